@@ -1,0 +1,325 @@
+//! `[factors]`: what is varied, and what each level changes.
+
+use super::parts::{VARIED_LOAD_KEYS, load_change};
+use super::source::nearest::suggestion;
+use super::source::reader::{Fault, Reader};
+use super::source::section::Section;
+use super::source::tree::{Node, Place, Tree};
+use super::source::units::shown;
+use super::types::{Effect, Experiment, Factor, Given, Level, Role};
+use crate::recipe::{Param, Recipes, Value};
+
+/// More conditions than this would run for weeks.
+const MOST_CONDITIONS: usize = 1000;
+const MOST_FACTORS: usize = 16;
+
+/// A factor as it was written, before it is known what it changes.
+#[derive(Debug)]
+pub(super) struct RawFactor {
+    pub name: String,
+    pub place: Place,
+    pub levels: Vec<RawLevel>,
+}
+
+/// A level as it was written.
+#[derive(Debug)]
+pub(super) struct RawLevel {
+    pub node: Node,
+    pub value: Value,
+    pub text: String,
+}
+
+/// Reads names and levels. Nested tables were made dotted names before.
+pub(super) fn raw(reader: &mut Reader, top: &Section<'_>) -> Vec<RawFactor> {
+    let Some(section) = top.section(reader, "factors") else {
+        return Vec::new();
+    };
+    let entries = &section.table.entries;
+    if entries.len() > MOST_FACTORS {
+        reader.fault(Fault::at(
+            entries[MOST_FACTORS].place,
+            format!("{} factors are too many", entries.len()),
+            format!("expected at most {MOST_FACTORS}"),
+        ));
+    }
+    let mut factors = Vec::new();
+    let mut conditions = 1usize;
+    for entry in entries.iter().take(MOST_FACTORS) {
+        let path = section.name_of(&entry.name);
+        let Tree::Array(items) = &entry.node.tree else {
+            reader.expected(&entry.node, &path, "a list of levels, such as [96, 400]");
+            continue;
+        };
+        if items.is_empty() {
+            reader.fault(
+                Fault::at(
+                    entry.node.place,
+                    format!("the factor `{}` is empty", shown(&entry.name)),
+                    "expected at least one level",
+                )
+                .help("remove the factor if nothing is to be varied"),
+            );
+        }
+        conditions = conditions.saturating_mul(items.len().max(1));
+        if conditions > MOST_CONDITIONS {
+            reader.fault(Fault::at(
+                entry.node.place,
+                format!("the factors make more than {MOST_CONDITIONS} conditions"),
+                "too many levels with those above",
+            ));
+            break;
+        }
+        factors.push(RawFactor {
+            name: entry.name.clone(),
+            place: entry.place,
+            levels: levels(reader, &path, items),
+        });
+    }
+    factors
+}
+
+fn levels(reader: &mut Reader, path: &str, items: &[Node]) -> Vec<RawLevel> {
+    let mut levels: Vec<RawLevel> = Vec::new();
+    for item in items {
+        let Some(value) = reader.value(item, &format!("{path}[]")) else {
+            continue;
+        };
+        let text = value.to_string();
+        if let Some(first) = levels.iter().find(|level| level.text == text) {
+            reader.fault(
+                Fault::at(
+                    item.place,
+                    format!("`{path}` has the level `{}` twice", shown(&text)),
+                    "this is the second time",
+                )
+                .and(first.node.place, "this is the first"),
+            );
+            continue;
+        }
+        levels.push(RawLevel {
+            node: item.clone(),
+            value,
+            text,
+        });
+    }
+    levels
+}
+
+/// Finds out what each factor changes, and turns its levels into the type of that.
+pub(super) fn resolve(
+    reader: &mut Reader,
+    raw: Vec<RawFactor>,
+    experiment: &Experiment,
+    recipes: &Recipes,
+) -> Vec<Factor> {
+    raw.into_iter()
+        .filter_map(|factor| {
+            let role = role(reader, &factor, experiment, recipes)?;
+            let param = match &role {
+                Role::Param { server, param } => experiment
+                    .server(server)
+                    .and_then(|server| recipes.get(&server.recipe))
+                    .and_then(|recipe| recipe.param(param)),
+                _ => None,
+            };
+            let levels = factor
+                .levels
+                .into_iter()
+                .filter_map(|level| {
+                    let path = format!("factors.{}[]", factor.name);
+                    let effect = match &role {
+                        Role::Load => {
+                            Effect::Load(load_change(reader, &factor.name, &level.node, &path)?)
+                        }
+                        Role::Param { .. } => Effect::Param(accept(reader, param?, &level, &path)?),
+                        Role::Text => Effect::Text,
+                    };
+                    Some(Level {
+                        text: level.text,
+                        value: level.value,
+                        effect,
+                    })
+                })
+                .collect();
+            Some(Factor {
+                name: factor.name,
+                role,
+                levels,
+            })
+        })
+        .collect()
+}
+
+/// A level as the value of a parameter.
+pub(super) fn accept(
+    reader: &mut Reader,
+    param: &Param,
+    level: &RawLevel,
+    path: &str,
+) -> Option<Value> {
+    match param.accept(&level.value) {
+        Ok(value) => Some(value),
+        Err(refusal) => {
+            let mut fault = Fault::at(
+                level.node.place,
+                format!(
+                    "`{path}` does not fit the parameter `{}`: {}",
+                    param.name,
+                    shown(&level.text)
+                ),
+                refusal.expected,
+            );
+            if let Some(help) = refusal.help {
+                fault = fault.help(help);
+            }
+            reader.fault(fault);
+            None
+        }
+    }
+}
+
+fn role(
+    reader: &mut Reader,
+    factor: &RawFactor,
+    experiment: &Experiment,
+    recipes: &Recipes,
+) -> Option<Role> {
+    let name = factor.name.as_str();
+    if VARIED_LOAD_KEYS.contains(&name) {
+        return Some(Role::Load);
+    }
+    if let Some((server_name, param_name)) = name.split_once('.') {
+        return param_role(reader, factor, server_name, param_name, experiment, recipes);
+    }
+    if is_filled_in(name, experiment) {
+        return Some(Role::Text);
+    }
+    let mut candidates: Vec<String> = VARIED_LOAD_KEYS.iter().map(|k| (*k).to_owned()).collect();
+    for server in &experiment.servers {
+        let params = server.with.keys();
+        candidates.extend(params.map(|param| format!("{}.{param}", server.name)));
+    }
+    let near = super::source::nearest::nearest(name, candidates.iter().map(String::as_str));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "a factor is a key of [load] ({}), a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
+            VARIED_LOAD_KEYS.join(", "),
+            shown(name)
+        ),
+    };
+    reader.fault(
+        Fault::at(
+            factor.place,
+            format!("the factor `{}` changes nothing", shown(name)),
+            "it stands nowhere else",
+        )
+        .help(help),
+    );
+    None
+}
+
+fn param_role(
+    reader: &mut Reader,
+    factor: &RawFactor,
+    server_name: &str,
+    param_name: &str,
+    experiment: &Experiment,
+    recipes: &Recipes,
+) -> Option<Role> {
+    let Some(server) = experiment.server(server_name) else {
+        let names = experiment.servers.iter().map(|s| s.name.as_str());
+        reader.fault(
+            Fault::at(
+                factor.place,
+                format!(
+                    "the factor `{}`: no server is called `{}`",
+                    shown(&factor.name),
+                    shown(server_name)
+                ),
+                "expected SERVER.PARAM",
+            )
+            .help(suggestion(server_name, "servers", names)),
+        );
+        return None;
+    };
+    // An unknown recipe was noted where it is named.
+    let recipe = recipes.get(&server.recipe)?;
+    if recipe.param(param_name).is_none() {
+        let names = recipe.params.iter().map(|p| p.name.as_str());
+        reader.fault(
+            Fault::at(
+                factor.place,
+                format!(
+                    "the factor `{}`: the recipe `{}` has no parameter `{}`",
+                    shown(&factor.name),
+                    recipe.name,
+                    shown(param_name)
+                ),
+                "expected SERVER.PARAM",
+            )
+            .help(suggestion(param_name, "parameters", names)),
+        );
+        return None;
+    }
+    Some(Role::Param {
+        server: server_name.to_owned(),
+        param: param_name.to_owned(),
+    })
+}
+
+fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
+    let stands_in = |text: &str| placeholders(text).contains(&name);
+    experiment
+        .subjects
+        .iter()
+        .any(|subject| stands_in(&subject.path))
+        || experiment
+            .servers
+            .iter()
+            .flat_map(|server| server.with.values())
+            .any(|given| match given {
+                Given::Factor { factor, .. } => factor == name,
+                Given::Value(Value::Text(text)) => stands_in(text),
+                Given::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
+                Given::Value(_) => false,
+            })
+}
+
+/// The names that stand in braces in a text, in the way that filling in finds them.
+pub(super) fn placeholders(text: &str) -> Vec<&str> {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let inner = &rest[start + 1..];
+        match inner.find('}') {
+            Some(end) if end > 0 && inner[..end].chars().all(good) => {
+                names.push(&inner[..end]);
+                rest = &inner[end + 1..];
+            }
+            _ => rest = inner,
+        }
+    }
+    names
+}
+
+/// The name, when all of a text is one `{name}`.
+pub(super) fn only_placeholder(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?.strip_suffix('}')?;
+    (placeholders(text) == [name]).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_braces_are_found_and_other_braces_are_not() {
+        assert_eq!(placeholders("/bytes/{size}?x={n.m}"), ["size", "n.m"]);
+        assert_eq!(placeholders("{ \"json\": {} }{{size}}"), ["size"]);
+        assert_eq!(only_placeholder("{size}"), Some("size"));
+        assert_eq!(only_placeholder("{a}{b}"), None);
+        assert_eq!(only_placeholder("x{a}"), None);
+    }
+}

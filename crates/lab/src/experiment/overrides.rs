@@ -1,0 +1,380 @@
+//! `[quick]` and `--set`: values put in the place of others before a file is read.
+
+use toml::de::{DeTable, DeValue};
+
+use super::source::nearest::suggestion;
+use super::source::reader::{Fault, Reader};
+use super::source::tree::{self, Entry, Node, Place, Table, Tree};
+use super::source::units::shown;
+
+/// The keys of `[design]` that `[quick]` may give.
+pub(super) const QUICK_KEYS: [&str; 7] = [
+    "blocks",
+    "warmup",
+    "window",
+    "latency_window",
+    "slice",
+    "matters",
+    "max_error",
+];
+
+/// A value from the command line and where it belongs.
+#[derive(Debug)]
+struct Set {
+    path: Vec<String>,
+    key: Place,
+    node: Node,
+}
+
+/// Applies `[quick]` when asked to, and then each `--set`. Returns the dotted keys that were set.
+pub(super) fn apply(
+    reader: &mut Reader,
+    top: &mut Table,
+    sets: &[(String, String)],
+    quick: bool,
+) -> Vec<String> {
+    flatten_dotted(reader, top);
+    let sets: Vec<Set> = sets
+        .iter()
+        .filter_map(|(key, value)| set(reader, key, value))
+        .collect();
+    let of_quick = |set: &&Set| set.path.first().is_some_and(|first| first == "quick");
+    for set in sets.iter().filter(of_quick) {
+        put(reader, top, set);
+    }
+    check_quick_factors(reader, top);
+    if quick {
+        merge_quick(top);
+    }
+    for set in sets.iter().filter(|set| !of_quick(set)) {
+        put(reader, top, set);
+    }
+    for set in &sets {
+        refuse_what_a_factor_hides(reader, top, set);
+    }
+    sets.iter().map(|set| set.path.join(".")).collect()
+}
+
+/// Makes `factors.proxy.workers` and `sysctls.net.core.somaxconn` single keys with dots in them,
+/// whether they were written in quotes or as nested tables.
+fn flatten_dotted(reader: &mut Reader, top: &mut Table) {
+    for name in ["factors", "sysctls"] {
+        if let Some(entry) = top.get_mut(name) {
+            flatten(reader, entry);
+        }
+    }
+    if let Some(entry) = top.get_mut("quick")
+        && let Tree::Table(quick) = &mut entry.node.tree
+        && let Some(factors) = quick.get_mut("factors")
+    {
+        flatten(reader, factors);
+    }
+}
+
+fn flatten(reader: &mut Reader, entry: &mut Entry) {
+    let Tree::Table(table) = &mut entry.node.tree else {
+        return;
+    };
+    let mut flat = Table::default();
+    for inner in std::mem::take(&mut table.entries) {
+        flatten_into(reader, &mut flat, inner);
+    }
+    *table = flat;
+}
+
+fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
+    if let Tree::Table(table) = entry.node.tree {
+        for mut inner in table.entries {
+            inner.name = format!("{}.{}", entry.name, inner.name);
+            flatten_into(reader, flat, inner);
+        }
+    } else if let Some(first) = flat.get(&entry.name) {
+        reader.fault(
+            Fault::at(
+                entry.place,
+                format!("`{}` stands twice", shown(&entry.name)),
+                "this is the second",
+            )
+            .and(first.place, "this is the first"),
+        );
+    } else {
+        flat.entries.push(entry);
+    }
+}
+
+fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
+    let text = format!("{key}={value}");
+    let source = reader.add_source(&format!("--set {}", shown(&text)), text);
+    let key_place = Place {
+        source,
+        start: 0,
+        end: key.len(),
+    };
+    let Some(path) = key_path(key) else {
+        reader.fault(
+            Fault::at(
+                key_place,
+                format!("--set does not know what `{}` is", shown(key)),
+                "expected a key of the experiment file",
+            )
+            .help("write --set TABLE.KEY=VALUE, such as --set design.blocks=3"),
+        );
+        return None;
+    };
+    let from = key.len() + 1;
+    let node = match DeValue::parse(value) {
+        Ok(parsed) => moved(tree::node(source, &parsed), from),
+        // What is no TOML value is meant as a string: `--set load.timeout=5s`.
+        Err(_) => Node {
+            place: Place {
+                source,
+                start: from,
+                end: from + value.len(),
+            },
+            tree: Tree::Text(value.to_owned()),
+        },
+    };
+    Some(Set {
+        path,
+        key: key_place,
+        node,
+    })
+}
+
+/// The parts of a dotted key; those of factors and sysctls are one part with dots in it.
+fn key_path(key: &str) -> Option<Vec<String>> {
+    if key.contains(['=', '#']) || key.chars().any(char::is_control) {
+        return None;
+    }
+    let text = format!("{key} = 0");
+    let parsed = DeTable::parse(&text).ok()?;
+    let mut table = parsed.get_ref();
+    let mut path = Vec::new();
+    loop {
+        let (name, value) = table.iter().next()?;
+        path.push(name.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ => break,
+        }
+    }
+    let fixed = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["factors" | "sysctls", _, ..] => 1,
+        ["quick", "factors", _, ..] => 2,
+        _ => return Some(path),
+    };
+    let last = path.split_off(fixed).join(".");
+    path.push(last);
+    Some(path)
+}
+
+fn moved(mut node: Node, by: usize) -> Node {
+    node.place.start += by;
+    node.place.end += by;
+    node.tree = match node.tree {
+        Tree::Array(items) => Tree::Array(items.into_iter().map(|item| moved(item, by)).collect()),
+        Tree::Table(table) => Tree::Table(Table {
+            entries: table
+                .entries
+                .into_iter()
+                .map(|mut entry| {
+                    entry.place.start += by;
+                    entry.place.end += by;
+                    entry.node = moved(entry.node, by);
+                    entry
+                })
+                .collect(),
+        }),
+        other => other,
+    };
+    node
+}
+
+fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
+    let [path @ .., last] = set.path.as_slice() else {
+        return;
+    };
+    if !names_something(reader, top, set) {
+        return;
+    }
+    let mut table = top;
+    let mut walked = String::new();
+    for part in path {
+        if !walked.is_empty() {
+            walked.push('.');
+        }
+        walked.push_str(part);
+        if table.get(part).is_none() {
+            table.entries.push(Entry {
+                name: part.clone(),
+                place: set.key,
+                node: Node {
+                    place: set.key,
+                    tree: Tree::Table(Table::default()),
+                },
+            });
+        }
+        match table.get_mut(part).map(|entry| &mut entry.node.tree) {
+            Some(Tree::Table(inner)) => table = inner,
+            _ => {
+                reader.fault(Fault::at(
+                    set.key,
+                    format!("--set {}: `{walked}` is no table", set.path.join(".")),
+                    "there is nothing below it to set",
+                ));
+                return;
+            }
+        }
+    }
+    table.put(Entry {
+        name: last.clone(),
+        place: set.key,
+        node: set.node.clone(),
+    });
+}
+
+/// Servers and hosts are changed from the command line, not invented there.
+fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
+    let [kind @ ("servers" | "hosts"), name, ..] =
+        set.path.iter().map(String::as_str).collect::<Vec<_>>()[..]
+    else {
+        return true;
+    };
+    let known: Vec<&str> = match top.get(kind).map(|entry| &entry.node.tree) {
+        Some(Tree::Table(table)) => table.entries.iter().map(|e| e.name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    if known.contains(&name) {
+        return true;
+    }
+    reader.fault(
+        Fault::at(
+            set.key,
+            format!(
+                "--set {}: nothing in `{kind}` is called `{name}`",
+                set.path.join(".")
+            ),
+            "no such name",
+        )
+        .help(suggestion(name, kind, known)),
+    );
+    false
+}
+
+fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
+    let factor = match set.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["load", key] => key.to_owned(),
+        ["servers", server, "with", param] => format!("{server}.{param}"),
+        _ => return,
+    };
+    let Some(Tree::Table(factors)) = top.get("factors").map(|entry| &entry.node.tree) else {
+        return;
+    };
+    if let Some(entry) = factors.get(&factor) {
+        reader.fault(
+            Fault::at(
+                set.key,
+                format!("--set {} would change nothing", set.path.join(".")),
+                format!("the factor `{factor}` gives this value"),
+            )
+            .and(entry.place, "the factor")
+            .help(format!("use --set 'factors.{factor}=[…]'")),
+        );
+    }
+}
+
+/// The factors in `[quick]` have to be those of the file, with some of their levels.
+fn check_quick_factors(reader: &mut Reader, top: &Table) {
+    let Some(Tree::Table(quick)) = top.get("quick").map(|entry| &entry.node.tree) else {
+        return;
+    };
+    let Some(Tree::Table(chosen)) = quick.get("factors").map(|entry| &entry.node.tree) else {
+        return;
+    };
+    let empty = Table::default();
+    let factors = match top.get("factors").map(|entry| &entry.node.tree) {
+        Some(Tree::Table(table)) => table,
+        _ => &empty,
+    };
+    for entry in &chosen.entries {
+        let Some(factor) = factors.get(&entry.name) else {
+            let names = factors.entries.iter().map(|e| e.name.as_str());
+            reader.fault(
+                Fault::at(
+                    entry.place,
+                    format!("`quick.factors` names no factor: `{}`", shown(&entry.name)),
+                    "not in [factors]",
+                )
+                .help(suggestion(&entry.name, "factors", names)),
+            );
+            continue;
+        };
+        let (Tree::Array(all), Tree::Array(some)) = (&factor.node.tree, &entry.node.tree) else {
+            // Another kind of value is a mistake that reading the factor notes.
+            continue;
+        };
+        let all: Vec<String> = all.iter().map(level_text).collect();
+        for level in some {
+            if !all.contains(&level_text(level)) {
+                reader.fault(
+                    Fault::at(
+                        level.place,
+                        format!("`{}` has no such level", shown(&entry.name)),
+                        "not among the levels in [factors]",
+                    )
+                    .help(format!("its levels: {}", all.join(", "))),
+                );
+            }
+        }
+    }
+}
+
+fn level_text(node: &Node) -> String {
+    match &node.tree {
+        Tree::Text(text) | Tree::Huge(text) | Tree::Date(text) => text.clone(),
+        Tree::Integer(number) => number.to_string(),
+        Tree::Float(number) => format!("{number:?}"),
+        Tree::Boolean(value) => value.to_string(),
+        Tree::Array(items) => items.iter().map(level_text).collect::<Vec<_>>().join(","),
+        Tree::Table(_) => String::new(),
+    }
+}
+
+/// Puts the values of `[quick]` where they belong and removes it; unknown keys stay, to be noted.
+fn merge_quick(top: &mut Table) {
+    let Some(Tree::Table(quick)) = top.get_mut("quick").map(|entry| &mut entry.node.tree) else {
+        return;
+    };
+    let mut design = Vec::new();
+    for key in QUICK_KEYS {
+        design.extend(quick.remove(key));
+    }
+    let factors = match quick.get("factors").map(|entry| &entry.node.tree) {
+        Some(Tree::Table(table)) => {
+            let entries = table.entries.clone();
+            quick.remove("factors");
+            entries
+        }
+        _ => Vec::new(),
+    };
+    for (table, entries) in [("design", design), ("factors", factors)] {
+        let Some(first) = entries.first() else {
+            continue;
+        };
+        if top.get(table).is_none() {
+            top.entries.push(Entry {
+                name: table.to_owned(),
+                place: first.place,
+                node: Node {
+                    place: first.place,
+                    tree: Tree::Table(Table::default()),
+                },
+            });
+        }
+        if let Some(Tree::Table(target)) = top.get_mut(table).map(|entry| &mut entry.node.tree) {
+            for entry in entries {
+                target.put(entry);
+            }
+        }
+    }
+}

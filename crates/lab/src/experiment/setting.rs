@@ -1,0 +1,281 @@
+//! An experiment under one condition.
+
+use std::collections::BTreeMap;
+
+use readings::Condition;
+
+use super::types::{
+    Effect, Experiment, Given, LoadChange, LoadSpec, Role, Server, Target, Upstream,
+};
+use crate::recipe::Value;
+
+/// All that one condition asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The servers that a subject's requests reach, in the order they have to be started: each
+    /// after its upstreams.
+    pub servers: Vec<ServerSpec>,
+    /// The subjects, in the order they were written.
+    pub subjects: Vec<SubjectSpec>,
+    /// The load.
+    pub load: LoadSpec,
+}
+
+/// One server under one condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSpec {
+    /// Its name.
+    pub name: String,
+    /// Its recipe's name.
+    pub recipe: String,
+    /// The host it runs on.
+    pub host: Option<String>,
+    /// The CPUs it is bound to; empty when it is not bound.
+    pub cpus: Vec<u32>,
+    /// The port it listens on; without one a free port is to be chosen.
+    pub port: Option<u16>,
+    /// What it passes requests on to.
+    pub upstreams: Vec<Upstream>,
+    /// Its recipe's parameters, checked and complete.
+    pub params: BTreeMap<String, Value>,
+}
+
+/// One subject under one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectSpec {
+    /// Its name.
+    pub name: String,
+    /// Who is asked.
+    pub target: Target,
+    /// Path and query.
+    pub path: String,
+    /// The servers that its requests go through, the first to be asked first.
+    pub through: Vec<String>,
+}
+
+impl Experiment {
+    /// Every combination of the factors' levels, the last factor changing fastest; one empty
+    /// condition without factors.
+    pub fn conditions(&self) -> Vec<Condition> {
+        let mut all = vec![Condition::new()];
+        for factor in &self.factors {
+            all = all
+                .iter()
+                .flat_map(|condition| {
+                    factor.levels.iter().map(|level| {
+                        let mut more = condition.clone();
+                        more.insert(factor.name.clone(), level.text.clone());
+                        more
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+
+    /// The experiment under one condition. A factor that the condition does not name, or a level
+    /// that the factor does not have, changes nothing.
+    pub fn under(&self, condition: &Condition) -> Setting {
+        let mut load = self.load.clone();
+        for effect in self.effects(condition) {
+            if let (_, Effect::Load(change)) = effect {
+                change.apply(&mut load);
+            }
+        }
+        // A thread without a connection has nothing to do.
+        load.threads = load.threads.map(|threads| threads.min(load.connections));
+        Setting {
+            servers: self
+                .start_order()
+                .into_iter()
+                .map(|server| self.server_under(server, condition))
+                .collect(),
+            subjects: self
+                .subjects
+                .iter()
+                .map(|subject| SubjectSpec {
+                    name: subject.name.clone(),
+                    target: subject.target.clone(),
+                    path: self.filled(&subject.path, condition),
+                    through: self.through(&subject.target),
+                })
+                .collect(),
+            load,
+        }
+    }
+
+    /// The servers that some subject's requests reach, each after its upstreams.
+    pub fn start_order(&self) -> Vec<&Server> {
+        let mut order = Vec::new();
+        for subject in &self.subjects {
+            if let Target::Server(name) = &subject.target {
+                self.visit(name, &mut order);
+            }
+        }
+        order
+    }
+
+    /// The server of that name.
+    pub fn server(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.name == name)
+    }
+
+    /// Depth first; upstreams form no circle in an experiment that was parsed, and depth is
+    /// bounded by the number of servers.
+    fn visit<'e>(&'e self, name: &str, order: &mut Vec<&'e Server>) {
+        if order.iter().any(|server| server.name == name) {
+            return;
+        }
+        if let Some(server) = self.server(name) {
+            for upstream in &server.upstreams {
+                if let Upstream::Server(name) = upstream {
+                    self.visit(name, order);
+                }
+            }
+            order.push(server);
+        }
+    }
+
+    fn through(&self, target: &Target) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let mut next: Vec<&str> = match target {
+            Target::Server(name) => vec![name],
+            Target::Address(_) => Vec::new(),
+        };
+        while !next.is_empty() {
+            let mut behind = Vec::new();
+            for name in next {
+                if names.iter().any(|known| known == name) {
+                    continue;
+                }
+                names.push(name.to_owned());
+                let upstreams = self.server(name).map_or(&[][..], |s| &s.upstreams);
+                behind.extend(upstreams.iter().filter_map(|upstream| match upstream {
+                    Upstream::Server(name) => Some(name.as_str()),
+                    Upstream::Address(_) => None,
+                }));
+            }
+            next = behind;
+        }
+        names
+    }
+
+    fn server_under(&self, server: &Server, condition: &Condition) -> ServerSpec {
+        let mut params = BTreeMap::new();
+        for (name, given) in &server.with {
+            let value = match given {
+                Given::Value(value) => self.filled_value(value, condition),
+                Given::Factor { factor, by_level } => {
+                    let text = condition.get(factor);
+                    let level = by_level
+                        .iter()
+                        .find(|(level, _)| Some(level) == text)
+                        .or(by_level.first());
+                    match level {
+                        Some((_, value)) => value.clone(),
+                        None => continue,
+                    }
+                }
+            };
+            params.insert(name.clone(), value);
+        }
+        for (role, effect) in self.effects(condition) {
+            if let (
+                Role::Param {
+                    server: changed,
+                    param,
+                },
+                Effect::Param(value),
+            ) = (role, effect)
+                && *changed == server.name
+            {
+                params.insert(param.clone(), value.clone());
+            }
+        }
+        let host = server.host.as_ref();
+        let cpus = self
+            .hosts
+            .iter()
+            .find(|one| Some(&one.name) == host)
+            .map(|one| one.cpus.clone());
+        ServerSpec {
+            name: server.name.clone(),
+            recipe: server.recipe.clone(),
+            host: server.host.clone(),
+            cpus: cpus.unwrap_or_default(),
+            port: server.port,
+            upstreams: server.upstreams.clone(),
+            params,
+        }
+    }
+
+    fn effects<'e>(
+        &'e self,
+        condition: &'e Condition,
+    ) -> impl Iterator<Item = (&'e Role, &'e Effect)> {
+        self.factors.iter().filter_map(|factor| {
+            let text = condition.get(&factor.name)?;
+            let level = factor.levels.iter().find(|level| level.text == *text)?;
+            Some((&factor.role, &level.effect))
+        })
+    }
+
+    fn filled_value(&self, value: &Value, condition: &Condition) -> Value {
+        match value {
+            Value::Text(text) => Value::Text(self.filled(text, condition)),
+            Value::List(items) => Value::List(
+                items
+                    .iter()
+                    .map(|item| self.filled(item, condition))
+                    .collect(),
+            ),
+            other => other.clone(),
+        }
+    }
+
+    /// The text with each factor's `{name}` replaced, in one pass: what is filled in is not
+    /// searched again.
+    fn filled(&self, text: &str, condition: &Condition) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find('{') {
+            out.push_str(&rest[..start]);
+            let inner = &rest[start + 1..];
+            let level = inner.find('}').and_then(|end| {
+                let name = &inner[..end];
+                let declared = self.factors.iter().any(|factor| factor.name == name);
+                condition
+                    .get(name)
+                    .filter(|_| declared)
+                    .map(|level| (level, end))
+            });
+            match level {
+                Some((level, end)) => {
+                    out.push_str(level);
+                    rest = &inner[end + 1..];
+                }
+                None => {
+                    out.push('{');
+                    rest = inner;
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+impl LoadChange {
+    pub(super) fn apply(&self, load: &mut LoadSpec) {
+        match self {
+            Self::Connections(count) => load.connections = *count,
+            Self::Threads(count) => load.threads = Some(*count),
+            Self::Keepalive(value) => load.keepalive = *value,
+            Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),
+            Self::Method(method) => load.method.clone_from(method),
+            Self::Body(body) => load.body = Some(body.clone()),
+            Self::Timeout(timeout) => load.timeout = *timeout,
+            Self::Rate(rate) => load.rate = *rate,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! From an experiment file to a plan: what to start, what to load, in which order.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod catalogue;
+pub mod experiment;
+pub mod plan;
+pub mod recipe;

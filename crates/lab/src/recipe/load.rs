@@ -1,0 +1,169 @@
+//! Where recipes come from: the program itself, and folders of the user's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+
+use super::{Recipe, RecipeError, read};
+use crate::experiment::source::open::open;
+
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
+
+/// A recipe's folder holds configuration and small programs.
+const LARGEST_FOLDER_BYTES: u64 = 16 * 1024 * 1024;
+const MOST_FILES: usize = 500;
+
+/// All recipes that can be named in an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipes {
+    by_name: BTreeMap<String, Recipe>,
+}
+
+impl Recipes {
+    /// The recipes of the program, and those in folders of the user's.
+    ///
+    /// Each of `dirs` holds one folder per recipe; where two have the same name the later wins,
+    /// and the program's own come first. A folder without a `recipe.toml` is passed over.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or a `recipe.toml` has mistakes.
+    pub fn load(dirs: &[PathBuf]) -> Result<Self, RecipeError> {
+        let mut by_name = BTreeMap::new();
+        for dir in EMBEDDED.dirs() {
+            let Some(name) = dir.path().file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let mut files = BTreeMap::new();
+            embedded_files(dir, dir.path(), &mut files);
+            let Some(text) = files.get("recipe.toml") else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(text).into_owned();
+            let shown = format!("servers/{name}/recipe.toml");
+            by_name.insert(name.to_owned(), read::recipe(name, &shown, &text, files)?);
+        }
+        for dir in dirs {
+            for folder in folders(dir)? {
+                let (name, recipe) = from_folder(&folder)?;
+                by_name.insert(name, recipe);
+            }
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The recipes that are in the program.
+    ///
+    /// # Errors
+    /// None in a program that passed its tests.
+    pub fn embedded() -> Result<Self, RecipeError> {
+        Self::load(&[])
+    }
+
+    /// The recipe of that name.
+    pub fn get(&self, name: &str) -> Option<&Recipe> {
+        self.by_name.get(name)
+    }
+
+    /// The names, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// The recipes, in alphabetical order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Recipe> {
+        self.by_name.values()
+    }
+}
+
+fn embedded_files(dir: &Dir<'_>, root: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+    for file in dir.files() {
+        if let Some(path) = file
+            .path()
+            .strip_prefix(root)
+            .ok()
+            .and_then(|path| path.to_str())
+        {
+            files.insert(path.to_owned(), file.contents().to_vec());
+        }
+    }
+    for inner in dir.dirs() {
+        embedded_files(inner, root, files);
+    }
+}
+
+/// The folders in `dir` that hold a recipe, in alphabetical order.
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, RecipeError> {
+    let mut found: Vec<PathBuf> = entries(dir)?
+        .into_iter()
+        .filter(|path| path.join("recipe.toml").is_file())
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+fn from_folder(folder: &Path) -> Result<(String, Recipe), RecipeError> {
+    let name = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let file = folder.join("recipe.toml");
+    let text = open(&file)?;
+    let mut files = BTreeMap::new();
+    let mut bytes = 0;
+    folder_files(folder, folder, &mut files, &mut bytes)?;
+    let recipe = read::recipe(&name, &file.display().to_string(), &text, files)?;
+    Ok((name, recipe))
+}
+
+fn folder_files(
+    dir: &Path,
+    root: &Path,
+    files: &mut BTreeMap<String, Vec<u8>>,
+    bytes: &mut u64,
+) -> Result<(), RecipeError> {
+    let too_large = |what: String| RecipeError::TooLarge {
+        path: root.to_owned(),
+        what,
+    };
+    for path in entries(dir)? {
+        let unreadable = |why| RecipeError::Unreadable {
+            path: path.clone(),
+            why,
+        };
+        // Links are not followed, so no folder is its own descendant.
+        let about = std::fs::symlink_metadata(&path).map_err(unreadable)?;
+        if about.is_dir() {
+            folder_files(&path, root, files, bytes)?;
+            continue;
+        }
+        let Some(name) = path.strip_prefix(root).ok().and_then(|path| path.to_str()) else {
+            continue;
+        };
+        if !about.is_file() {
+            continue;
+        }
+        *bytes += about.len();
+        if *bytes > LARGEST_FOLDER_BYTES {
+            return Err(too_large(format!(
+                "more than {LARGEST_FOLDER_BYTES} bytes of files"
+            )));
+        }
+        if files.len() == MOST_FILES {
+            return Err(too_large(format!("more than {MOST_FILES} files")));
+        }
+        files.insert(name.to_owned(), std::fs::read(&path).map_err(unreadable)?);
+    }
+    Ok(())
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, RecipeError> {
+    let unreadable = |why| RecipeError::Unreadable {
+        path: dir.to_owned(),
+        why,
+    };
+    std::fs::read_dir(dir)
+        .map_err(unreadable)?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(unreadable))
+        .collect()
+}

@@ -1,0 +1,340 @@
+//! Filling a recipe in: configuration files, command lines and probes for one server.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+
+use super::{Recipe, RecipeError, Value};
+
+/// What a recipe is filled in with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenderContext {
+    /// The server's name in the experiment.
+    pub name: String,
+    /// The server's own folder, absolute.
+    pub dir: PathBuf,
+    /// Where it shall listen.
+    pub listen_addr: SocketAddr,
+    /// The servers it passes requests on to: their names and where they listen.
+    pub upstreams: Vec<(String, SocketAddr)>,
+    /// Its parameters; [`Recipe::render`] checks them and adds the defaults.
+    pub params: BTreeMap<String, Value>,
+    /// The programs that [`Recipe::available`] found; one that is not here goes by its first
+    /// name, to be found in PATH.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// The running program.
+    pub weigh: PathBuf,
+    /// How many CPUs it may use.
+    pub cpus: usize,
+}
+
+/// A server's files, command and probes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// Files to be written into its folder.
+    pub files: Vec<RenderedFile>,
+    /// Folders to be made inside its folder; those that files need are not named again.
+    pub dirs: Vec<String>,
+    /// The command that starts it in the foreground, its arguments with it.
+    pub command: Vec<String>,
+    /// Variables added to the command's environment.
+    pub env: Vec<(String, String)>,
+    /// How to stop it: signals without `SIG`, such as `TERM`, each with how long to wait before
+    /// the next. What still runs after the last is killed.
+    pub stop: Vec<(String, Duration)>,
+    /// How to know that it answers.
+    pub ready: Ready,
+    /// The user it runs as when Weighstation runs as root. The folder has to be that user's.
+    pub run_as: Option<String>,
+    /// Its log files inside its folder.
+    pub logs: Vec<String>,
+    /// The command that prints its version; [`Recipe::version_in`] finds it there.
+    pub version_command: Option<Vec<String>>,
+}
+
+/// A file for a server's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedFile {
+    /// Its path inside the folder.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its mode, such as `0o644`.
+    pub mode: u32,
+}
+
+/// The answer that shows that a server is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The path to ask for.
+    pub path: String,
+    /// The status to expect; without it any below 500 will do.
+    pub status: Option<u16>,
+    /// A text that the body has to hold.
+    pub contains: Option<String>,
+    /// How long it may take from the start.
+    pub timeout: Duration,
+}
+
+impl Recipe {
+    /// Fills the recipe in for one server. Nothing is read, written or started.
+    ///
+    /// # Errors
+    /// When a parameter or the number of upstreams does not fit, the folder's path is unusable,
+    /// or a template fails.
+    pub fn render(&self, ctx: &RenderContext) -> Result<Rendered, RecipeError> {
+        if !self.upstreams.takes(ctx.upstreams.len()) {
+            return Err(RecipeError::Upstreams {
+                recipe: self.name.clone(),
+                takes: self.upstreams.words(),
+                found: ctx.upstreams.len(),
+            });
+        }
+        let filler = Filler::new(self, ctx)?;
+        let mut files = Vec::new();
+        for (to, template) in &self.templates {
+            let source = self.files.get(template).ok_or_else(|| RecipeError::Path {
+                recipe: self.name.clone(),
+                place: "files".to_owned(),
+                path: template.clone(),
+                why: "the recipe's folder has no such file".to_owned(),
+            })?;
+            let text = String::from_utf8_lossy(source);
+            files.push(RenderedFile {
+                path: filler.path("files", to, None)?,
+                bytes: filler.text(template, &text, None)?.into_bytes(),
+                mode: 0o644,
+            });
+        }
+        for copy in &self.copies {
+            for item in filler.items(copy.each.as_deref()) {
+                let from = filler.path("copy", &copy.from, item.as_deref())?;
+                let bytes = self.files.get(&from).ok_or_else(|| RecipeError::Path {
+                    recipe: self.name.clone(),
+                    place: "copy".to_owned(),
+                    path: from.clone(),
+                    why: "the recipe's folder has no such file".to_owned(),
+                })?;
+                files.push(RenderedFile {
+                    path: filler.path("copy", &copy.to, item.as_deref())?,
+                    bytes: bytes.clone(),
+                    mode: copy.mode,
+                });
+            }
+        }
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), filler.text("start.env", value, None)?)))
+            .collect::<Result<_, RecipeError>>()?;
+        let contains = self
+            .ready
+            .contains
+            .as_ref()
+            .map(|text| filler.text("ready.contains", text, None))
+            .transpose()?;
+        Ok(Rendered {
+            files,
+            dirs: self.dirs.clone(),
+            command: filler.words("start.command", &self.command)?,
+            env,
+            stop: self.stop.clone(),
+            ready: Ready {
+                path: filler.text("ready.path", &self.ready.path, None)?,
+                contains,
+                ..self.ready.clone()
+            },
+            run_as: self.run_as.clone(),
+            logs: self.log_files.clone(),
+            version_command: self
+                .version
+                .as_ref()
+                .map(|version| filler.words("version.command", &version.command))
+                .transpose()?,
+        })
+    }
+}
+
+/// A template environment as recipes have it: nothing is escaped, an unknown name is an error, and
+/// a line that holds only a block tag leaves no line behind.
+pub(super) fn environment<'source>() -> Environment<'source> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_keep_trailing_newline(true);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment
+}
+
+/// A template engine's complaint in one line.
+pub(super) fn complaint(error: &minijinja::Error) -> String {
+    let what = error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), str::to_owned);
+    match error.line() {
+        Some(line) => format!("line {line}: {what}"),
+        None => what,
+    }
+}
+
+struct Filler<'r> {
+    recipe: &'r Recipe,
+    environment: Environment<'static>,
+    names: minijinja::Value,
+    params: BTreeMap<String, Value>,
+}
+
+impl<'r> Filler<'r> {
+    fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
+        let dir = usable_dir(recipe, &ctx.dir)?;
+        let params = recipe.fill(&ctx.params)?;
+        let params_seen: BTreeMap<&str, minijinja::Value> = recipe
+            .params
+            .iter()
+            .map(|param| {
+                let value = params
+                    .get(&param.name)
+                    .map_or(minijinja::Value::from(()), Value::to_template);
+                (param.name.as_str(), value)
+            })
+            .collect();
+        let programs: BTreeMap<&str, String> = recipe
+            .programs
+            .iter()
+            .map(|(name, names)| {
+                let path = match ctx.programs.get(name) {
+                    Some(path) => path.to_string_lossy().into_owned(),
+                    None => names.first().unwrap_or(name).clone(),
+                };
+                (name.as_str(), path)
+            })
+            .collect();
+        let upstreams: Vec<minijinja::Value> = ctx
+            .upstreams
+            .iter()
+            .map(|(name, addr)| {
+                context! {
+                    name => name,
+                    addr => addr.to_string(),
+                    ip => addr.ip().to_string(),
+                    port => addr.port(),
+                }
+            })
+            .collect();
+        let listen = context! {
+            addr => ctx.listen_addr.to_string(),
+            ip => ctx.listen_addr.ip().to_string(),
+            port => ctx.listen_addr.port(),
+        };
+        let names = context! {
+            name => ctx.name,
+            dir => dir,
+            listen => listen,
+            upstreams => upstreams,
+            params => params_seen,
+            programs => programs,
+            weigh => ctx.weigh.to_string_lossy(),
+            cpus => ctx.cpus,
+        };
+        Ok(Self {
+            recipe,
+            environment: environment(),
+            names,
+            params,
+        })
+    }
+
+    fn text(&self, place: &str, text: &str, item: Option<&str>) -> Result<String, RecipeError> {
+        let names = match item {
+            Some(item) => context! { item => item, ..self.names.clone() },
+            None => self.names.clone(),
+        };
+        self.environment
+            .render_named_str(place, text, names)
+            .map_err(|error| RecipeError::Template {
+                recipe: self.recipe.name.clone(),
+                place: place.to_owned(),
+                why: complaint(&error),
+            })
+    }
+
+    /// Command words; a word that comes out empty is left out, so that an option can be dropped.
+    fn words(&self, place: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
+        let mut filled = Vec::new();
+        for word in words {
+            let word = self.text(place, word, None)?;
+            if !word.is_empty() {
+                filled.push(word);
+            }
+        }
+        Ok(filled)
+    }
+
+    fn path(&self, place: &str, text: &str, item: Option<&str>) -> Result<String, RecipeError> {
+        let path = self.text(place, text, item)?;
+        if stays_inside(&path) {
+            return Ok(path);
+        }
+        Err(RecipeError::Path {
+            recipe: self.recipe.name.clone(),
+            place: place.to_owned(),
+            path,
+            why: "it has to stay inside the folder".to_owned(),
+        })
+    }
+
+    /// The items of a list parameter, or one `None` for a copy that is made once.
+    fn items(&self, each: Option<&str>) -> Vec<Option<String>> {
+        let Some(name) = each else {
+            return vec![None];
+        };
+        match self.params.get(name) {
+            Some(Value::List(items)) => items.iter().cloned().map(Some).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a path is relative and never climbs.
+pub(super) fn stays_inside(path: &str) -> bool {
+    !path.is_empty()
+        && Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The folder's path as text, when configuration files can hold it.
+fn usable_dir(recipe: &Recipe, dir: &Path) -> Result<String, RecipeError> {
+    let unusable = |why: &str| RecipeError::Path {
+        recipe: recipe.name.clone(),
+        place: "the server's folder".to_owned(),
+        path: dir.display().to_string(),
+        why: why.to_owned(),
+    };
+    let Some(text) = dir.to_str() else {
+        return Err(unusable("a configuration file can hold UTF-8 only"));
+    };
+    if !dir.is_absolute() {
+        return Err(unusable("it has to be absolute"));
+    }
+    if text
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '"' | '\'' | '\\' | '$'))
+    {
+        return Err(unusable(
+            "quotes, backslashes, dollar signs and control characters do not survive in configuration files",
+        ));
+    }
+    match recipe.longest_dir_bytes {
+        Some(longest) if text.len() > longest => Err(RecipeError::DirTooLong {
+            recipe: recipe.name.clone(),
+            longest,
+            found: text.len(),
+        }),
+        _ => Ok(text.to_owned()),
+    }
+}

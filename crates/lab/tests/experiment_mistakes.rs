@@ -1,0 +1,280 @@
+//! Every mistake in an experiment file is shown in its place, with what was expected.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use lab::experiment::{Experiment, ExperimentError};
+use support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered, scratch};
+
+/// The good experiment with one piece of text changed.
+fn with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "the good experiment has no {from:?}");
+    GOOD.replacen(from, to, 1)
+}
+
+fn shown(name: &str, text: &str) {
+    let error = parse(text).expect_err(name);
+    assert_shown(name, &rendered(&error));
+}
+
+#[test]
+fn the_good_one_is_good() {
+    good(parse(GOOD));
+}
+
+#[test]
+fn unknown_keys() {
+    shown("unknown-key", &with("blocks = 10", "block = 10"));
+    shown("unknown-table", &with("[design]", "[desing]"));
+    shown(
+        "host-link",
+        &with("cpus = [0]", "cpus = [0]\nlink = { rtt = \"0.4ms\" }"),
+    );
+}
+
+#[test]
+fn units() {
+    shown("unit-unknown", &with("\"10s\"", "\"10 parsecs\""));
+    shown("unit-missing", &with("\"10s\"", "10"));
+    shown("unit-x", &with("\"10s\"", "\"10x\""));
+    shown("share-without-percent", &with("\"3%\"", "0.03"));
+    shown(
+        "rate-without-unit",
+        &with("[design]", "[load]\nrate = \"2000\"\n[design]"),
+    );
+}
+
+#[test]
+fn names_that_nothing_has() {
+    shown(
+        "server-undefined-in-url",
+        &with("http://proxy/", "http://prox/"),
+    );
+    shown(
+        "server-undefined-in-upstreams",
+        &with("[\"backend\"]", "[\"back\"]"),
+    );
+    shown("host-undefined", &with("host = \"vm\"", "host = \"wm\""));
+    shown("recipe-unknown", &with("\"lighttpd\"", "\"lightppd\""));
+    shown("baseline-unknown", &with("\"direct\"", "\"dierct\""));
+    shown("factor-unknown", &with("connections =", "conections ="));
+    shown(
+        "factor-of-no-server",
+        &with("connections =", "prxy.workers ="),
+    );
+    shown(
+        "placeholder-unknown",
+        &with("backend/cgi", "backend/{size}/cgi"),
+    );
+}
+
+#[test]
+fn circles() {
+    let text = r#"title = "round and round"
+[servers.a]
+recipe = "lighttpd"
+upstreams = ["b"]
+[servers.b]
+recipe = "lighttpd"
+upstreams = ["c"]
+[servers.c]
+recipe = "lighttpd"
+upstreams = ["b"]
+[subjects]
+a = "http://a/"
+"#;
+    shown("upstreams-in-a-circle", text);
+    let own = with("upstreams = [\"backend\"]", "upstreams = [\"proxy\"]");
+    shown("upstream-of-itself", &own);
+}
+
+#[test]
+fn parameters() {
+    shown(
+        "parameter-unknown",
+        &with("mpm = \"event\"", "mmp = \"event\""),
+    );
+    shown(
+        "parameter-type",
+        &with("mpm = \"event\"", "keepalive = \"yes\""),
+    );
+    shown(
+        "parameter-range",
+        &with("mpm = \"event\"", "listen_backlog = 70000"),
+    );
+    shown("parameter-word", &with("mpm = \"event\"", "mpm = \"evnt\""));
+    shown(
+        "parameter-level",
+        &with("connections = [96", "proxy.workers = [-1"),
+    );
+    shown(
+        "upstreams-too-many",
+        &with("host = \"vm\"", "upstreams = [\"proxy\"]"),
+    );
+}
+
+#[test]
+fn subjects() {
+    shown("subjects-none", "title = \"t\"\n");
+    shown("subjects-empty", "title = \"t\"\n[subjects]\n");
+    shown(
+        "subjects-twice",
+        &with("lighttpd = \"http", "direct = \"http"),
+    );
+    shown("subject-https", &with("http://proxy/", "https://proxy/"));
+    shown("subject-no-url", &with("http://proxy/", "proxy/"));
+    shown(
+        "subject-port-out-of-range",
+        &with("http://proxy/", "http://127.0.0.1:70000/"),
+    );
+    shown(
+        "subject-fragment",
+        &with("second.pl\"\nlighttpd", "second.pl#top\"\nlighttpd"),
+    );
+}
+
+#[test]
+fn ports() {
+    shown("port-out-of-range", &with("host = \"vm\"", "port = 65536"));
+    let text =
+        with("host = \"vm\"", "port = 8080").replace("upstreams =", "port = 8080\nupstreams =");
+    shown("port-twice", &text);
+}
+
+#[test]
+fn factors() {
+    shown("factor-empty", &with("[96, 400]", "[]"));
+    shown("factor-level-twice", &with("[96, 400]", "[96, 96]"));
+    shown("factor-level-type", &with("[96, 400]", "[96, \"many\"]"));
+    shown(
+        "factor-quick",
+        &format!("{GOOD}[quick.factors]\nconnections = [97]\n"),
+    );
+}
+
+#[test]
+fn files_that_are_no_experiment() {
+    shown("empty", "");
+    shown("only-a-comment", "# nothing\n\n");
+    shown("no-toml", &with("blocks = 10", "blocks = ten"));
+    shown("unclosed", &with("\"3%\"", "\"3%"));
+}
+
+#[test]
+fn several_at_once() {
+    let text = with("blocks = 10", "blocks = \"ten\"\nwarmpu = \"2s\"")
+        .replace("\"10s\"", "\"10x\"")
+        .replace("recipe = \"lighttpd\"", "recipe = \"lightppd\"");
+    shown("several", &text);
+}
+
+#[test]
+fn a_line_too_long_for_a_terminal_is_not_shown() {
+    let text = with(
+        "title = ",
+        &format!("tilte = 1 # {}\ntitle = ", "x".repeat(9000)),
+    );
+    let shown = rendered(&parse(&text).unwrap_err());
+    assert!(shown.contains("line 1, column 1"), "{shown}");
+    assert!(shown.len() < 2000, "{} bytes are shown", shown.len());
+}
+
+#[test]
+fn overrides() {
+    let wrong = |name: &str, key: &str, value: &str| {
+        let error = parse_set(GOOD, &[(key, value)]).expect_err(name);
+        let shown = rendered(&error);
+        assert!(
+            shown.contains(key),
+            "{name} does not name the key:\n{shown}"
+        );
+        assert_shown(name, &shown);
+    };
+    wrong("set-unknown-key", "design.block", "3");
+    wrong("set-wrong-type", "design.blocks", "many");
+    wrong("set-no-key", "design..blocks", "3");
+    wrong("set-unknown-server", "servers.prox.with.workers", "2");
+    wrong("set-below-a-value", "title.short", "x");
+    wrong("set-hidden-by-a-factor", "load.connections", "8");
+    wrong("set-unclosed-list", "factors.connections", "[96");
+}
+
+#[test]
+fn overrides_change_what_they_name() {
+    let experiment = good(parse_set(
+        GOOD,
+        &[
+            ("design.blocks", "3"),
+            ("load.timeout", "7s"),
+            ("servers.proxy.with.workers", "2"),
+            ("factors.connections", "[8]"),
+            ("sysctls.net.core.somaxconn", "4096"),
+        ],
+    ));
+    assert_eq!(experiment.design.blocks, 3);
+    assert_eq!(experiment.load.timeout.as_secs(), 7);
+    assert_eq!(experiment.factors[0].levels.len(), 1);
+    assert_eq!(experiment.factors[0].levels[0].text, "8");
+    assert_eq!(
+        experiment.sysctls,
+        [("net.core.somaxconn".to_owned(), "4096".to_owned())]
+    );
+    let setting = experiment.under(&experiment.conditions()[0]);
+    let proxy = setting.servers.iter().find(|s| s.name == "proxy").unwrap();
+    assert_eq!(proxy.params["workers"].to_string(), "2");
+    assert_eq!(setting.load.connections, 8);
+}
+
+fn read(path: &std::path::Path) -> ExperimentError {
+    Experiment::read(path, &[], false, &recipes()).unwrap_err()
+}
+
+/// The message with the test's own folder left out.
+fn read_shown(name: &str, dir: &std::path::Path, error: &ExperimentError) {
+    let full = error.to_string();
+    let help = miette::Diagnostic::help(error).map(|help| format!("help: {help}\n"));
+    let text = format!(
+        "{}\n{}",
+        full.replace(&dir.display().to_string(), "DIR"),
+        help.unwrap_or_default()
+    );
+    assert_shown(name, &text);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let dir = scratch("files-that-cannot-be-read");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let latin = file("latin.toml", b"title = \"a\"\nquestion = \"caf\xe9\"\n");
+    read_shown("read-not-utf8", &dir, &read(&latin));
+    let sixteen = file("sixteen.toml", b"\xff\xfet\0i\0");
+    read_shown("read-utf16", &dir, &read(&sixteen));
+    read_shown("read-missing", &dir, &read(&dir.join("nowhere.toml")));
+    read_shown("read-folder", &dir, &read(&dir));
+}
+
+#[test]
+fn a_hundred_megabytes_are_refused_by_their_size_alone() {
+    let dir = scratch("a-hundred-megabytes");
+    let path = dir.join("noise.toml");
+    let file = std::fs::File::create(&path).unwrap();
+    // A hole: if it were read, it would be 100 MB of zeros and another message.
+    file.set_len(100_000_000).unwrap();
+    let started = std::time::Instant::now();
+    read_shown("read-too-large", &dir, &read(&path));
+    assert!(started.elapsed().as_millis() < 1000);
+}
+
+#[test]
+fn what_has_no_size_is_read_to_the_limit_only() {
+    let error = read(std::path::Path::new("/dev/zero"));
+    assert!(matches!(
+        error,
+        ExperimentError::Open(lab::experiment::OpenError::TooLarge { .. })
+    ));
+}

@@ -1,0 +1,342 @@
+//! Recipes give what they promise: configurations, commands, and mistakes shown in their place.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lab::recipe::{Recipe, RecipeError, Recipes, RenderContext, Rendered, Upstreams, Value};
+use support::{assert_shown, recipes, rendered, scratch};
+
+fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
+    let upstreams = match recipe.upstreams {
+        Upstreams::None => Vec::new(),
+        _ => vec![("backend".to_owned(), "127.0.0.1:8081".parse().unwrap())],
+    };
+    RenderContext {
+        name: "web".to_owned(),
+        dir: dir.to_owned(),
+        listen_addr: "127.0.0.1:8080".parse().unwrap(),
+        upstreams,
+        params: params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+        programs: BTreeMap::new(),
+        weigh: PathBuf::from("/usr/bin/weigh"),
+        cpus: 2,
+    }
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+fn scripts() -> (&'static str, Value) {
+    ("cgi", Value::List(vec!["second.pl".to_owned()]))
+}
+
+fn file(rendered: &Rendered, path: &str) -> String {
+    let file = rendered.files.iter().find(|file| file.path == path);
+    let file = file.unwrap_or_else(|| panic!("no file {path}"));
+    String::from_utf8(file.bytes.clone()).unwrap()
+}
+
+#[test]
+fn every_recipe_fills_in_with_its_defaults() {
+    let recipes = recipes();
+    let names: Vec<&str> = recipes.names().collect();
+    assert_eq!(names, ["apache", "balance", "lighttpd", "origin"]);
+    for recipe in recipes.iter() {
+        let out = recipe
+            .render(&context(recipe, Path::new("/d"), &[]))
+            .unwrap();
+        assert!(!out.command.is_empty() && !out.stop.is_empty());
+        for file in &out.files {
+            let text = String::from_utf8_lossy(&file.bytes);
+            assert!(
+                !text.contains("{{") && !text.contains("{%"),
+                "{}",
+                file.path
+            );
+        }
+        for param in &recipe.params {
+            assert!(!param.doc.is_empty(), "{}.{}", recipe.name, param.name);
+        }
+        assert!(!recipe.summary.is_empty());
+    }
+}
+
+#[test]
+fn configurations_are_as_shown() {
+    let recipes = recipes();
+    let dir = Path::new("/run/web");
+    let apache = recipes.get("apache").unwrap();
+    let event = apache.render(&context(apache, dir, &[scripts()])).unwrap();
+    assert_shown("apache-event", &file(&event, "apache.conf"));
+    let prefork = [
+        ("mpm", text("prefork")),
+        scripts(),
+        ("access_log", Value::Boolean(true)),
+    ];
+    let prefork = apache.render(&context(apache, dir, &prefork)).unwrap();
+    assert_shown("apache-prefork", &file(&prefork, "apache.conf"));
+    let lighttpd = recipes.get("lighttpd").unwrap();
+    let mut with = context(lighttpd, dir, &[]);
+    let proxy = lighttpd.render(&with).unwrap();
+    assert_shown("lighttpd-proxy", &file(&proxy, "lighttpd.conf"));
+    with.upstreams.clear();
+    let site = file(&lighttpd.render(&with).unwrap(), "lighttpd.conf");
+    assert!(!site.contains("proxy"), "{site}");
+}
+
+#[test]
+fn scripts_are_copied_only_when_asked_for_and_can_be_run() {
+    let recipes = recipes();
+    let apache = recipes.get("apache").unwrap();
+    let without = apache
+        .render(&context(apache, Path::new("/d"), &[]))
+        .unwrap();
+    assert!(
+        without
+            .files
+            .iter()
+            .all(|file| !file.path.contains("cgi-bin"))
+    );
+    assert!(!file(&without, "apache.conf").contains("cgi"));
+    let with = apache
+        .render(&context(apache, Path::new("/d"), &[scripts()]))
+        .unwrap();
+    let script = with
+        .files
+        .iter()
+        .find(|file| file.path == "cgi-bin/second.pl")
+        .unwrap();
+    assert_eq!(script.mode, 0o755);
+    assert!(script.bytes.starts_with(b"#!/usr/bin/perl\n"));
+}
+
+#[test]
+fn built_in_servers_are_started_by_the_program_itself() {
+    let recipes = recipes();
+    let origin = recipes.get("origin").unwrap();
+    let out = origin
+        .render(&context(
+            origin,
+            Path::new("/d"),
+            &[("threads", Value::Integer(2))],
+        ))
+        .unwrap();
+    assert_eq!(
+        out.command,
+        [
+            "/usr/bin/weigh",
+            "origin",
+            "--listen",
+            "127.0.0.1:8080",
+            "--threads",
+            "2"
+        ]
+    );
+    let balance = recipes.get("balance").unwrap();
+    let mut with = context(balance, Path::new("/d"), &[]);
+    with.upstreams
+        .push(("six".to_owned(), "[::1]:8082".parse().unwrap()));
+    let out = balance.render(&with).unwrap();
+    assert_eq!(
+        out.command,
+        ["/usr/bin/weigh", "balance", "/d/balance.toml"]
+    );
+    let config: toml::Table = file(&out, "balance.toml").parse().unwrap();
+    assert_eq!(config["listen"].as_str(), Some("127.0.0.1:8080"));
+    assert_eq!(config["upstreams"].as_array().unwrap().len(), 2);
+    assert_eq!(config["upstreams"][1].as_str(), Some("[::1]:8082"));
+    assert_eq!(config["threads"].as_integer(), Some(1));
+    with.upstreams.clear();
+    assert!(matches!(
+        balance.render(&with),
+        Err(RecipeError::Upstreams { found: 0, .. })
+    ));
+}
+
+#[test]
+fn programs_that_were_found_go_by_their_path() {
+    let recipes = recipes();
+    let lighttpd = recipes.get("lighttpd").unwrap();
+    let mut with = context(lighttpd, Path::new("/d"), &[]);
+    assert_eq!(lighttpd.render(&with).unwrap().command[0], "lighttpd");
+    with.programs
+        .insert("lighttpd".to_owned(), "/opt/lighttpd".into());
+    assert_eq!(lighttpd.render(&with).unwrap().command[0], "/opt/lighttpd");
+}
+
+#[test]
+fn folders_that_a_server_cannot_bear_are_refused() {
+    let recipes = recipes();
+    let apache = recipes.get("apache").unwrap();
+    let long = format!("/{}", "d".repeat(90));
+    let error = apache
+        .render(&context(apache, Path::new(&long), &[]))
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            RecipeError::DirTooLong {
+                longest: 80,
+                found: 91,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    for dir in ["relative", "/with\"quote", "/with\nline"] {
+        let error = apache
+            .render(&context(apache, Path::new(dir), &[]))
+            .unwrap_err();
+        assert!(matches!(error, RecipeError::Path { .. }), "{error}");
+    }
+}
+
+#[test]
+fn parameters_are_checked_again_when_filled_in() {
+    let recipes = recipes();
+    let apache = recipes.get("apache").unwrap();
+    for (name, value) in [
+        ("mpm", text("nonsense")),
+        ("listen_backlog", Value::Integer(0)),
+        ("nothing", Value::Integer(0)),
+        ("cgi", Value::List(vec!["../../etc/passwd".to_owned()])),
+    ] {
+        let error = apache.render(&context(apache, Path::new("/d"), &[(name, value)]));
+        assert!(matches!(error, Err(RecipeError::Param { .. })), "{name}");
+    }
+}
+
+#[test]
+fn versions_are_found_in_what_servers_print() {
+    let recipes = recipes();
+    let version = |recipe: &str, printed: &str| recipes.get(recipe).unwrap().version_in(printed);
+    assert_eq!(
+        version(
+            "apache",
+            "Server version: Apache/2.4.62 (Debian)\nServer built: …"
+        ),
+        Some("2.4.62".to_owned())
+    );
+    assert_eq!(
+        version(
+            "lighttpd",
+            "lighttpd/1.4.69 (ssl) - a light and fast webserver"
+        ),
+        Some("1.4.69".to_owned())
+    );
+    assert_eq!(version("origin", "weigh 0.1.0\n"), Some("0.1.0".to_owned()));
+    assert_eq!(version("origin", "nonsense"), None);
+}
+
+/// Writes a recipe of a user's into `DIR/NAME` and returns DIR.
+fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> PathBuf {
+    let dir = scratch(test);
+    let folder = dir.join(name);
+    for (path, content) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("recipe.toml"), toml).unwrap();
+    dir
+}
+
+#[test]
+fn a_users_recipe_wins_over_one_of_the_same_name() {
+    let toml = "summary = \"mine\"\n[programs]\nx = [\"no-such-program\"]\n[packages]\ndebian = [\"no-such-package\"]\n[start]\ncommand = [\"{{ programs.x }}\"]\n";
+    let dir = own("own-recipe", "apache", toml, &[]);
+    let recipes = Recipes::load(&[dir]).unwrap();
+    let mine = recipes.get("apache").unwrap();
+    assert_eq!(mine.summary, "mine");
+    assert!(recipes.get("lighttpd").is_some());
+    let available = mine.available();
+    assert_eq!(available.missing_programs, ["no-such-program"]);
+    assert_eq!(
+        available.sentence().unwrap(),
+        "no-such-program is not installed: `apt-get install --no-install-recommends no-such-package`"
+    );
+}
+
+#[test]
+fn a_missing_module_names_its_package() {
+    let toml = "summary = \"s\"\nneeds = [{ file = \"/no/such/mod_x.so\", package = \"mod-x\" }]\n[packages]\ndebian = [\"y\"]\n[start]\ncommand = [\"x\"]\n";
+    let recipes = Recipes::load(&[own("own-needs", "x", toml, &[])]).unwrap();
+    let available = recipes.get("x").unwrap().available();
+    assert!(!available.is_complete());
+    assert_eq!(
+        available.install_command.unwrap(),
+        "apt-get install --no-install-recommends mod-x"
+    );
+}
+
+#[test]
+fn mistakes_in_a_recipe_are_shown_in_it() {
+    let toml = r#"summry = "s"
+upstreams = "some"
+dirs = ["../outside"]
+[params.workers]
+type = "number"
+[params.size]
+type = "size"
+default = 64
+[files]
+"a.conf" = "a.cnf"
+"b.conf" = "b.conf"
+[copy]
+"bin/{{ item }}" = { from = "bin/{{ item }}", each = "scripts", mode = "rwx" }
+[start]
+command = ["{{ unclosed"]
+[stop]
+signals = [{ signal = "KILL", wait = "5" }]
+"#;
+    let files = [("a.conf", "x"), ("b.conf", "{% if %}\n")];
+    let dir = own("own-mistakes", "wrong", toml, &files);
+    let error = Recipes::load(std::slice::from_ref(&dir)).unwrap_err();
+    let shown = rendered(&error).replace(&dir.display().to_string(), "DIR");
+    // The frame is as wide as the path is long; what counts is inside.
+    assert_shown("recipe-mistakes", &shown);
+}
+
+#[test]
+fn a_template_that_uses_an_unknown_name_is_an_error() {
+    let toml = "summary = \"s\"\n[files]\n\"a\" = \"a.j2\"\n[start]\ncommand = [\"x\"]\n";
+    let dir = own(
+        "own-unknown-name",
+        "x",
+        toml,
+        &[("a.j2", "one\n{{ params.nothing }}\n")],
+    );
+    let recipes = Recipes::load(&[dir]).unwrap();
+    let recipe = recipes.get("x").unwrap();
+    let error = recipe
+        .render(&context(recipe, Path::new("/d"), &[]))
+        .unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("a.j2") && said.contains("line 2"), "{said}");
+}
+
+#[test]
+fn no_path_leaves_the_servers_folder() {
+    let toml = "summary = \"s\"\n[params.where]\ntype = \"string\"\n[copy]\n\"{{ params.where }}\" = \"a\"\n[start]\ncommand = [\"x\"]\n";
+    let recipes = Recipes::load(&[own("own-climbs", "x", toml, &[("a", "a")])]).unwrap();
+    let recipe = recipes.get("x").unwrap();
+    let copy_to =
+        |path: &str| recipe.render(&context(recipe, Path::new("/d"), &[("where", text(path))]));
+    assert!(copy_to("inside/file").is_ok());
+    for path in ["../outside", "/etc/passwd", "a/../../b", ""] {
+        assert!(
+            matches!(copy_to(path), Err(RecipeError::Path { .. })),
+            "{path}"
+        );
+    }
+}

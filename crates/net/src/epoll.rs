@@ -1,0 +1,671 @@
+//! The event loop on epoll, edge-triggered: one `recv` and one `send` per answer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::os::{self, check};
+
+const LISTENER: u32 = u32::MAX;
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    socket: Option<OwnedFd>,
+    outgoing: bool,
+    connecting: bool,
+    first: Option<PayloadId>,
+    paused: bool,
+    /// Something may be there to read.
+    readable: bool,
+    queued_to_read: bool,
+    /// The peer ended its side, or an error waits to be read.
+    ending: bool,
+    finish: bool,
+    failed: bool,
+    tracked: bool,
+    sends: VecDeque<Outgoing>,
+}
+
+enum Outgoing {
+    Shared(Arc<[u8]>, usize),
+    Own(Vec<u8>, usize),
+    Lent(Buf, usize),
+}
+
+struct TargetAddress {
+    address: SocketAddr,
+    sources: Vec<SocketAddr>,
+    turn: usize,
+}
+
+/// The event loop on epoll; see [`Io`].
+pub struct Epoll {
+    epoll: OwnedFd,
+    slots: Vec<Slot>,
+    free_outgoing: Vec<u32>,
+    free_accepted: Vec<u32>,
+    buffers: Vec<Box<[u8]>>,
+    free_buffers: Vec<u16>,
+    ready: Vec<libc::epoll_event>,
+    next_ready: usize,
+    to_read: VecDeque<ConnId>,
+    events: VecDeque<Event>,
+    targets: Vec<TargetAddress>,
+    payloads: Vec<Arc<[u8]>>,
+    listeners: Vec<TcpListener>,
+    to_accept: VecDeque<usize>,
+    /// Reads and accepts left in this turn, so that one busy peer cannot hold up timers.
+    turn: u32,
+}
+
+const TURN: u32 = 1024;
+
+enum SendResult {
+    All,
+    Part(usize),
+    Error(i32),
+}
+
+fn send_now(fd: i32, bytes: &[u8]) -> SendResult {
+    loop {
+        // SAFETY: pointer and length describe `bytes`.
+        let n = unsafe {
+            libc::send(
+                fd,
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+            )
+        };
+        if n >= 0 {
+            let n = n as usize;
+            return if n == bytes.len() {
+                SendResult::All
+            } else {
+                SendResult::Part(n)
+            };
+        }
+        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+            libc::EINTR => {}
+            libc::EAGAIN => return SendResult::Part(0),
+            errno => return SendResult::Error(errno),
+        }
+    }
+}
+
+impl Epoll {
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(conn.index as usize)?;
+        (slot.socket.is_some() && slot.generation == conn.generation).then_some(slot)
+    }
+
+    fn watch(&self, fd: i32, conn: ConnId) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
+            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        check(unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
+        })
+        .map(drop)
+    }
+
+    fn fail(&mut self, conn: ConnId, errno: i32) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.failed {
+            return;
+        }
+        slot.failed = true;
+        self.discard_sends(conn.index as usize);
+        self.events.push_back(Event::Failed { conn, errno });
+    }
+
+    fn discard_sends(&mut self, index: usize) {
+        while let Some(outgoing) = self.slots[index].sends.pop_front() {
+            if let Outgoing::Lent(buf, _) = outgoing {
+                self.free_buffers.push(buf.id);
+            }
+        }
+    }
+
+    /// Sends as much of the queue as the kernel takes.
+    fn flush(&mut self, conn: ConnId) {
+        let index = conn.index as usize;
+        loop {
+            let Some(slot) = self.slot(conn) else { return };
+            if slot.connecting || slot.failed {
+                return;
+            }
+            let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
+                return;
+            };
+            let result = match self.slots[index].sends.front() {
+                None => break,
+                Some(Outgoing::Shared(bytes, from)) => send_now(fd, &bytes[*from..]),
+                Some(Outgoing::Own(bytes, from)) => send_now(fd, &bytes[*from..]),
+                Some(Outgoing::Lent(buf, from)) => send_now(fd, &self.bytes(buf)[*from..]),
+            };
+            match result {
+                SendResult::All => {
+                    if let Some(Outgoing::Lent(buf, _)) = self.slots[index].sends.pop_front() {
+                        self.free_buffers.push(buf.id);
+                    }
+                }
+                SendResult::Part(n) => {
+                    if let Some(
+                        Outgoing::Shared(_, from)
+                        | Outgoing::Own(_, from)
+                        | Outgoing::Lent(_, from),
+                    ) = self.slots[index].sends.front_mut()
+                    {
+                        *from += n;
+                    }
+                    return;
+                }
+                SendResult::Error(errno) => return self.fail(conn, errno),
+            }
+        }
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.finish {
+            slot.finish = false;
+            if let Some(socket) = &slot.socket {
+                // SAFETY: takes numbers, touches no memory.
+                unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
+            }
+        }
+        if let Some(slot) = self.slot(conn)
+            && std::mem::take(&mut slot.tracked)
+        {
+            self.events.push_back(Event::Drained { conn });
+        }
+    }
+
+    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing, tracked: bool) {
+        match self.slot(conn) {
+            Some(slot) if !slot.failed => {
+                slot.tracked |= tracked;
+                slot.sends.push_back(outgoing);
+                if slot.sends.len() == 1 {
+                    self.flush(conn);
+                }
+            }
+            _ => {
+                if let Outgoing::Lent(buf, _) = outgoing {
+                    self.free_buffers.push(buf.id);
+                }
+            }
+        }
+    }
+
+    fn mark_readable(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.readable = true;
+        if !slot.queued_to_read && !slot.paused && !slot.connecting {
+            slot.queued_to_read = true;
+            self.to_read.push_back(conn);
+        }
+    }
+
+    fn connected(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
+            return;
+        };
+        let mut errno: i32 = 0;
+        let mut len = std::mem::size_of::<i32>() as libc::socklen_t;
+        // SAFETY: both pointers are valid places of the size given.
+        let got = unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                (&raw mut errno).cast(),
+                &mut len,
+            )
+        };
+        if got < 0 {
+            errno = libc::EIO;
+        }
+        slot.connecting = false;
+        if errno != 0 {
+            slot.failed = true;
+            self.events.push_back(Event::ConnectFailed { conn, errno });
+            return;
+        }
+        let first = slot.first.take();
+        self.events.push_back(Event::Connected { conn });
+        if let Some(payload) = first {
+            self.send(conn, payload);
+        } else {
+            self.flush(conn);
+        }
+    }
+
+    fn handle(&mut self, event: libc::epoll_event) {
+        let (bits, data) = (event.events as i32, event.u64);
+        let index = data as u32;
+        if index == LISTENER {
+            self.to_accept.push_back((data >> 32) as usize);
+            return;
+        }
+        let conn = ConnId {
+            index,
+            generation: (data >> 32) as u32,
+        };
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.connecting {
+            if bits & (libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) == 0 {
+                return;
+            }
+            self.connected(conn);
+        } else if bits & libc::EPOLLOUT != 0 {
+            self.flush(conn);
+        }
+        if bits & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP) != 0 {
+            if bits & (libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP) != 0
+                && let Some(slot) = self.slot(conn)
+            {
+                slot.ending = true;
+            }
+            self.mark_readable(conn);
+        }
+    }
+
+    fn take_buffer(&mut self) -> u16 {
+        self.free_buffers.pop().unwrap_or_else(|| {
+            // All are lent out: one more, so that reading never stands still.
+            let size = self.buffers.first().map_or(16 * 1024, |b| b.len());
+            self.buffers.push(vec![0; size].into_boxed_slice());
+            (self.buffers.len() - 1) as u16
+        })
+    }
+
+    fn read_one(&mut self, conn: ConnId) -> Option<Event> {
+        let slot = self.slot(conn)?;
+        slot.queued_to_read = false;
+        if slot.paused || slot.failed || !slot.readable {
+            return None;
+        }
+        let fd = slot.socket.as_ref()?.as_raw_fd();
+        let id = self.take_buffer();
+        let buffer = &mut self.buffers[id as usize];
+        let size = buffer.len();
+        let n = loop {
+            // SAFETY: pointer and length describe the buffer.
+            let n = unsafe {
+                libc::recv(fd, buffer.as_mut_ptr().cast(), size, libc::MSG_DONTWAIT)
+            };
+            if n >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                break n;
+            }
+        };
+        if n > 0 {
+            let n = n as usize;
+            let slot = self.slot(conn)?;
+            if n < size && !slot.ending {
+                // A short read has emptied the socket; the next edge will tell.
+                slot.readable = false;
+            } else {
+                slot.queued_to_read = true;
+                self.to_read.push_back(conn);
+            }
+            let len = n as u32;
+            return Some(Event::Data {
+                conn,
+                buf: Buf { id, len },
+            });
+        }
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        self.free_buffers.push(id);
+        let slot = self.slot(conn)?;
+        slot.readable = false;
+        if n == 0 {
+            return Some(Event::Eof { conn });
+        }
+        if errno != libc::EAGAIN {
+            self.fail(conn, errno);
+        }
+        None
+    }
+
+    fn accept_one(&mut self, listener: usize) -> Option<Event> {
+        let fd = self.listeners[listener].as_raw_fd();
+        // SAFETY: null pointers mean that the peer's address is not wanted.
+        let got = unsafe {
+            libc::accept4(
+                fd,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+            )
+        };
+        if got < 0 {
+            return match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+                libc::EAGAIN => None,
+                libc::EINTR | libc::ECONNABORTED => {
+                    self.to_accept.push_front(listener);
+                    None
+                }
+                errno => Some(Event::AcceptFailed { errno }),
+            };
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let socket = unsafe { OwnedFd::from_raw_fd(got) };
+        self.to_accept.push_front(listener);
+        let Some(index) = self.free_accepted.pop() else {
+            return Some(Event::AcceptFailed {
+                errno: libc::ENFILE,
+            });
+        };
+        let conn = self.occupy(index, socket, false);
+        let fd = got;
+        match self.watch(fd, conn) {
+            Ok(()) => Some(Event::Accepted { conn }),
+            Err(e) => {
+                self.close(conn);
+                Some(Event::AcceptFailed {
+                    errno: e.raw_os_error().unwrap_or(libc::EIO),
+                })
+            }
+        }
+    }
+
+    fn occupy(&mut self, index: u32, socket: OwnedFd, outgoing: bool) -> ConnId {
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1);
+        *slot = Slot {
+            generation,
+            socket: Some(socket),
+            outgoing,
+            ..Slot::default()
+        };
+        ConnId { index, generation }
+    }
+}
+
+impl Io for Epoll {
+    const NAME: &'static str = "epoll";
+
+    fn open(options: IoOptions) -> io::Result<Self> {
+        // SAFETY: takes numbers, touches no memory.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let slots = options.slots();
+        let mut table = Vec::with_capacity(slots);
+        table.resize_with(slots, Slot::default);
+        let buffers = options.buffers.max(1);
+        Ok(Self {
+            epoll,
+            slots: table,
+            free_outgoing: (0..options.outgoing).rev().collect(),
+            free_accepted: (options.outgoing..slots as u32).rev().collect(),
+            buffers: (0..buffers)
+                .map(|_| vec![0; options.buffer_size as usize].into_boxed_slice())
+                .collect(),
+            free_buffers: (0..buffers).rev().collect(),
+            ready: Vec::with_capacity(1024),
+            next_ready: 0,
+            to_read: VecDeque::new(),
+            events: VecDeque::new(),
+            targets: Vec::new(),
+            payloads: Vec::new(),
+            listeners: Vec::new(),
+            to_accept: VecDeque::new(),
+            turn: TURN,
+        })
+    }
+
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let number = self.listeners.len();
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: ((number as u64) << 32) | u64::from(LISTENER),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        check(unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                listener.as_raw_fd(),
+                &mut event,
+            )
+        })?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+        self.targets.push(TargetAddress {
+            address,
+            sources: sources.to_vec(),
+            turn: 0,
+        });
+        TargetId(self.targets.len() as u32 - 1)
+    }
+
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
+        self.payloads.push(bytes);
+        PayloadId(self.payloads.len() as u32 - 1)
+    }
+
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
+        let target = &mut self.targets[target.0 as usize];
+        let address = target.address;
+        let socket = os::tcp_socket(&address, true)?;
+        let fd = socket.as_raw_fd();
+        if !target.sources.is_empty() {
+            let source = target.sources[target.turn % target.sources.len()];
+            target.turn += 1;
+            os::set_option(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+            let (storage, len) = os::sockaddr(&source);
+            // SAFETY: `storage` holds a socket address of length `len`.
+            check(unsafe { libc::bind(fd, (&raw const storage).cast(), len) })?;
+        }
+        let Some(index) = self.free_outgoing.pop() else {
+            return Err(io::Error::other("all connection slots are in use"));
+        };
+        let (storage, len) = os::sockaddr(&address);
+        // SAFETY: `storage` holds a socket address of length `len`.
+        let result = unsafe { libc::connect(fd, (&raw const storage).cast(), len) };
+        let errno = if result == 0 {
+            0
+        } else {
+            io::Error::last_os_error().raw_os_error().unwrap_or(0)
+        };
+        let conn = self.occupy(index, socket, true);
+        let slot = &mut self.slots[index as usize];
+        slot.connecting = true;
+        slot.first = first;
+        if errno != 0 && errno != libc::EINPROGRESS {
+            slot.connecting = false;
+            slot.failed = true;
+            self.events.push_back(Event::ConnectFailed { conn, errno });
+            return Ok(conn);
+        }
+        self.watch(fd, conn)?;
+        Ok(conn)
+    }
+
+    fn send(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.failed {
+            return;
+        }
+        let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
+            return;
+        };
+        if !slot.sends.is_empty() || slot.connecting {
+            slot.sends.push_back(Outgoing::Shared(bytes, 0));
+            return;
+        }
+        match send_now(fd, &bytes) {
+            SendResult::All => {}
+            SendResult::Part(n) => slot.sends.push_back(Outgoing::Shared(bytes, n)),
+            SendResult::Error(errno) => self.fail(conn, errno),
+        }
+    }
+
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        self.enqueue(conn, Outgoing::Shared(bytes, 0), true);
+    }
+
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
+        let Some(slot) = self.slot(conn) else { return };
+        let ready = slot.sends.is_empty() && !slot.connecting && !slot.failed && !slot.finish;
+        let mut sent = 0;
+        if ready && let Some(socket) = &slot.socket {
+            match send_now(socket.as_raw_fd(), bytes) {
+                SendResult::All => {
+                    self.events.push_back(Event::Drained { conn });
+                    return;
+                }
+                SendResult::Part(n) => sent = n,
+                SendResult::Error(errno) => return self.fail(conn, errno),
+            }
+        }
+        self.enqueue(conn, Outgoing::Own(bytes[sent..].to_vec(), 0), true);
+    }
+
+    fn forward(&mut self, conn: ConnId, buf: Buf) {
+        self.enqueue(conn, Outgoing::Lent(buf, 0), true);
+    }
+
+    fn queued(&self, conn: ConnId) -> usize {
+        self.slots
+            .get(conn.index as usize)
+            .filter(|slot| slot.socket.is_some() && slot.generation == conn.generation)
+            .map_or(0, |slot| slot.sends.len())
+    }
+
+    fn finish(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.finish = true;
+        if slot.sends.is_empty() {
+            self.flush(conn);
+        }
+    }
+
+    fn pause(&mut self, conn: ConnId) {
+        if let Some(slot) = self.slot(conn) {
+            slot.paused = true;
+        }
+    }
+
+    fn resume(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.paused = false;
+        if slot.readable {
+            self.mark_readable(conn);
+        }
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if self.slot(conn).is_none() {
+            return;
+        }
+        let index = conn.index as usize;
+        self.discard_sends(index);
+        let slot = &mut self.slots[index];
+        slot.socket = None;
+        if slot.outgoing {
+            self.free_outgoing.push(conn.index);
+        } else {
+            self.free_accepted.push(conn.index);
+        }
+    }
+
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
+        let more = !self.to_read.is_empty()
+            || !self.events.is_empty()
+            || !self.to_accept.is_empty()
+            || self.next_ready < self.ready.len();
+        let wait_ns = if more { Some(0) } else { wait_ns };
+        let time = wait_ns.map(|ns| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        });
+        if self.next_ready < self.ready.len() {
+            return Ok(());
+        }
+        self.ready.clear();
+        self.next_ready = 0;
+        self.turn = TURN;
+        // SAFETY: the vector has room for the number of events given; the time is valid or null.
+        let n = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                self.ready.as_mut_ptr(),
+                self.ready.capacity() as i32,
+                time.as_ref().map_or(std::ptr::null(), |t| t as *const _),
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        if n < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EINTR) => Ok(()),
+                _ => Err(error),
+            };
+        }
+        // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
+        unsafe { self.ready.set_len(n as usize) };
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                let stale = match &event {
+                    Event::ConnectFailed { conn, .. }
+                    | Event::Connected { conn }
+                    | Event::Failed { conn, .. }
+                    | Event::Drained { conn } => self.slot(*conn).is_none(),
+                    _ => false,
+                };
+                if stale {
+                    continue;
+                }
+                return Some(event);
+            }
+            if self.next_ready < self.ready.len() {
+                let event = self.ready[self.next_ready];
+                self.next_ready += 1;
+                self.handle(event);
+                continue;
+            }
+            if self.turn == 0 {
+                return None;
+            }
+            self.turn -= 1;
+            if let Some(listener) = self.to_accept.pop_front() {
+                if let Some(event) = self.accept_one(listener) {
+                    return Some(event);
+                }
+                continue;
+            }
+            let conn = self.to_read.pop_front()?;
+            if let Some(event) = self.read_one(conn) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn bytes(&self, buf: &Buf) -> &[u8] {
+        &self.buffers[buf.id as usize][..buf.len()]
+    }
+
+    fn recycle(&mut self, buf: Buf) {
+        self.free_buffers.push(buf.id);
+    }
+}

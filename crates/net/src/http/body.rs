@@ -1,0 +1,214 @@
+//! Where a body ends.
+
+use super::HttpError;
+
+/// The framing of a body and how much of it is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// Nothing (more).
+    Empty,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked(Chunk),
+    /// Everything until the connection ends.
+    UntilClose,
+}
+
+/// Where in the chunked coding the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunk {
+    /// In a size line: the size so far, digits seen, and bytes of the line.
+    Size { size: u64, digits: u8, line: u16 },
+    /// In an extension of a size line.
+    Extension { size: u64, line: u16 },
+    /// After the carriage return of a size line.
+    SizeEnd { size: u64 },
+    /// In the data.
+    Data { left: u64 },
+    /// Before the carriage return after the data.
+    DataEnd,
+    /// Before the line feed after the data.
+    DataEndLf,
+    /// At the start of a trailer line, or the last empty line.
+    Trailer { bytes: u16 },
+    /// Inside a trailer line.
+    TrailerLine { bytes: u16 },
+    /// After the carriage return of the last empty line.
+    LastLf,
+}
+
+impl Chunk {
+    pub(super) const START: Chunk = Chunk::Size {
+        size: 0,
+        digits: 0,
+        line: 0,
+    };
+}
+
+const LINE_MAX: u16 = 4096;
+const TRAILER_MAX: u16 = 16 * 1024;
+
+impl Body {
+    /// Takes the bytes of the body at the front of `input`, showing its content to `content`.
+    /// Returns how many bytes were taken and whether the body is complete.
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        content: &mut impl FnMut(&[u8]),
+    ) -> Result<(usize, bool), HttpError> {
+        match self {
+            Body::Empty => Ok((0, true)),
+            Body::Length(left) => {
+                let n = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                if n > 0 {
+                    content(&input[..n]);
+                }
+                *left -= n as u64;
+                Ok((n, *left == 0))
+            }
+            Body::UntilClose => {
+                if !input.is_empty() {
+                    content(input);
+                }
+                Ok((input.len(), false))
+            }
+            Body::Chunked(chunk) => take_chunks(chunk, input, content),
+        }
+    }
+}
+
+fn take_chunks(
+    chunk: &mut Chunk,
+    input: &[u8],
+    content: &mut impl FnMut(&[u8]),
+) -> Result<(usize, bool), HttpError> {
+    let mut at = 0;
+    while at < input.len() {
+        if let Chunk::Data { left } = chunk {
+            let n = (input.len() - at).min(usize::try_from(*left).unwrap_or(usize::MAX));
+            content(&input[at..at + n]);
+            at += n;
+            *left -= n as u64;
+            if *left == 0 {
+                *chunk = Chunk::DataEnd;
+            }
+            continue;
+        }
+        let byte = input[at];
+        at += 1;
+        *chunk = match *chunk {
+            Chunk::Size { size, digits, line } => size_byte(byte, size, digits, line)?,
+            Chunk::Extension { size, line } => match byte {
+                b'\r' => Chunk::SizeEnd { size },
+                b'\n' => return Err(HttpError::Chunk),
+                _ if line >= LINE_MAX => return Err(HttpError::Chunk),
+                _ => Chunk::Extension {
+                    size,
+                    line: line + 1,
+                },
+            },
+            Chunk::SizeEnd { size } => match (byte, size) {
+                (b'\n', 0) => Chunk::Trailer { bytes: 0 },
+                (b'\n', left) => Chunk::Data { left },
+                _ => return Err(HttpError::Chunk),
+            },
+            Chunk::Data { .. } => Chunk::DataEnd,
+            Chunk::DataEnd if byte == b'\r' => Chunk::DataEndLf,
+            Chunk::DataEndLf if byte == b'\n' => Chunk::START,
+            Chunk::DataEnd | Chunk::DataEndLf => return Err(HttpError::Chunk),
+            Chunk::Trailer { .. } if byte == b'\r' => Chunk::LastLf,
+            Chunk::Trailer { bytes } | Chunk::TrailerLine { bytes } => {
+                if bytes >= TRAILER_MAX {
+                    return Err(HttpError::HeadTooLarge);
+                }
+                let bytes = bytes + 1;
+                if byte == b'\n' {
+                    Chunk::Trailer { bytes }
+                } else {
+                    Chunk::TrailerLine { bytes }
+                }
+            }
+            Chunk::LastLf if byte == b'\n' => return Ok((at, true)),
+            Chunk::LastLf => return Err(HttpError::Chunk),
+        };
+    }
+    Ok((at, false))
+}
+
+fn size_byte(byte: u8, size: u64, digits: u8, line: u16) -> Result<Chunk, HttpError> {
+    let digit = match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'a'..=b'f' => byte - b'a' + 10,
+        b'A'..=b'F' => byte - b'A' + 10,
+        b'\r' if digits > 0 => return Ok(Chunk::SizeEnd { size }),
+        b';' | b' ' | b'\t' if digits > 0 => return Ok(Chunk::Extension { size, line }),
+        _ => return Err(HttpError::Chunk),
+    };
+    // Sixteen hexadecimal digits fill 64 bits; leading zeros beyond that are refused too.
+    if digits >= 16 {
+        return Err(HttpError::Chunk);
+    }
+    Ok(Chunk::Size {
+        size: (size << 4) | u64::from(digit),
+        digits: digits + 1,
+        line: line + 1,
+    })
+}
+
+/// A Content-Length value: digits only, at most 2^63 - 1.
+pub(super) fn content_length(value: &[u8]) -> Result<u64, HttpError> {
+    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(HttpError::ContentLength);
+    }
+    let mut number: u64 = 0;
+    for digit in value {
+        number = number
+            .checked_mul(10)
+            .and_then(|n| n.checked_add(u64::from(digit - b'0')))
+            .ok_or(HttpError::ContentLength)?;
+    }
+    if number > i64::MAX as u64 {
+        return Err(HttpError::ContentLength);
+    }
+    Ok(number)
+}
+
+/// What a head says of framing and of the connection, gathered field by field.
+#[derive(Default)]
+pub(super) struct Framing {
+    pub(super) length: Option<u64>,
+    pub(super) chunked: bool,
+    pub(super) close: bool,
+    pub(super) keep_alive: bool,
+}
+
+impl Framing {
+    #[inline]
+    pub(super) fn field(&mut self, name: &str, value: &[u8]) -> Result<(), HttpError> {
+        match name.len() {
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                let length = content_length(value)?;
+                if self.length.is_some_and(|known| known != length) {
+                    return Err(HttpError::ContentLength);
+                }
+                self.length = Some(length);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(HttpError::TransferEncoding);
+                }
+                self.chunked = true;
+            }
+            10 if name.eq_ignore_ascii_case("connection") => {
+                for token in value.split(|&b| b == b',') {
+                    let token = token.trim_ascii();
+                    self.close |= token.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! HTTP/1.1: heads by `httparse`, framing of bodies by RFC 9112 section 6.
+//!
+//! Both parsers take whatever bytes came and go on where they stopped; any split of the bytes
+//! gives the same result. Heads and chunk lines are bounded.
+
+mod body;
+mod error;
+mod request;
+mod response;
+
+pub use error::HttpError;
+pub use request::{Request, RequestParser};
+pub use response::{Progress, ResponseHead, ResponseParser};
+
+/// Longest head that is accepted, in bytes.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header fields that are accepted in one head.
+pub const HEADERS_MAX: usize = 100;
+/// Most interim (1xx) answers that are accepted before the final one.
+pub const INTERIM_MAX: u8 = 16;

@@ -1,0 +1,415 @@
+//! Answers, as a client reads them.
+
+use super::body::{Body, Chunk, Framing};
+use super::{HEAD_BYTES_MAX, HEADERS_MAX, HttpError, INTERIM_MAX};
+
+/// What is known of an answer once its head was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: u16,
+    /// Whether the connection can be used again after this answer.
+    pub keep_alive: bool,
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed; all that were given were taken.
+    More,
+    /// The answer is complete; so many bytes of the input belong to it.
+    Done {
+        /// Bytes taken from the input.
+        taken: usize,
+    },
+}
+
+/// Reads one answer after the other from a connection.
+///
+/// It holds no memory beyond itself unless a head comes in pieces.
+#[derive(Debug)]
+pub struct ResponseParser {
+    state: State,
+    head: ResponseHead,
+    /// The answer has no body whatever its head says: the request was HEAD.
+    bodiless: bool,
+    interim: u8,
+    partial: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Head,
+    Body(Body),
+}
+
+impl Default for ResponseParser {
+    fn default() -> Self {
+        Self::new(false)
+    }
+}
+
+impl ResponseParser {
+    /// A parser for the answers to requests; `head_request` when they are HEAD requests.
+    pub fn new(head_request: bool) -> Self {
+        Self {
+            state: State::Head,
+            head: ResponseHead::default(),
+            bodiless: head_request,
+            interim: 0,
+            partial: Vec::new(),
+        }
+    }
+
+    /// Forgets the answer under way, for a new connection.
+    pub fn reset(&mut self) {
+        self.state = State::Head;
+        self.interim = 0;
+        self.partial.clear();
+    }
+
+    /// The head of the answer that is complete, or whose body is under way.
+    pub fn head(&self) -> ResponseHead {
+        self.head
+    }
+
+    /// Whether nothing of the next answer has come.
+    pub fn at_start(&self) -> bool {
+        self.state == State::Head && self.partial.is_empty() && self.interim == 0
+    }
+
+    /// Takes bytes; content of the body goes to `content` piece by piece. After
+    /// [`Progress::Done`] the parser stands at the start of the next answer.
+    ///
+    /// # Errors
+    /// When the bytes are no acceptable HTTP/1.1; the connection must be closed then.
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        mut content: impl FnMut(&[u8]),
+    ) -> Result<Progress, HttpError> {
+        let mut at = 0;
+        loop {
+            match &mut self.state {
+                State::Head => match self.take_head(&input[at..])? {
+                    None => return Ok(Progress::More),
+                    Some(n) => at += n,
+                },
+                State::Body(body) => {
+                    let (n, complete) = body.take(&input[at..], &mut content)?;
+                    at += n;
+                    if !complete {
+                        return Ok(Progress::More);
+                    }
+                    self.state = State::Head;
+                    self.interim = 0;
+                    return Ok(Progress::Done { taken: at });
+                }
+            }
+        }
+    }
+
+    /// Tells that the connection ended. True when that completes the answer: a body that lasts
+    /// until the connection ends.
+    pub fn end(&mut self) -> bool {
+        let complete = self.state == State::Body(Body::UntilClose);
+        self.reset();
+        complete
+    }
+
+    /// Takes a head from the front of the input; `None` when it is not complete.
+    fn take_head(&mut self, input: &[u8]) -> Result<Option<usize>, HttpError> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        if self.partial.is_empty() {
+            return match parse(input, self.bodiless)? {
+                Some(parsed) => self.begin(parsed).map(Some),
+                None => {
+                    self.partial.extend_from_slice(input);
+                    Ok(None)
+                }
+            };
+        }
+        let before = self.partial.len();
+        let room = HEAD_BYTES_MAX.saturating_sub(before);
+        let mut partial = std::mem::take(&mut self.partial);
+        partial.extend_from_slice(&input[..input.len().min(room)]);
+        match parse(&partial, self.bodiless)? {
+            Some(parsed) => {
+                let taken = parsed.len - before;
+                partial.clear();
+                self.partial = partial;
+                self.begin(parsed)?;
+                Ok(Some(taken))
+            }
+            None if partial.len() >= HEAD_BYTES_MAX => Err(HttpError::HeadTooLarge),
+            None => {
+                self.partial = partial;
+                Ok(None)
+            }
+        }
+    }
+
+    fn begin(&mut self, parsed: Parsed) -> Result<usize, HttpError> {
+        if (100..200).contains(&parsed.head.status) && parsed.head.status != 101 {
+            self.interim += 1;
+            if self.interim > INTERIM_MAX {
+                return Err(HttpError::Interim);
+            }
+            return Ok(parsed.len);
+        }
+        self.head = parsed.head;
+        self.state = State::Body(parsed.body);
+        Ok(parsed.len)
+    }
+}
+
+struct Parsed {
+    len: usize,
+    head: ResponseHead,
+    body: Body,
+}
+
+fn parse(input: &[u8], bodiless: bool) -> Result<Option<Parsed>, HttpError> {
+    let mut fields = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let len = match config.parse_response_with_uninit_headers(&mut response, input, &mut fields) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) if input.len() >= HEAD_BYTES_MAX => {
+            return Err(HttpError::HeadTooLarge);
+        }
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
+        Err(_) => return Err(HttpError::Head),
+    };
+    if len > HEAD_BYTES_MAX {
+        return Err(HttpError::HeadTooLarge);
+    }
+    let (Some(status), Some(version)) = (response.code, response.version) else {
+        return Err(HttpError::Head);
+    };
+    let mut framing = Framing::default();
+    for field in response.headers.iter() {
+        framing.field(field.name, field.value)?;
+    }
+    let keep_alive = !framing.close && (version == 1 || framing.keep_alive);
+    let body = if bodiless || status < 200 || status == 204 || status == 304 {
+        Body::Empty
+    } else if framing.chunked {
+        if framing.length.is_some() {
+            // RFC 9112 6.3: such a message may be an attempt at smuggling.
+            return Err(HttpError::ContentLength);
+        }
+        Body::Chunked(Chunk::START)
+    } else if let Some(length) = framing.length {
+        Body::Length(length)
+    } else {
+        Body::UntilClose
+    };
+    let keep_alive = keep_alive && body != Body::UntilClose && status != 101;
+    Ok(Some(Parsed {
+        len,
+        head: ResponseHead { status, keep_alive },
+        body,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Answers = Vec<(u16, bool, Vec<u8>)>;
+
+    /// Everything that a connection's bytes mean: per answer its status and content, and how it
+    /// ended.
+    fn read(pieces: &[&[u8]]) -> (Answers, Option<HttpError>, bool) {
+        let mut parser = ResponseParser::new(false);
+        let mut answers = Vec::new();
+        let mut body = Vec::new();
+        for piece in pieces {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                match parser.feed(rest, |b| body.extend_from_slice(b)) {
+                    Ok(Progress::More) => break,
+                    Ok(Progress::Done { taken }) => {
+                        let head = parser.head();
+                        answers.push((head.status, head.keep_alive, std::mem::take(&mut body)));
+                        rest = &rest[taken..];
+                    }
+                    Err(e) => return (answers, Some(e), false),
+                }
+            }
+        }
+        let complete = parser.end();
+        if complete {
+            answers.push((parser.head().status, false, body));
+        }
+        (answers, None, complete)
+    }
+
+    fn one(text: &str) -> Result<(u16, bool, String), HttpError> {
+        let (answers, error, _) = read(&[text.as_bytes()]);
+        match error {
+            Some(e) => Err(e),
+            None => {
+                let (status, keep, body) = answers.into_iter().next().expect("one answer");
+                Ok((status, keep, String::from_utf8(body).unwrap()))
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_chunks_and_endings() {
+        let ok = |s: &str| Ok((200, true, s.to_string()));
+        assert_eq!(
+            one("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"),
+            ok("abc")
+        );
+        assert_eq!(
+            one("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: 1\r\n\r\n"),
+            ok("abc0123456789")
+        );
+        assert_eq!(
+            one("HTTP/1.0 200 OK\r\n\r\nuntil the end"),
+            Ok((200, false, "until the end".into()))
+        );
+        assert_eq!(
+            one("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+            Ok((200, false, String::new()))
+        );
+        assert_eq!(
+            one("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx"),
+            ok("x")
+        );
+        assert_eq!(
+            one("HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n"),
+            Ok((304, true, String::new()))
+        );
+        assert_eq!(
+            one("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny"),
+            ok("y")
+        );
+    }
+
+    #[test]
+    fn hostile_answers_are_errors() {
+        use HttpError::*;
+        let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "a".repeat(70_000));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: y\r\n".repeat(101));
+        let storm = "HTTP/1.1 100 Continue\r\n\r\n".repeat(17);
+        for (text, error) in [
+            ("nonsense\r\n\r\n", Head),
+            (long.as_str(), HeadTooLarge),
+            (many.as_str(), HeadTooLarge),
+            (storm.as_str(), Interim),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+                ContentLength,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+                ContentLength,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                ContentLength,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+                ContentLength,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+                TransferEncoding,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
+                Chunk,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+                Chunk,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
+                Chunk,
+            ),
+        ] {
+            assert_eq!(read(&[text.as_bytes()]).1, Some(error), "{:.80}", text);
+        }
+    }
+
+    #[test]
+    fn an_endless_head_is_refused_and_bounded() {
+        let mut parser = ResponseParser::new(false);
+        let mut result = parser.feed(b"HTTP/1.1 200 OK\r\n", |_| {});
+        let mut fed = 0;
+        while result.is_ok() && fed < 1_000_000 {
+            result = parser.feed(b"A: b\r\nC", |_| {});
+            fed += 7;
+        }
+        assert_eq!(result, Err(HttpError::HeadTooLarge));
+        assert!(fed <= HEAD_BYTES_MAX + 64);
+    }
+
+    #[test]
+    fn a_head_request_has_no_body() {
+        let mut parser = ResponseParser::new(true);
+        let text = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
+        assert_eq!(
+            parser.feed(text, |_| {}),
+            Ok(Progress::Done { taken: text.len() })
+        );
+    }
+
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        let answer = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40).prop_map(|body| {
+                let mut text =
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len())
+                        .into_bytes();
+                text.extend(body);
+                text
+            }),
+            proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..20), 0..4)
+                .prop_map(|chunks| {
+                    let mut text =
+                        b"HTTP/1.1 203 X\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+                    for chunk in chunks {
+                        text.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+                        text.extend(chunk);
+                        text.extend(b"\r\n");
+                    }
+                    text.extend(b"0\r\n\r\n");
+                    text
+                }),
+            Just(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+            Just(b"HTTP/1.0 200 OK\r\n\r\nrest".to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..30),
+        ];
+        proptest::collection::vec(answer, 0..5).prop_map(|answers| answers.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_reads_the_same(bytes in stream(), cuts in proptest::collection::vec(0usize..200, 0..8)) {
+            let whole = read(&[&bytes]);
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut pieces: Vec<&[u8]> = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                pieces.push(&bytes[from..cut]);
+                from = cut;
+            }
+            pieces.push(&bytes[from..]);
+            prop_assert_eq!(&read(&pieces), &whole);
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            prop_assert_eq!(&read(&single), &whole);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The seam between the rooms and the kernel: connections, buffers, events.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+/// A connection of one event loop. Ids are not reused: a stale one names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ConnId {
+    /// The connection's slot, for tables beside the loop; below [`IoOptions::slots`].
+    pub fn slot(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Bytes that were received, lent by the loop. Give them back with [`Io::recycle`] or pass them
+/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop.
+#[must_use = "a buffer must be recycled or forwarded"]
+#[derive(Debug)]
+pub struct Buf {
+    pub(crate) id: u16,
+    pub(crate) len: u32,
+}
+
+impl Buf {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it holds nothing (it never does when it comes with an event).
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// An address that connections are opened to, registered with the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetId(pub(crate) u32);
+
+/// Bytes that are sent again and again, registered with the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadId(pub(crate) u32);
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event {
+    /// A listener accepted a connection.
+    Accepted {
+        /// The new connection.
+        conn: ConnId,
+    },
+    /// A listener could not accept, with the `errno`; it goes on.
+    AcceptFailed {
+        /// The error's number.
+        errno: i32,
+    },
+    /// A connection that was asked for is open.
+    Connected {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// A connection that was asked for could not be opened; it must still be closed.
+    ConnectFailed {
+        /// The connection.
+        conn: ConnId,
+        /// The error's number.
+        errno: i32,
+    },
+    /// Bytes came.
+    Data {
+        /// The connection.
+        conn: ConnId,
+        /// The bytes.
+        buf: Buf,
+    },
+    /// The peer will send no more.
+    Eof {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// The connection broke; it must still be closed.
+    Failed {
+        /// The connection.
+        conn: ConnId,
+        /// The error's number.
+        errno: i32,
+    },
+    /// Everything that was handed to [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] is in the kernel.
+    Drained {
+        /// The connection.
+        conn: ConnId,
+    },
+}
+
+/// Sizes of an event loop.
+#[derive(Clone, Copy, Debug)]
+pub struct IoOptions {
+    /// Most connections opened by the loop at one time.
+    pub outgoing: u32,
+    /// Most connections accepted by the loop at one time; 0 for a loop that does not listen.
+    pub accepted: u32,
+    /// Number of receive buffers: a power of two, at most 32,768.
+    pub buffers: u16,
+    /// Bytes of each receive buffer.
+    pub buffer_size: u32,
+}
+
+impl Default for IoOptions {
+    fn default() -> Self {
+        Self {
+            outgoing: 1024,
+            accepted: 0,
+            buffers: 256,
+            buffer_size: 16 * 1024,
+        }
+    }
+}
+
+impl IoOptions {
+    /// Number of connection slots: every [`ConnId::slot`] is below it.
+    pub fn slots(&self) -> usize {
+        self.outgoing as usize + self.accepted as usize
+    }
+}
+
+/// An event loop. It belongs to the thread that made it.
+///
+/// The life of a connection: [`Io::connect`] or [`Event::Accepted`] begins it, events follow, and
+/// [`Io::close`] ends it; after `close` no event of it comes. A connection that failed must be
+/// closed too.
+pub trait Io: Sized {
+    /// `io_uring` or `epoll`.
+    const NAME: &'static str;
+
+    /// Opens a loop.
+    ///
+    /// # Errors
+    /// When the kernel refuses it: too old, forbidden, out of memory or descriptors.
+    fn open(options: IoOptions) -> io::Result<Self>;
+
+    /// Accepts connections from a listener, all with `TCP_NODELAY` if the listener has it.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be watched.
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()>;
+
+    /// Registers an address to connect to; with several `sources`, connections are bound to them
+    /// in turn.
+    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId;
+
+    /// Registers bytes to send.
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
+
+    /// Begins to open a connection; when `first` is given it is sent as soon as it is open.
+    ///
+    /// # Errors
+    /// When there is no free slot or no socket.
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
+
+    /// Sends registered bytes without telling when they are gone; failure is told. Only for one
+    /// request at a time: two such sends may overtake each other when the peer does not read.
+    fn send(&mut self, conn: ConnId, payload: PayloadId);
+
+    /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId);
+
+    /// Copies and sends bytes; [`Event::Drained`] follows.
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]);
+
+    /// Sends received bytes and recycles their buffer; [`Event::Drained`] follows.
+    fn forward(&mut self, conn: ConnId, buf: Buf);
+
+    /// Number of sends that are not in the kernel yet.
+    fn queued(&self, conn: ConnId) -> usize;
+
+    /// Ends the sending side once everything is sent.
+    fn finish(&mut self, conn: ConnId);
+
+    /// Stops receiving until [`Io::resume`]; some data may still come.
+    fn pause(&mut self, conn: ConnId);
+
+    /// Receives again after [`Io::pause`].
+    fn resume(&mut self, conn: ConnId);
+
+    /// Closes a connection and forgets what it had still to send.
+    fn close(&mut self, conn: ConnId);
+
+    /// Submits what was asked for and waits for events: not at all with `Some(0)`, at most so many
+    /// nanoseconds, or for as long as it takes.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the loop is of no more use then.
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
+
+    /// The next event of this turn; `None` ends the turn.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// The bytes of a buffer.
+    fn bytes(&self, buf: &Buf) -> &[u8];
+
+    /// Gives a buffer back.
+    fn recycle(&mut self, buf: Buf);
+}

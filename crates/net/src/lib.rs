@@ -1,0 +1,20 @@
+//! The event loop and the HTTP/1.1 codec that `load`, `origin` and `balance` share.
+//!
+//! One trait, [`Io`], with two implementations: [`Uring`] on io_uring and [`Epoll`] on epoll. A
+//! room is generic over it and is compiled once for each, so that no call on the hot path is
+//! dynamic. This is the only room with `unsafe` code.
+#![allow(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod choose;
+mod epoll;
+pub mod fetch;
+pub mod http;
+mod io;
+pub mod os;
+mod uring;
+
+pub use choose::{IoKind, uring_unavailable};
+pub use epoll::Epoll;
+pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+pub use uring::Uring;

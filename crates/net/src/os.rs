@@ -1,0 +1,237 @@
+//! System calls that the standard library lacks, as safe functions.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Nanoseconds of the monotonic clock.
+#[inline]
+pub fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread, in nanoseconds.
+#[inline]
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut ts = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `ts` is a valid place for the result; both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut ts) };
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// Binds the calling thread, and what it starts from now on, to some CPUs.
+///
+/// # Errors
+/// When none of them exists or may be used.
+pub fn bind_to_cpus(cpus: &[u32]) -> io::Result<()> {
+    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus {
+        if (cpu as usize) < libc::CPU_SETSIZE as usize {
+            // SAFETY: the index is inside the set.
+            unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+        }
+    }
+    // SAFETY: `set` is valid and of the size given; 0 is the calling thread.
+    check(unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) }).map(drop)
+}
+
+/// The CPUs that this process may use.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is a valid place of the size given.
+    check(unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) })?;
+    Ok((0..libc::CPU_SETSIZE as u32)
+        // SAFETY: the index is inside the set.
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu as usize, &set) })
+        .collect())
+}
+
+/// Raises the limit of open files as far as the system lets it; returns the new limit.
+pub fn raise_open_files() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return 1024;
+    }
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok())
+        .unwrap_or(limit.rlim_max)
+        .min(1 << 20);
+    for wanted in [most.max(limit.rlim_max), limit.rlim_max] {
+        let new = libc::rlimit {
+            rlim_cur: wanted,
+            rlim_max: wanted.max(limit.rlim_max),
+        };
+        // SAFETY: `new` is valid.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &new) } == 0 {
+            return wanted;
+        }
+    }
+    limit.rlim_cur
+}
+
+/// Makes the calling thread's timers exact to the microsecond rather than to 50.
+pub fn sharpen_timers() {
+    // SAFETY: takes a number, touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+/// Makes this process the parent of its descendants' orphans.
+pub fn adopt_orphans() {
+    // SAFETY: takes numbers, touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Kills the calling process when the thread that started it ends. Call it in the child, before
+/// it runs its program.
+pub fn die_with_parent() {
+    // SAFETY: takes numbers, touches no memory; async-signal-safe.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// Sends a signal to a process, or with a negative number to a process group.
+///
+/// # Errors
+/// When there is no such process or it may not be signalled.
+pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: takes numbers, touches no memory.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Collects an ended child without waiting; `None` when there is none (more).
+pub fn reap() -> Option<(i32, i32)> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place.
+    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+    (pid > 0).then_some((pid, status))
+}
+
+/// Opens a listening socket: address reuse, and several threads' sockets on one port when
+/// `share_port`; `TCP_NODELAY` passes on to what it accepts.
+///
+/// # Errors
+/// When the address is in use, not of this machine, or not allowed.
+pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let fd = tcp_socket(&address, false)?;
+    set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    if share_port {
+        set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+    }
+    set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    let (storage, len) = sockaddr(&address);
+    // SAFETY: `storage` holds a socket address of length `len`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), len) })?;
+    // SAFETY: takes numbers, touches no memory.
+    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+    Ok(TcpListener::from(fd))
+}
+
+pub(crate) fn tcp_socket(address: &SocketAddr, nonblocking: bool) -> io::Result<OwnedFd> {
+    let domain = match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    };
+    let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    if nonblocking {
+        kind |= libc::SOCK_NONBLOCK;
+    }
+    // SAFETY: takes numbers, touches no memory.
+    let fd = check(unsafe { libc::socket(domain, kind, 0) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            (&raw const value).cast(),
+            std::mem::size_of::<i32>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// The kernel's form of an address, and its length in bytes.
+pub(crate) fn sockaddr(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let len = match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr {
+                    s_addr: u32::from_ne_bytes(v4.ip().octets()),
+                },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: a sockaddr_storage is large and aligned enough for every address.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
+            std::mem::size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: v6.ip().octets(),
+                },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(raw) };
+            std::mem::size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, len as libc::socklen_t)
+}
+
+pub(crate) fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    // SAFETY: takes and touches nothing.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The user and group numbers of a user's name, from the system's user database.
+pub fn user_ids(name: &str) -> Option<(u32, u32)> {
+    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next()? != name {
+            return None;
+        }
+        let uid = fields.nth(1)?.parse().ok()?;
+        let gid = fields.next()?.parse().ok()?;
+        Some((uid, gid))
+    })
+}

@@ -1,0 +1,742 @@
+//! The event loop on io_uring.
+//!
+//! Sockets live in the ring's own file table, receiving is multishot into provided buffers, and
+//! everything asked for in a turn goes to the kernel in one call. To open a connection, send the
+//! first request and begin to receive are one chain of linked operations.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::os;
+
+mod buffers;
+use buffers::BufferRing;
+
+/// Operations, as the top byte of a completion's user data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Op {
+    Accept = 1,
+    Socket = 2,
+    Connect = 3,
+    Recv = 4,
+    /// A send whose success is not reported.
+    QuietSend = 5,
+    /// A send of the queue's front.
+    Send = 6,
+    /// The send of a connect chain.
+    ChainSend = 7,
+    Shutdown = 8,
+    Close = 9,
+    Cancel = 10,
+}
+
+impl Op {
+    fn from_u8(value: u8) -> Option<Op> {
+        Some(match value {
+            1 => Op::Accept,
+            2 => Op::Socket,
+            3 => Op::Connect,
+            4 => Op::Recv,
+            5 => Op::QuietSend,
+            6 => Op::Send,
+            7 => Op::ChainSend,
+            8 => Op::Shutdown,
+            9 => Op::Close,
+            10 => Op::Cancel,
+            _ => return None,
+        })
+    }
+}
+
+const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+const SUBMISSIONS: u32 = 1024;
+const COMPLETIONS: u32 = 8192;
+/// `IORING_REGISTER_FILE_ALLOC_RANGE`, which the binding does not name.
+const REGISTER_FILE_ALLOC_RANGE: u32 = 25;
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    /// Completions that will still come for this slot.
+    pending: u16,
+    open: bool,
+    outgoing: bool,
+    receiving: bool,
+    paused: bool,
+    /// A quiet send may still be under way.
+    quiet: bool,
+    finish: bool,
+    /// A shutdown is under way. The kernel hands it to a worker thread that looks the file up by
+    /// its slot only then, so the slot must not be closed, and used again, before.
+    shutting: bool,
+    close_after_shutdown: bool,
+    failed: bool,
+    sends: VecDeque<Outgoing>,
+}
+
+enum Outgoing {
+    Shared(Arc<[u8]>, usize),
+    Own(Vec<u8>, usize),
+    Lent(Buf, usize),
+}
+
+struct TargetAddress {
+    domain: i32,
+    address: Box<(libc::sockaddr_storage, libc::socklen_t)>,
+    sources: Vec<(libc::sockaddr_storage, libc::socklen_t)>,
+    turn: usize,
+}
+
+/// The event loop on io_uring; see [`Io`].
+pub struct Uring {
+    // Declared first, so dropped first: the kernel must let go of the memory below before it is
+    // freed.
+    ring: IoUring,
+    buffers: BufferRing,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    outgoing: u32,
+    batch: Vec<cqueue::Entry>,
+    next: usize,
+    targets: Vec<TargetAddress>,
+    payloads: Vec<Arc<[u8]>>,
+    listeners: Vec<TcpListener>,
+    relisten: Vec<usize>,
+    starved: Vec<ConnId>,
+    /// What closed connections were still sending: kept until the kernel lets go of it.
+    limbo: Vec<(u64, VecDeque<Outgoing>)>,
+    one: Box<i32>,
+}
+
+fn user_data(op: Op, generation: u32, index: u32) -> u64 {
+    ((op as u64) << 56) | ((u64::from(generation) & 0xff_ffff) << 32) | u64::from(index)
+}
+
+impl Uring {
+    fn push(&mut self, entry: squeue::Entry) {
+        // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
+        // queued bytes are boxed and owned by `self` until their completion was seen, and the
+        // ring is dropped before them.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            if self.ring.submit().is_err() {
+                // The queue is full and the kernel takes nothing now: make room by waiting for
+                // one completion, which stays in the completion queue.
+                let _ = self.ring.submit_and_wait(1);
+            }
+        }
+    }
+
+    fn room_for(&mut self, entries: usize) {
+        let full = {
+            let queue = self.ring.submission();
+            queue.capacity() - queue.len() < entries
+        };
+        if full {
+            let _ = self.ring.submit();
+        }
+    }
+
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(conn.index as usize)?;
+        (slot.open && slot.generation == conn.generation).then_some(slot)
+    }
+
+    fn receive(&mut self, conn: ConnId) {
+        let group = self.buffers.group();
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.receiving || slot.paused {
+            return;
+        }
+        slot.receiving = true;
+        slot.pending += 1;
+        let entry = opcode::RecvMulti::new(Fixed(conn.index), group)
+            .build()
+            .user_data(user_data(Op::Recv, conn.generation, conn.index));
+        self.push(entry);
+    }
+
+    /// Sends the front of the queue.
+    fn send_front(&mut self, conn: ConnId) {
+        let index = conn.index as usize;
+        let (pointer, len) = match self.slots[index].sends.front() {
+            None => return,
+            Some(Outgoing::Shared(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
+            Some(Outgoing::Own(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
+            Some(Outgoing::Lent(buf, from)) => {
+                let bytes = &self.buffers.bytes(buf)[*from..];
+                (bytes.as_ptr(), bytes.len())
+            }
+        };
+        let entry = opcode::Send::new(Fixed(conn.index), pointer, len as u32)
+            .flags(SEND_FLAGS)
+            .build()
+            .user_data(user_data(Op::Send, conn.generation, conn.index));
+        self.slots[index].pending += 1;
+        self.push(entry);
+    }
+
+    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing) {
+        let Some(slot) = self.slot(conn) else {
+            self.discard(outgoing);
+            return;
+        };
+        if slot.failed {
+            self.discard(outgoing);
+            return;
+        }
+        slot.sends.push_back(outgoing);
+        if slot.sends.len() == 1 {
+            self.send_front(conn);
+        }
+    }
+
+    fn discard(&mut self, outgoing: Outgoing) {
+        if let Outgoing::Lent(buf, _) = outgoing {
+            self.buffers.give(buf);
+        }
+    }
+
+    fn discard_sends(&mut self, index: usize) {
+        while let Some(outgoing) = self.slots[index].sends.pop_front() {
+            self.discard(outgoing);
+        }
+    }
+
+    fn accept(&mut self, listener: usize) {
+        let fd = Fd(self.listeners[listener].as_raw_fd());
+        let entry = opcode::AcceptMulti::new(fd)
+            .allocate_file_index(true)
+            .build()
+            .user_data(user_data(Op::Accept, 0, listener as u32));
+        self.push(entry);
+    }
+
+    /// Frees a slot once it is closed and its last completion was seen.
+    fn settle(&mut self, index: u32) {
+        let slot = &self.slots[index as usize];
+        if !slot.open && slot.pending == 0 && slot.outgoing {
+            self.free.push(index);
+        }
+    }
+
+    /// Lets go of what a closed connection was sending.
+    fn leave_limbo(&mut self, data: u64) {
+        if let Some(at) = self.limbo.iter().position(|(key, _)| *key == data) {
+            let (_, sends) = self.limbo.swap_remove(at);
+            for outgoing in sends {
+                self.discard(outgoing);
+            }
+        }
+    }
+
+    fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
+        let slot = self.slot(conn)?;
+        if slot.failed {
+            return None;
+        }
+        slot.failed = true;
+        Some(Event::Failed { conn, errno })
+    }
+
+    fn sent(&mut self, conn: ConnId, result: i32) -> Option<Event> {
+        self.slot(conn)?;
+        let index = conn.index as usize;
+        if result < 0 {
+            self.discard_sends(index);
+            return self.fail(conn, -result);
+        }
+        let done = match self.slots[index].sends.front_mut() {
+            None => return None,
+            Some(Outgoing::Shared(bytes, from)) => {
+                *from += result as usize;
+                *from >= bytes.len()
+            }
+            Some(Outgoing::Own(bytes, from)) => {
+                *from += result as usize;
+                *from >= bytes.len()
+            }
+            Some(Outgoing::Lent(buf, from)) => {
+                *from += result as usize;
+                *from >= buf.len()
+            }
+        };
+        if done && let Some(outgoing) = self.slots[index].sends.pop_front() {
+            self.discard(outgoing);
+        }
+        if !self.slots[index].sends.is_empty() {
+            self.send_front(conn);
+            return None;
+        }
+        if std::mem::take(&mut self.slots[index].finish) {
+            self.shut_down(conn);
+        }
+        Some(Event::Drained { conn })
+    }
+
+    fn shut_down(&mut self, conn: ConnId) {
+        let entry = opcode::Shutdown::new(Fixed(conn.index), libc::SHUT_WR)
+            .build()
+            .user_data(user_data(Op::Shutdown, conn.generation, conn.index));
+        let slot = &mut self.slots[conn.index as usize];
+        slot.pending += 1;
+        slot.shutting = true;
+        self.push(entry);
+    }
+
+    /// Cancels what is under way on a slot and closes it.
+    fn close_slot(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let busy = slot.pending > 0 || slot.quiet;
+        slot.pending += 1;
+        let generation = slot.generation;
+        self.room_for(2);
+        if busy {
+            let cancel = CancelBuilder::fd(Fixed(index)).all();
+            self.push(
+                opcode::AsyncCancel2::new(cancel)
+                    .build()
+                    .flags(squeue::Flags::IO_HARDLINK)
+                    .user_data(user_data(Op::Cancel, 0, 0)),
+            );
+        }
+        self.push(
+            opcode::Close::new(Fixed(index))
+                .build()
+                .user_data(user_data(Op::Close, generation, index)),
+        );
+    }
+
+    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
+        let more = cqueue::more(flags);
+        let buffer = cqueue::buffer_select(flags);
+        let live = self.slot(conn).is_some_and(|slot| !slot.failed);
+        if !live {
+            if let Some(id) = buffer {
+                self.buffers.give(Buf { id, len: 0 });
+            }
+            return None;
+        }
+        let slot = &mut self.slots[conn.index as usize];
+        slot.receiving = more;
+        if result > 0 {
+            slot.quiet = false;
+            let id = buffer?;
+            if !more {
+                self.starved.push(conn);
+            }
+            let len = result as u32;
+            return Some(Event::Data {
+                conn,
+                buf: Buf { id, len },
+            });
+        }
+        if let Some(id) = buffer {
+            self.buffers.give(Buf { id, len: 0 });
+        }
+        match -result {
+            0 => Some(Event::Eof { conn }),
+            libc::ENOBUFS => {
+                self.starved.push(conn);
+                None
+            }
+            libc::ECANCELED => {
+                // A pause that was undone before its cancellation came.
+                self.starved.push(conn);
+                None
+            }
+            errno => self.fail(conn, errno),
+        }
+    }
+
+    fn accepted(&mut self, listener: usize, result: i32, flags: u32) -> Option<Event> {
+        if !cqueue::more(flags) {
+            self.relisten.push(listener);
+        }
+        if result < 0 {
+            return Some(Event::AcceptFailed { errno: -result });
+        }
+        let index = result as u32;
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            ..Slot::default()
+        };
+        let conn = ConnId { index, generation };
+        self.receive(conn);
+        Some(Event::Accepted { conn })
+    }
+
+    fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {
+        let data = entry.user_data();
+        let op = Op::from_u8((data >> 56) as u8)?;
+        let index = data as u32;
+        let generation = ((data >> 32) & 0xff_ffff) as u32;
+        let (result, flags) = (entry.result(), entry.flags());
+        if op == Op::Accept {
+            return self.accepted(index as usize, result, flags);
+        }
+        if op == Op::Cancel {
+            return None;
+        }
+        let conn = ConnId { index, generation };
+        let slot = &mut self.slots[index as usize];
+        let current = slot.generation == generation;
+        if current && op != Op::QuietSend && !cqueue::more(flags) {
+            slot.pending = slot.pending.saturating_sub(1);
+        }
+        if op == Op::Send && !self.limbo.is_empty() {
+            self.leave_limbo(data);
+        }
+        if op == Op::Shutdown && current {
+            let slot = &mut self.slots[index as usize];
+            slot.shutting = false;
+            if std::mem::take(&mut slot.close_after_shutdown) {
+                self.close_slot(index);
+            }
+        }
+        let event = match op {
+            Op::Connect if result == 0 => self.slot(conn).map(|_| Event::Connected { conn }),
+            Op::Socket | Op::Connect if result < 0 => match self.slot(conn) {
+                Some(slot) if !slot.failed => {
+                    slot.failed = true;
+                    Some(Event::ConnectFailed {
+                        conn,
+                        errno: -result,
+                    })
+                }
+                _ => None,
+            },
+            Op::Recv => self.received(conn, result, flags),
+            Op::Send => self.sent(conn, result),
+            Op::QuietSend | Op::ChainSend if result < 0 && result != -libc::ECANCELED => {
+                self.fail(conn, -result)
+            }
+            _ => None,
+        };
+        if current {
+            self.settle(index);
+        }
+        event
+    }
+
+    fn rearm(&mut self) {
+        while let Some(listener) = self.relisten.pop() {
+            self.accept(listener);
+        }
+        while let Some(conn) = self.starved.pop() {
+            self.receive(conn);
+        }
+    }
+}
+
+impl Io for Uring {
+    const NAME: &'static str = "io_uring";
+
+    fn open(options: IoOptions) -> io::Result<Self> {
+        let ring: IoUring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETIONS)
+            .setup_clamp()
+            .build(SUBMISSIONS)?;
+        let slots = options.slots() as u32;
+        ring.submitter().register_files_sparse(slots.max(1))?;
+        if options.accepted > 0 {
+            let range: [u32; 4] = [options.outgoing, options.accepted, 0, 0];
+            // SAFETY: `range` is the 16-byte structure that this call reads: offset, length,
+            // reserved.
+            os::check(unsafe {
+                libc::syscall(
+                    libc::SYS_io_uring_register,
+                    ring.as_raw_fd(),
+                    REGISTER_FILE_ALLOC_RANGE,
+                    range.as_ptr(),
+                    0,
+                )
+            } as i32)?;
+        }
+        // Saves a descriptor look-up per call; not needed for anything to work.
+        let _ = ring.submitter().register_ring_fd();
+        let buffers = BufferRing::register(&ring, options.buffers, options.buffer_size)?;
+        let mut table = Vec::with_capacity(slots as usize);
+        table.resize_with(slots as usize, Slot::default);
+        Ok(Self {
+            ring,
+            buffers,
+            slots: table,
+            free: (0..options.outgoing).rev().collect(),
+            outgoing: options.outgoing,
+            batch: Vec::with_capacity(COMPLETIONS as usize),
+            next: 0,
+            targets: Vec::new(),
+            payloads: Vec::new(),
+            listeners: Vec::new(),
+            relisten: Vec::new(),
+            starved: Vec::new(),
+            limbo: Vec::new(),
+            one: Box::new(1),
+        })
+    }
+
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        self.listeners.push(listener);
+        self.accept(self.listeners.len() - 1);
+        Ok(())
+    }
+
+    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+        self.targets.push(TargetAddress {
+            domain: match address {
+                SocketAddr::V4(_) => libc::AF_INET,
+                SocketAddr::V6(_) => libc::AF_INET6,
+            },
+            address: Box::new(os::sockaddr(&address)),
+            sources: sources.iter().map(os::sockaddr).collect(),
+            turn: 0,
+        });
+        TargetId(self.targets.len() as u32 - 1)
+    }
+
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
+        self.payloads.push(bytes);
+        PayloadId(self.payloads.len() as u32 - 1)
+    }
+
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
+        let Some(index) = self.free.pop() else {
+            return Err(io::Error::other(format!(
+                "all {} connection slots are in use",
+                self.outgoing
+            )));
+        };
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            outgoing: true,
+            receiving: true,
+            pending: 3,
+            quiet: first.is_some(),
+            ..Slot::default()
+        };
+        let conn = ConnId { index, generation };
+        self.room_for(7);
+        let data = |op| user_data(op, generation, index);
+        let link = squeue::Flags::IO_LINK;
+        let place = DestinationSlot::try_from_slot_target(index)
+            .map_err(|_| io::Error::other("connection slot out of range"))?;
+        let address = &self.targets[target.0 as usize];
+        let domain = address.domain;
+        let (to, to_len) = (
+            &raw const address.address.0 as *const libc::sockaddr,
+            address.address.1,
+        );
+        let source = (!address.sources.is_empty()).then(|| {
+            let source = &address.sources[address.turn % address.sources.len()];
+            (&raw const source.0 as *const libc::sockaddr, source.1)
+        });
+        self.push(
+            opcode::Socket::new(domain, libc::SOCK_STREAM, 0)
+                .file_index(Some(place))
+                .build()
+                .flags(link)
+                .user_data(data(Op::Socket)),
+        );
+        if let Some((from, from_len)) = source {
+            self.targets[target.0 as usize].turn += 1;
+            self.slots[index as usize].pending += 2;
+            self.push(
+                opcode::SetSockOpt::new(
+                    Fixed(index),
+                    libc::SOL_IP as u32,
+                    libc::IP_BIND_ADDRESS_NO_PORT as u32,
+                    (&raw const *self.one).cast(),
+                    4,
+                )
+                .build()
+                .flags(link)
+                .user_data(data(Op::Socket)),
+            );
+            self.push(
+                opcode::Bind::new(Fixed(index), from, from_len)
+                    .build()
+                    .flags(link)
+                    .user_data(data(Op::Socket)),
+            );
+        }
+        self.push(
+            opcode::Connect::new(Fixed(index), to, to_len)
+                .build()
+                .flags(link)
+                .user_data(data(Op::Connect)),
+        );
+        if let Some(payload) = first {
+            let bytes = &self.payloads[payload.0 as usize];
+            let (pointer, len) = (bytes.as_ptr(), bytes.len() as u32);
+            self.slots[index as usize].pending += 1;
+            self.push(
+                opcode::Send::new(Fixed(index), pointer, len)
+                    .flags(SEND_FLAGS)
+                    .build()
+                    .flags(link)
+                    .user_data(data(Op::ChainSend)),
+            );
+        }
+        let group = self.buffers.group();
+        self.push(
+            opcode::RecvMulti::new(Fixed(index), group)
+                .build()
+                .user_data(data(Op::Recv)),
+        );
+        Ok(conn)
+    }
+
+    fn send(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        let Some(slot) = self.slot(conn) else { return };
+        if !slot.sends.is_empty() {
+            slot.sends.push_back(Outgoing::Shared(bytes, 0));
+            return;
+        }
+        slot.quiet = true;
+        let entry = opcode::Send::new(Fixed(conn.index), bytes.as_ptr(), bytes.len() as u32)
+            .flags(SEND_FLAGS)
+            .build()
+            .flags(squeue::Flags::SKIP_SUCCESS)
+            .user_data(user_data(Op::QuietSend, conn.generation, conn.index));
+        self.push(entry);
+    }
+
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        self.enqueue(conn, Outgoing::Shared(bytes, 0));
+    }
+
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.enqueue(conn, Outgoing::Own(bytes.to_vec(), 0));
+    }
+
+    fn forward(&mut self, conn: ConnId, buf: Buf) {
+        self.enqueue(conn, Outgoing::Lent(buf, 0));
+    }
+
+    fn queued(&self, conn: ConnId) -> usize {
+        self.slots
+            .get(conn.index as usize)
+            .filter(|slot| slot.open && slot.generation == conn.generation)
+            .map_or(0, |slot| slot.sends.len())
+    }
+
+    fn finish(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.sends.is_empty() {
+            self.shut_down(conn);
+        } else {
+            slot.finish = true;
+        }
+    }
+
+    fn pause(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.paused = true;
+        if slot.receiving {
+            let recv = user_data(Op::Recv, conn.generation, conn.index);
+            let entry = opcode::AsyncCancel::new(recv)
+                .build()
+                .flags(squeue::Flags::SKIP_SUCCESS)
+                .user_data(user_data(Op::Cancel, 0, 0));
+            self.push(entry);
+        }
+    }
+
+    fn resume(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.paused = false;
+        self.receive(conn);
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.open = false;
+        slot.close_after_shutdown = slot.shutting;
+        let shutting = slot.shutting;
+        let sends = std::mem::take(&mut slot.sends);
+        if !sends.is_empty() {
+            let data = user_data(Op::Send, conn.generation, conn.index);
+            self.limbo.push((data, sends));
+        }
+        if !shutting {
+            self.close_slot(conn.index);
+        }
+    }
+
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
+        if self.next < self.batch.len() {
+            return Ok(());
+        }
+        self.rearm();
+        self.buffers.publish();
+        self.batch.clear();
+        self.next = 0;
+        let ready = !self.ring.completion().is_empty();
+        let result = match wait_ns {
+            _ if ready => self.ring.submit_and_wait(0),
+            None => self.ring.submit_and_wait(1),
+            Some(ns) => {
+                let time = Timespec::new()
+                    .sec(ns / 1_000_000_000)
+                    .nsec((ns % 1_000_000_000) as u32);
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(1, &args)
+            }
+        };
+        match result {
+            Ok(_) => {}
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {}
+            Err(e) => return Err(e),
+        }
+        self.batch.extend(self.ring.completion());
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        while self.next < self.batch.len() {
+            let entry = self.batch[self.next].clone();
+            self.next += 1;
+            if let Some(event) = self.translate(&entry) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn bytes(&self, buf: &Buf) -> &[u8] {
+        self.buffers.bytes(buf)
+    }
+
+    fn recycle(&mut self, buf: Buf) {
+        self.buffers.give(buf);
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // Every operation under way is cancelled before the memory that it uses is freed.
+        let _ = self
+            .ring
+            .submitter()
+            .register_sync_cancel(None, CancelBuilder::any());
+    }
+}

@@ -1,0 +1,119 @@
+//! The ring of receive buffers that the kernel picks from.
+
+use std::alloc::{self, Layout};
+use std::io;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::IoUring;
+use io_uring::types::BufRingEntry;
+
+use crate::io::Buf;
+
+const GROUP: u16 = 0;
+const PAGE: usize = 4096;
+
+/// Buffers shared with the kernel. Dropped after the ring that they are registered with.
+pub(super) struct BufferRing {
+    entries: *mut BufRingEntry,
+    entries_layout: Layout,
+    memory: *mut u8,
+    memory_layout: Layout,
+    size: u32,
+    mask: u16,
+    tail: u16,
+}
+
+impl BufferRing {
+    pub(super) fn register(ring: &IoUring, count: u16, size: u32) -> io::Result<Self> {
+        if !count.is_power_of_two() || size == 0 {
+            return Err(io::Error::other(format!(
+                "expected a power of two of buffers that hold something, found {count} of {size}"
+            )));
+        }
+        let bad = |_| io::Error::other("receive buffers too large");
+        let entries_layout =
+            Layout::from_size_align(count as usize * std::mem::size_of::<BufRingEntry>(), PAGE)
+                .map_err(bad)?;
+        let memory_layout =
+            Layout::from_size_align(count as usize * size as usize, PAGE).map_err(bad)?;
+        // SAFETY: both layouts have a size above zero.
+        let (entries, memory) = unsafe {
+            (
+                alloc::alloc_zeroed(entries_layout).cast::<BufRingEntry>(),
+                alloc::alloc_zeroed(memory_layout),
+            )
+        };
+        if entries.is_null() || memory.is_null() {
+            return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+        }
+        let mut buffers = Self {
+            entries,
+            entries_layout,
+            memory,
+            memory_layout,
+            size,
+            mask: count - 1,
+            tail: 0,
+        };
+        // SAFETY: the entries live until `buffers` is dropped, which is after the ring is.
+        unsafe {
+            ring.submitter()
+                .register_buf_ring_with_flags(entries as u64, count, GROUP, 0)?;
+        }
+        for id in 0..count {
+            buffers.give(Buf { id, len: 0 });
+        }
+        buffers.publish();
+        Ok(buffers)
+    }
+
+    pub(super) fn group(&self) -> u16 {
+        GROUP
+    }
+
+    pub(super) fn bytes(&self, buf: &Buf) -> &[u8] {
+        debug_assert!(buf.id <= self.mask && buf.len <= self.size);
+        // SAFETY: the kernel filled `len` bytes of this buffer and does not touch it again until
+        // it is given back, which takes the `Buf`.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.memory.add(buf.id as usize * self.size as usize),
+                buf.len as usize,
+            )
+        }
+    }
+
+    /// Makes a buffer available with the next [`BufferRing::publish`].
+    pub(super) fn give(&mut self, buf: Buf) {
+        // SAFETY: the index is masked to the ring's length; only this thread writes entries
+        // beyond the published tail.
+        let entry = unsafe { &mut *self.entries.add((self.tail & self.mask) as usize) };
+        // SAFETY: `id` came from this ring, so it is within the memory.
+        let start = unsafe { self.memory.add(buf.id as usize * self.size as usize) };
+        entry.set_addr(start as u64);
+        entry.set_len(self.size);
+        entry.set_bid(buf.id);
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Shows the kernel what was given.
+    pub(super) fn publish(&mut self) {
+        // SAFETY: `entries` points to the first entry of a registered ring; its reserved field is
+        // the tail, which the kernel reads and only this thread writes.
+        unsafe {
+            let tail = BufRingEntry::tail(self.entries).cast::<AtomicU16>();
+            (*tail).store(self.tail, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for BufferRing {
+    fn drop(&mut self) {
+        // SAFETY: both were allocated with these layouts; the ring is gone, so the kernel does
+        // not use them any more.
+        unsafe {
+            alloc::dealloc(self.entries.cast(), self.entries_layout);
+            alloc::dealloc(self.memory, self.memory_layout);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What the rooms rely on of an event loop, on both of them.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use net::{ConnId, Epoll, Event, Io, IoOptions, Uring, os};
+
+const OPTIONS: IoOptions = IoOptions {
+    outgoing: 16,
+    accepted: 16,
+    buffers: 8,
+    buffer_size: 4096,
+};
+
+fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
+    while Instant::now() < until {
+        io.poll(Some(5_000_000)).unwrap();
+        let mut done = false;
+        while let Some(event) = io.next_event() {
+            done |= each(io, event);
+        }
+        if done {
+            return;
+        }
+    }
+    panic!("nothing more happened");
+}
+
+/// Runs the loop until nothing more is under way.
+fn settle<I: Io>(io: &mut I) {
+    for _ in 0..3 {
+        io.poll(Some(1_000_000)).unwrap();
+        while io.next_event().is_some() {}
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(10)
+}
+
+fn echoes<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = os::listen("127.0.0.1:0".parse().unwrap(), 64, false).unwrap();
+    let address = listener.local_addr().unwrap();
+    io.listen(listener).unwrap();
+    let size = 1 << 20;
+    let client = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let sent: Vec<u8> = (0..size).map(|i| (i * 7 % 251) as u8).collect();
+        let mut writer = stream.try_clone().unwrap();
+        let copy = sent.clone();
+        let writing = std::thread::spawn(move || {
+            writer.write_all(&copy).unwrap();
+            writer.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        writing.join().unwrap();
+        assert!(got == sent, "what was sent comes back in order");
+    });
+    let mut ended = false;
+    turn(&mut io, soon(), |io, event| {
+        match event {
+            Event::Accepted { .. } => {}
+            Event::Data { conn, buf } => {
+                io.forward(conn, buf);
+                if io.queued(conn) > 3 {
+                    io.pause(conn);
+                }
+            }
+            Event::Drained { conn } => {
+                io.resume(conn);
+                return ended && io.queued(conn) == 0;
+            }
+            Event::Eof { conn } => {
+                ended = true;
+                io.finish(conn);
+                return io.queued(conn) == 0;
+            }
+            other => panic!("unexpected {other:?}"),
+        }
+        false
+    });
+    settle(&mut io);
+    client.join().unwrap();
+}
+
+fn connects_sends_and_is_refused<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let target = io.add_target(address, &[]);
+    let payload = io.add_payload(Arc::from(&b"hello"[..]));
+    // More connections than slots, one after the other: slots come back.
+    for round in 0..40 {
+        let conn = io.connect(target, Some(payload)).unwrap();
+        turn(&mut io, soon(), |_, event| {
+            matches!(event, Event::Connected { conn: c } if c == conn)
+        });
+        settle(&mut io);
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut got = [0; 5];
+        peer.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"hello", "round {round}");
+        if round % 2 == 0 {
+            drop(peer);
+            turn(&mut io, soon(), |_, e| matches!(e, Event::Eof { conn: c } if c == conn));
+        }
+        io.close(conn);
+        io.poll(Some(0)).unwrap();
+        while io.next_event().is_some() {}
+    }
+    drop(listener);
+    let conn = io.connect(target, Some(payload)).unwrap();
+    let mut errors = Vec::new();
+    turn(&mut io, soon(), |_, event| match event {
+        Event::ConnectFailed { conn: c, errno } if c == conn => {
+            errors.push(errno);
+            true
+        }
+        other => panic!("unexpected {other:?}"),
+    });
+    assert_eq!(errors, [libc::ECONNREFUSED]);
+    io.close(conn);
+    // Nothing more is told of a closed connection.
+    io.poll(Some(1_000_000)).unwrap();
+    assert!(io.next_event().is_none());
+}
+
+fn source_addresses_turn<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sources = ["127.0.0.2:0".parse().unwrap(), "127.0.0.3:0".parse().unwrap()];
+    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        io.connect(target, None).unwrap();
+        settle(&mut io);
+        seen.push(listener.accept().unwrap().1.ip().to_string());
+    }
+    assert_eq!(seen, ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.3"]);
+}
+
+fn an_unusable_source_is_told<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sources = ["192.0.2.1:0".parse().unwrap()];
+    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    match io.connect(target, None) {
+        Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EADDRNOTAVAIL)),
+        Ok(conn) => turn(&mut io, soon(), |_, event| {
+            matches!(event, Event::ConnectFailed { conn: c, errno: libc::EADDRNOTAVAIL } if c == conn)
+        }),
+    }
+}
+
+fn waits_as_long_as_told<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let start = Instant::now();
+    io.poll(Some(3_000_000)).unwrap();
+    assert!(start.elapsed() >= Duration::from_micros(2_900));
+    io.poll(Some(0)).unwrap();
+}
+
+fn a_reset_is_told_once<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(listener.local_addr().unwrap(), &[]);
+    let payload = io.add_payload(Arc::from(&b"unread"[..]));
+    let conn: ConnId = io.connect(target, Some(payload)).unwrap();
+    settle(&mut io);
+    let (peer, _) = listener.accept().unwrap();
+    drop(peer); // unread bytes: the kernel answers with a reset
+    let mut told = 0;
+    let end = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < end {
+        io.poll(Some(5_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            match event {
+                Event::Failed { conn: c, errno } => {
+                    assert_eq!((c, errno), (conn, libc::ECONNRESET));
+                    told += 1;
+                }
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+    }
+    assert_eq!(told, 1);
+    io.close(conn);
+}
+
+macro_rules! on_both {
+    ($($name:ident),*) => {
+        mod uring {
+            $(#[test] fn $name() { super::$name::<super::Uring>(); })*
+        }
+        mod epoll {
+            $(#[test] fn $name() { super::$name::<super::Epoll>(); })*
+        }
+    };
+}
+
+on_both!(
+    echoes,
+    connects_sends_and_is_refused,
+    source_addresses_turn,
+    an_unusable_source_is_told,
+    waits_as_long_as_told,
+    a_reset_is_told_once
+);

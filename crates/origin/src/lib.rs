@@ -1,0 +1,10 @@
+//! The built-in back end: small and sized bodies, statuses, an environment page.
+//!
+//! It knows nothing of experiments. [`Origin::start`] runs it on threads of its own, each with its
+//! own event loop and listening socket.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod pages;
+mod server;
+
+pub use server::{Origin, OriginError, OriginOptions, Stats};

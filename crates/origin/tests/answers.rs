@@ -1,0 +1,88 @@
+//! What a client gets from the origin, on both event loops.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use net::IoKind;
+use net::fetch::{fetch, request};
+use origin::{Origin, OriginOptions};
+
+fn origin(io: IoKind, threads: usize) -> Origin {
+    Origin::start(&OriginOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        threads,
+        io,
+        backlog: 64,
+        connections: 64,
+    })
+    .unwrap()
+}
+
+fn get(origin: &Origin, path: &str) -> (u16, String) {
+    let fields = [("X-Tag".to_string(), "a<b".to_string())];
+    let bytes = request("GET", "here", path, &fields);
+    let answer = fetch(origin.address(), &bytes, Duration::from_secs(5), 1 << 26).unwrap();
+    (answer.status, String::from_utf8(answer.body).unwrap())
+}
+
+#[test]
+fn pages() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        assert_eq!(get(&origin, "/"), (200, "Hello, world!".into()));
+        assert_eq!(get(&origin, "/bytes/3000000").1.len(), 3_000_000);
+        assert_eq!(get(&origin, "/bytes/x").0, 400);
+        assert_eq!(get(&origin, "/status/502").0, 502);
+        assert_eq!(get(&origin, "/nothing").0, 404);
+        let (status, page) = get(&origin, "/cgi-bin/second.pl?a=1");
+        assert_eq!(status, 200);
+        assert!(page.contains("QUERY_STRING --> a=1<br>"), "{page}");
+        assert!(page.contains("HTTP_X_TAG --> a&lt;b<br>"), "{page}");
+    }
+}
+
+#[test]
+fn counts_connections_and_requests_over_all_threads() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 2);
+        for _ in 0..9 {
+            get(&origin, "/");
+        }
+        let (_, text) = get(&origin, "/.weigh/stats");
+        std::thread::sleep(Duration::from_millis(150));
+        let stats = origin.stats();
+        assert_eq!((stats.connections, stats.requests), (10, 10), "{text}");
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_and_close_is_kept() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        let text = "GET /bytes/300000 HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET /status/404 HTTP/1.1\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut got = String::new();
+        stream.read_to_string(&mut got).unwrap();
+        let order: Vec<usize> = ["Content-Length: 300000", "Hello, world!", "404 Not Found"]
+            .iter()
+            .map(|part| got.find(part).unwrap())
+            .collect();
+        assert!(order.is_sorted(), "{order:?}");
+        assert_eq!(got.matches("HTTP/1.1 ").count(), 3, "nothing after close");
+    }
+}
+
+#[test]
+fn nonsense_is_a_bad_request() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        stream.write_all(b"\x16\x03\x01 tls?\r\n\r\n").unwrap();
+        let mut got = String::new();
+        stream.read_to_string(&mut got).unwrap();
+        assert!(got.starts_with("HTTP/1.1 400 "), "{got}");
+    }
+}

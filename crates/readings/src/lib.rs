@@ -1,0 +1,20 @@
+//! The data types that the rooms hand each other.
+//!
+//! Everything here is plain data with units in the field names. Nothing here measures, decides or
+//! prints: `load` and `lab` fill these types, `verdict` and `report` read them.
+
+mod errors;
+mod histogram;
+mod journal;
+mod load;
+mod quantiles;
+
+pub use errors::ErrorCounts;
+pub use histogram::{Histogram, HistogramError};
+pub use journal::{
+    Condition, JournalRow, Outcome, RateChoice, Reading, RunHeader, ServerReading, Trial,
+};
+pub use load::{
+    ClientReading, LoadReading, Pacing, Slice, StatusCount, ThreadReading, Wrong, WrongKind,
+};
+pub use quantiles::Quantiles;

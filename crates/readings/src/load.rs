@@ -1,0 +1,147 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorCounts, Histogram};
+
+/// How requests were timed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Pacing {
+    /// Closed loop: each connection sends its next request when the last answer is complete.
+    Closed,
+    /// Open loop: requests are due at a rate, whatever the answers do.
+    Open {
+        /// Requests due per second, over all connections.
+        rate_per_s: f64,
+    },
+}
+
+/// What one load measured on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadReading {
+    /// How requests were timed.
+    pub pacing: Pacing,
+    /// Connections asked for.
+    pub connections: u64,
+    /// Good answers inside the measured windows.
+    pub requests: u64,
+    /// Measured time: the sum of the measured windows.
+    pub duration_s: f64,
+    /// Bytes read inside the measured windows, heads included.
+    pub bytes_read: u64,
+    /// Failures inside the measured windows.
+    pub errors: ErrorCounts,
+    /// Every answer and failure of the load, also outside the measured windows.
+    pub errors_all: ErrorCounts,
+    /// Good answers of the whole load, also outside the measured windows.
+    pub requests_all: u64,
+    /// Connections opened during the whole load.
+    pub connects: u64,
+    /// The fewest connections that were open at the end of a measured window.
+    pub connections_open_min: u64,
+    /// Status codes seen, in ascending order.
+    pub statuses: Vec<StatusCount>,
+    /// Complete answer from the intended time, ns.
+    pub response: Histogram,
+    /// Complete answer from the time it was sent, ns.
+    pub service: Histogram,
+    /// Opening a connection, ns.
+    pub connect: Histogram,
+    /// First byte of the answer from the time the request was sent, ns.
+    pub first_byte: Histogram,
+    /// From the first byte to the complete answer, ns.
+    pub transfer: Histogram,
+    /// Sent minus intended, ns (open loop only).
+    pub schedule_lag: Histogram,
+    /// What the load cost the machine and whether it kept up.
+    pub client: ClientReading,
+    /// The stretches of load that make up the measured time.
+    pub slices: Vec<Slice>,
+    /// The first few wrong answers, for the message that says what was wrong.
+    pub wrong: Vec<Wrong>,
+}
+
+impl LoadReading {
+    /// Good answers per second of measured time; 0 without measured time.
+    pub fn requests_per_s(&self) -> f64 {
+        if self.duration_s > 0.0 {
+            self.requests as f64 / self.duration_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// One stretch of load on one subject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Start of the measured part, since the start of the load.
+    pub start_s: f64,
+    /// Length of the measured part (edges cut off).
+    pub duration_s: f64,
+    /// Good answers inside it.
+    pub requests: u64,
+    /// Failures inside it.
+    pub errors: u64,
+    /// CPU time of the load's threads inside it.
+    pub client_cpu_s: f64,
+}
+
+/// How often a status code was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusCount {
+    /// The status code.
+    pub status: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// What the load cost the machine that made it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientReading {
+    /// CPU time of all load threads in the measured windows.
+    pub cpu_s: f64,
+    /// Whether a thread was too busy for its figures to be the servers' alone.
+    pub saturated: bool,
+    /// Each thread's share.
+    pub threads: Vec<ThreadReading>,
+    /// The event loop that ran: `io_uring` or `epoll`.
+    pub io: String,
+    /// The CPUs the threads were bound to; empty when they were not bound.
+    pub cpus: Vec<u32>,
+}
+
+/// One load thread's use of its core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadReading {
+    /// CPU time over measured time, 0 to 1.
+    pub cpu: f64,
+    /// Good answers this thread counted in the measured windows.
+    pub requests: u64,
+}
+
+/// A wrong answer, kept for the message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrong {
+    /// What was wrong with it.
+    pub kind: WrongKind,
+    /// What was expected.
+    pub expected: String,
+    /// What came.
+    pub found: String,
+}
+
+/// The check that an answer failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrongKind {
+    /// Another status.
+    Status,
+    /// Another length.
+    Length,
+    /// Another content.
+    Content,
+    /// Not HTTP, or cut short.
+    Protocol,
+    /// The connection failed: refused, reset, no free port.
+    Connection,
+}

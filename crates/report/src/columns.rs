@@ -1,0 +1,121 @@
+use readings::ErrorCounts;
+use verdict::SubjectRow;
+use verdict::text::{condition, grouped, percent, rate};
+
+use crate::units::{three_digits, time};
+
+/// The table of subjects as text: a head and rows, only the columns that hold anything.
+pub(crate) struct Columns {
+    pub head: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+    /// Whether a column holds numbers, which are set to the right.
+    pub numeric: Vec<bool>,
+}
+
+type Cell = fn(&SubjectRow) -> Option<String>;
+
+const ALL: [(&str, bool, Cell); 10] = [
+    ("condition", false, |r| {
+        let text = condition(&r.condition);
+        (!text.is_empty()).then_some(text)
+    }),
+    ("subject", false, |r| Some(r.subject.clone())),
+    ("requests/s", true, |r| {
+        let at_least = if r.at_least { ">= " } else { "" };
+        r.requests_per_s.map(|v| format!("{at_least}{}", rate(v)))
+    }),
+    ("offered/s", true, |r| r.rate_per_s.map(rate)),
+    ("p50", true, |r| r.latency_us_p50.map(time)),
+    ("p99", true, |r| r.latency_us_p99.map(time)),
+    ("errors", true, |r| {
+        (r.errors.total() > 0).then(|| errors(&r.errors))
+    }),
+    ("upstream/req", true, |r| {
+        r.upstream_connections_per_request
+            .map(|v| format!("{v:.3}"))
+    }),
+    ("CPU us/req", false, |r| {
+        let each: Vec<String> = r
+            .server_cpu_us_per_request
+            .iter()
+            .map(|(name, us)| format!("{name} {}", three_digits(*us)))
+            .collect();
+        (!each.is_empty()).then(|| each.join(", "))
+    }),
+    ("client", true, |r| {
+        r.client_cpu.map(|share| percent(share * 100.0, 0, false))
+    }),
+];
+
+impl Columns {
+    /// Without the column of that name.
+    pub fn without(mut self, name: &str) -> Self {
+        if let Some(at) = self.head.iter().position(|h| h == name) {
+            self.head.remove(at);
+            self.numeric.remove(at);
+            for row in &mut self.rows {
+                row.remove(at);
+            }
+        }
+        self
+    }
+
+    /// The table's text; a column that no row has anything for is left out.
+    pub fn of(table: &[SubjectRow]) -> Self {
+        let mut columns = Columns {
+            head: Vec::new(),
+            rows: vec![Vec::new(); table.len()],
+            numeric: Vec::new(),
+        };
+        for (name, numeric, cell) in ALL {
+            let cells: Vec<Option<String>> = table.iter().map(cell).collect();
+            if cells.iter().all(Option::is_none) {
+                continue;
+            }
+            columns.head.push(name.to_owned());
+            columns.numeric.push(numeric);
+            for (row, text) in columns.rows.iter_mut().zip(cells) {
+                row.push(text.unwrap_or_else(|| "-".to_owned()));
+            }
+        }
+        columns
+    }
+}
+
+/// What the heads that are short for something stand for, as far as they are there.
+pub(crate) fn legend(columns: &Columns) -> String {
+    let known = [
+        ("offered/s", "requests/s at which p50 and p99 were measured"),
+        (
+            "upstream/req",
+            "connections that were opened behind the subject, per request",
+        ),
+        ("CPU us/req", "CPU time of each server per request"),
+        ("client", "share of a core that a client thread used"),
+    ];
+    let mut parts = vec!["geometric means over the valid trials".to_owned()];
+    for (head, meaning) in known {
+        if columns.head.iter().any(|h| h == head) {
+            parts.push(format!("{head}: {meaning}"));
+        }
+    }
+    parts.join("; ")
+}
+
+/// `313 timeout, 2 read`.
+pub(crate) fn errors(e: &ErrorCounts) -> String {
+    let kinds = [
+        (e.connect, "connect"),
+        (e.read, "read"),
+        (e.write, "write"),
+        (e.timeout, "timeout"),
+        (e.status, "status"),
+        (e.verify, "verify"),
+    ];
+    let each: Vec<String> = kinds
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
+        .collect();
+    each.join(", ")
+}

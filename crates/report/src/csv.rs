@@ -1,0 +1,105 @@
+use readings::{Outcome, RunHeader, Trial};
+use verdict::{latest, reasons};
+
+/// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
+/// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment.
+pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
+    let rows = latest(trials);
+    let mut factors: Vec<&String> = Vec::new();
+    let conditions = header.conditions.iter();
+    for condition in conditions.chain(rows.iter().map(|t| &t.condition)) {
+        for name in condition.keys() {
+            if !factors.contains(&name) {
+                factors.push(name);
+            }
+        }
+    }
+    let mut out = String::from("trial,block,subject,again");
+    for name in &factors {
+        out.push(',');
+        out.push_str(&field(name));
+    }
+    out.push_str(
+        ",load,requests,duration_s,requests_per_s,latency_us_p50,latency_us_p99,\
+         latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,problem\n",
+    );
+    for trial in rows {
+        let mut start = format!(
+            "{},{},{},{}",
+            trial.trial,
+            trial.block,
+            field(&trial.subject),
+            trial.again
+        );
+        for name in &factors {
+            start.push(',');
+            start.push_str(&field(trial.condition.get(*name).map_or("", |v| v)));
+        }
+        match &trial.outcome {
+            Outcome::Failed { reason } => {
+                out.push_str(&format!("{start},,,,,,,,,,,,{}\n", field(reason)));
+            }
+            Outcome::Done(reading) => {
+                let loads = [("closed", &reading.throughput), ("open", &reading.latency)];
+                for (name, load) in loads {
+                    let Some(load) = load else { continue };
+                    let q = load.response.quantiles();
+                    out.push_str(&format!(
+                        "{start},{name},{},{},{},{},{},{},{},{},{},{},{}\n",
+                        load.requests,
+                        load.duration_s,
+                        load.requests_per_s(),
+                        q.p50,
+                        q.p99,
+                        q.p99_9,
+                        q.max,
+                        load.errors.total(),
+                        load.client.cpu_s,
+                        load.client.saturated,
+                        field(&reasons(load).join("; "))
+                    ));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A field, in quotes where it needs them.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, trials};
+
+    #[test]
+    fn every_line_has_every_column() {
+        let text = csv(&header(), &trials());
+        let mut lines = text.lines();
+        let head = lines.next().unwrap();
+        assert!(head.starts_with("trial,block,subject,again,connections,load,requests,"));
+        let columns = head.split(',').count();
+        let mut seen = 0;
+        for line in lines {
+            // Commas inside quotes are no separators.
+            let parts: String = line.split('"').step_by(2).collect();
+            assert_eq!(parts.split(',').count(), columns, "{line}");
+            seen += 1;
+        }
+        // 18 trials with both loads, 5 with one, 1 failed.
+        assert_eq!(seen, 42);
+    }
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(field("plain"), "plain");
+    }
+}

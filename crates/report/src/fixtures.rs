@@ -1,0 +1,126 @@
+//! A run made up for the tests: six blocks of direct, direct again, balance and lighttpd.
+
+use readings::{
+    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
+    RunHeader, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+};
+
+pub fn header() -> RunHeader {
+    RunHeader {
+        weigh_version: "0.1.0".into(),
+        experiment: "proxy-cost".into(),
+        title: "What a <balancer> costs".into(),
+        seed: 42,
+        baseline: "direct".into(),
+        subjects: vec!["direct".into(), "balance".into(), "lighttpd".into()],
+        conditions: vec![condition()],
+        blocks: 6,
+        matters: 0.03,
+        started_unix_s: 1_700_000_000,
+    }
+}
+
+fn condition() -> Condition {
+    Condition::from([("connections".to_owned(), "96".to_owned())])
+}
+
+/// A load of 10 s; `rate_per_s` makes it an open loop with answers around `median_us`.
+pub fn load(requests_per_s: f64, median_us: f64, rate_per_s: Option<f64>) -> LoadReading {
+    let requests = (requests_per_s * 10.0).round() as u64;
+    let mut response = Histogram::new();
+    for i in 0..requests.min(20_000) {
+        // A long tail: one in a hundred ten times as slow, one in ten twice.
+        let factor = match i % 100 {
+            0 => 10.0,
+            i if i % 10 == 0 => 2.0,
+            i => 0.9 + i as f64 / 500.0,
+        };
+        response.record_ns((median_us * 1e3 * factor) as u64);
+    }
+    let mut service = Histogram::new();
+    service.merge(&response);
+    LoadReading {
+        pacing: rate_per_s.map_or(Pacing::Closed, |rate_per_s| Pacing::Open { rate_per_s }),
+        connections: 96,
+        requests,
+        duration_s: 10.0,
+        bytes_read: requests * 200,
+        errors: ErrorCounts::default(),
+        errors_all: ErrorCounts::default(),
+        requests_all: requests,
+        connects: 96,
+        connections_open_min: 96,
+        statuses: vec![],
+        response,
+        service,
+        connect: Histogram::new(),
+        first_byte: Histogram::new(),
+        transfer: Histogram::new(),
+        schedule_lag: Histogram::new(),
+        client: ClientReading {
+            cpu_s: 4.0,
+            saturated: false,
+            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            io: "epoll".into(),
+            cpus: vec![1],
+        },
+        slices: vec![],
+        wrong: vec![],
+    }
+}
+
+pub fn bad_gateway() -> LoadReading {
+    let mut bad = load(0.0, 0.0, None);
+    bad.errors.status = 31_204;
+    bad.errors_all.status = 31_204;
+    bad.wrong = vec![Wrong {
+        kind: WrongKind::Status,
+        expected: "200".into(),
+        found: "502".into(),
+    }];
+    bad
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for block in 1..=6u32 {
+        let wobble = 1.0 + 0.01 * (f64::from(block % 3) - 1.0);
+        let mut add = |subject: &str, again: bool, outcome: Outcome| {
+            trials.push(Trial {
+                trial: block * 10 + trials.len() as u32 % 4,
+                block,
+                condition: condition(),
+                subject: subject.into(),
+                again,
+                outcome,
+            });
+        };
+        let both = |share: f64, latency: f64| {
+            Outcome::Done(Box::new(Reading {
+                throughput: Some(load(20_000.0 * share, 4_800.0 / share, None)),
+                latency: Some(load(2_000.0, 400.0 * latency, Some(2_000.0))),
+                servers: vec![ServerReading {
+                    server: "origin".into(),
+                    cpu_s: 2.0,
+                }],
+                upstream_connections_per_request: Some(0.002),
+                warnings: vec![],
+            }))
+        };
+        add("direct", false, both(1.0, 1.0));
+        add("direct", true, both(wobble, 1.0));
+        add("balance", false, both(0.69 * wobble, 1.09 * wobble));
+        let lighttpd = if block == 6 {
+            Outcome::Failed {
+                reason: "did not become ready within 10 s".into(),
+            }
+        } else {
+            Outcome::Done(Box::new(Reading {
+                throughput: Some(bad_gateway()),
+                ..Reading::default()
+            }))
+        };
+        add("lighttpd", false, lighttpd);
+    }
+    trials
+}

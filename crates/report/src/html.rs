@@ -1,0 +1,10 @@
+//! One self-contained page: no script, nothing fetched, light or dark as the reader prefers.
+
+mod axis;
+mod blocks;
+mod curves;
+mod forest;
+mod page;
+mod svg;
+
+pub use page::html;

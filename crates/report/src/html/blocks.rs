@@ -1,0 +1,140 @@
+//! The blocks: each block's ratio, over the block's number, so that drift and outliers show.
+
+use readings::Condition;
+use verdict::text::{condition, fraction};
+use verdict::{Analysis, BlockRatio, Metric};
+
+use super::axis::{Scale, ratio_ticks};
+use super::svg::{Anchor, Picture, escaped, shortened};
+
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 236.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 428.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 196.0;
+
+struct Series<'a> {
+    name: &'a str,
+    /// The place of the subject among the run's subjects; nothing for the noise floor.
+    colour: Option<usize>,
+    ratios: &'a [BlockRatio],
+}
+
+/// One panel for each condition and metric that has any block; `subjects` fixes the colours.
+pub(crate) fn panels(analysis: &Analysis, subjects: &[String], matters: f64) -> String {
+    let mut places: Vec<(&Condition, Metric)> = Vec::new();
+    for c in &analysis.comparisons {
+        if !places.contains(&(&c.condition, c.metric)) {
+            places.push((&c.condition, c.metric));
+        }
+    }
+    places
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, (place, metric))| panel(analysis, subjects, matters, i, place, metric))
+        .collect()
+}
+
+fn panel(
+    analysis: &Analysis,
+    subjects: &[String],
+    matters: f64,
+    number: usize,
+    place: &Condition,
+    metric: Metric,
+) -> Option<String> {
+    let floors = analysis.noise_floor.iter();
+    let mut series: Vec<Series<'_>> = floors
+        .filter(|f| f.condition == *place && f.metric == metric)
+        .map(|f| Series {
+            name: "noise floor",
+            colour: None,
+            ratios: &f.by_block,
+        })
+        .collect();
+    let comparisons = analysis.comparisons.iter();
+    series.extend(
+        comparisons
+            .filter(|c| c.condition == *place && c.metric == metric && c.ratio.is_some())
+            .map(|c| Series {
+                name: &c.subject,
+                colour: subjects.iter().position(|s| *s == c.subject),
+                ratios: &c.by_block,
+            }),
+    );
+    series.retain(|s| !s.ratios.is_empty());
+    let points = || series.iter().flat_map(|s| s.ratios);
+    let last_block = points().map(|r| r.block).max()?;
+
+    let delta = matters.max(0.0).ln_1p();
+    let low = points().map(|r| r.ratio.ln()).fold(-1.4 * delta, f64::min);
+    let high = points().map(|r| r.ratio.ln()).fold(1.4 * delta, f64::max);
+    let margin = 0.06 * (high - low).max(0.01);
+    let (low, high) = (low - margin, high + margin);
+    let x = Scale::new(0.5, f64::from(last_block) + 0.5, LEFT, RIGHT);
+    let y = Scale::new(low, high, BOTTOM, TOP);
+
+    let mut title = format!("{} by block", metric.words());
+    let text = condition(place);
+    if !text.is_empty() {
+        title.push_str(&format!(", {text}"));
+    }
+    let names: Vec<&str> = series.iter().map(|s| s.name).collect();
+    let description = format!(
+        "change against the baseline in each of {last_block} blocks, for {}",
+        names.join(", ")
+    );
+    let mut picture = Picture::new(&format!("blocks-{number}"), WIDTH, &title, &description);
+    let band = (y.place(delta), y.place(-delta));
+    picture.rect("band", (LEFT, band.0), (RIGHT - LEFT, band.1 - band.0));
+    for (value, label) in ratio_ticks(low, high) {
+        let at = y.place(value);
+        picture.line("grid", (LEFT, at), (RIGHT, at));
+        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
+    }
+    picture.line("zero", (LEFT, y.place(0.0)), (RIGHT, y.place(0.0)));
+    let every = last_block.div_ceil(10).max(1);
+    for block in (1..=last_block).filter(|b| (b - 1) % every == 0) {
+        let at = x.place(f64::from(block));
+        picture.text(
+            "tick",
+            (at, BOTTOM + 15.0),
+            Anchor::Middle,
+            &block.to_string(),
+        );
+    }
+    for s in &series {
+        let (shape, class) = match s.colour {
+            Some(i) => (i, format!("mark c{}", i % 8)),
+            None => (3, "mark v-noise".to_owned()),
+        };
+        for r in s.ratios {
+            let at = (x.place(f64::from(r.block)), y.place(r.ratio.ln()));
+            let change = verdict::text::change(r.ratio, None);
+            let hint = format!("{}, block {}: {change}", s.name, r.block);
+            picture.mark(shape, &class, at, &hint);
+        }
+    }
+    legend(&mut picture, &series);
+    Some(format!(
+        "<figure><figcaption>{}</figcaption>\n{}</figure>\n",
+        escaped(&format!("{title} (shaded: within {})", fraction(matters))),
+        picture.finish(HEIGHT)
+    ))
+}
+
+fn legend(picture: &mut Picture, series: &[Series<'_>]) {
+    let each = (RIGHT - LEFT) / series.len() as f64;
+    let most = ((each - 18.0) / 6.6) as usize;
+    for (i, s) in series.iter().enumerate() {
+        let at = LEFT + each * i as f64;
+        let (shape, class) = match s.colour {
+            Some(i) => (i, format!("mark c{}", i % 8)),
+            None => (3, "mark v-noise".to_owned()),
+        };
+        picture.mark(shape, &class, (at + 5.0, HEIGHT - 9.0), s.name);
+        let name = shortened(s.name, most.max(3));
+        picture.text("tick", (at + 14.0, HEIGHT - 5.0), Anchor::Start, &name);
+    }
+}

@@ -1,0 +1,215 @@
+use readings::{RunHeader, Trial};
+use verdict::Analysis;
+use verdict::text::{counted, fraction};
+
+use super::blocks::panels;
+use super::curves::curves;
+use super::forest::forests;
+use super::svg::escaped;
+use crate::columns::{Columns, legend};
+use crate::terminal::{after_word, by_metric, invalid_trial};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A run's result as one HTML page with pictures.
+///
+/// The page stands alone: no script, no font, no picture is fetched. Names and reasons come from
+/// files and servers, and are escaped. `trials` are those that `analysis` was made from.
+pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String {
+    let mut subjects = header.subjects.clone();
+    for c in &analysis.comparisons {
+        if !subjects.contains(&c.subject) {
+            subjects.push(c.subject.clone());
+        }
+    }
+    let mut main = format!(
+        "<h1>{}</h1>\n<p class=\"sub\">{} · against {} · {} planned · seed {}</p>\n",
+        escaped(&header.title),
+        escaped(&header.experiment),
+        escaped(&header.baseline),
+        counted(header.blocks as usize, "block"),
+        header.seed
+    );
+    main.push_str(&verdicts(analysis));
+    main.push_str(&section("Differences", &forests(analysis, header.matters)));
+    main.push_str(&figures(analysis));
+    let blocks = panels(analysis, &subjects, header.matters);
+    let blocks = wrapped_in("panels", &blocks);
+    main.push_str(&section("Block by block", &blocks));
+    main.push_str(&section("Latency", &curves(header, trials, &subjects)));
+    main.push_str(&list(
+        "Noise floor",
+        analysis.noise_floor.iter().map(|f| f.sentence.clone()),
+    ));
+    main.push_str(&list("Warnings", analysis.warnings.iter().cloned()));
+    main.push_str(&list(
+        "Invalid trials",
+        analysis.invalid.iter().map(invalid_trial),
+    ));
+    main.push_str(&list(
+        "Failed trials",
+        analysis
+            .failures
+            .iter()
+            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
+    ));
+    main.push_str(&footer(header, analysis));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{main}</main>\n\
+         </body>\n</html>\n",
+        escaped(&header.title)
+    )
+}
+
+fn verdicts(analysis: &Analysis) -> String {
+    let items: Vec<String> = by_metric(analysis)
+        .into_iter()
+        .map(|c| {
+            let word = c.verdict.word();
+            format!(
+                "<li class=\"{word}\"><b>{word}</b>{}</li>\n",
+                escaped(after_word(c))
+            )
+        })
+        .collect();
+    if items.is_empty() {
+        return "<p>There is nothing to compare.</p>\n".to_owned();
+    }
+    format!("<ul class=\"verdicts\">\n{}</ul>\n", items.concat())
+}
+
+fn figures(analysis: &Analysis) -> String {
+    if analysis.table.is_empty() {
+        return String::new();
+    }
+    let columns = Columns::of(&analysis.table);
+    let row = |cells: &[String], tag: &str, scope: &str| {
+        let cells: Vec<String> = cells
+            .iter()
+            .zip(&columns.numeric)
+            .map(|(cell, numeric)| {
+                let class = if *numeric { " class=\"n\"" } else { "" };
+                format!("<{tag}{scope}{class}>{}</{tag}>", escaped(cell))
+            })
+            .collect();
+        format!("<tr>{}</tr>\n", cells.concat())
+    };
+    let mut table = format!(
+        "<thead>\n{}</thead>\n<tbody>\n",
+        row(&columns.head, "th", " scope=\"col\"")
+    );
+    for cells in &columns.rows {
+        table.push_str(&row(cells, "td", ""));
+    }
+    let table = format!("<table>\n{table}</tbody>\n</table>\n");
+    let note = escaped(&legend(&columns));
+    let body = wrapped_in("scroll", &table);
+    section("Figures", &format!("{body}<p class=\"sub\">({note})</p>\n"))
+}
+
+fn section(title: &str, body: &str) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
+    }
+}
+
+fn wrapped_in(class: &str, body: &str) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("<div class=\"{class}\">\n{body}</div>\n")
+    }
+}
+
+fn list(title: &str, items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items
+        .map(|i| format!("<li>{}</li>\n", escaped(&i)))
+        .collect();
+    if items.is_empty() {
+        return String::new();
+    }
+    section(title, &format!("<ul>\n{}</ul>\n", items.concat()))
+}
+
+fn footer(header: &RunHeader, analysis: &Analysis) -> String {
+    format!(
+        "<footer>{} done, {} failed, {} invalid. Ratios are subject over baseline, one per block; \
+         differences within {} do not matter. Weighstation {}.</footer>\n",
+        counted(analysis.trials_done, "trial"),
+        analysis.trials_failed,
+        analysis.invalid.len(),
+        fraction(header.matters),
+        escaped(&header.weigh_version)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, trials};
+    use verdict::analyse;
+
+    fn page() -> String {
+        let (header, trials) = (header(), trials());
+        html(&header, &trials, &analyse(&header, &trials))
+    }
+
+    #[test]
+    fn the_page_stands_alone() {
+        let page = page();
+        for outside in ["<script", "http:", "https:", "src=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(page.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let page = page();
+        assert!(page.contains("<h1>What a &lt;balancer&gt; costs</h1>"));
+        assert!(!page.contains("<balancer>"));
+    }
+
+    #[test]
+    fn every_picture_is_there_and_has_a_title_and_a_description() {
+        let page = page();
+        let count = |what: &str| page.matches(what).count();
+        // Throughput, median and p99 of intervals and of blocks; one set of curves.
+        assert_eq!(count("<svg "), 7);
+        assert_eq!(count("<desc id="), 7);
+        assert_eq!(count("</svg>"), 7);
+        assert!(
+            page.contains("id=\"forest-requests_per_s\"")
+                || page.contains("forest-requests_per_s-t")
+        );
+        assert!(page.contains("balance connections=96: -31"));
+        assert!(page.contains("balance, block 3: "));
+        assert!(page.contains("direct: median 4"));
+        assert!(!page.contains("NaN") && !page.contains("inf\""));
+    }
+
+    #[test]
+    fn tags_are_balanced() {
+        let page = page();
+        for tag in [
+            "figure", "section", "div", "ul", "li", "table", "tr", "td", "th", "path",
+        ] {
+            let opened = page.matches(&format!("<{tag}>")).count()
+                + page.matches(&format!("<{tag} ")).count();
+            let closed = page.matches(&format!("</{tag}>")).count();
+            assert_eq!(opened, closed, "{tag}");
+        }
+    }
+
+    #[test]
+    fn an_empty_run_still_makes_a_page() {
+        let header = header();
+        let page = html(&header, &[], &analyse(&header, &[]));
+        assert!(page.contains("no block was measured"));
+        assert!(!page.contains("NaN"));
+    }
+}

@@ -1,0 +1,82 @@
+use readings::RunHeader;
+use serde_json::{Value, json as object};
+use verdict::Analysis;
+
+/// A run's result as one JSON document: the text of `summary.json`.
+///
+/// Holds `experiment`, `title`, `seed`, `weigh_version`, `comparisons` (ratios are subject over
+/// baseline; figures that do not exist are `null`), `noise_floor`, `table`, `limiters`,
+/// `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// `failures` and `invalid_trials` naming them.
+pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
+    object!({
+        "experiment": header.experiment,
+        "title": header.title,
+        "seed": header.seed,
+        "weigh_version": header.weigh_version,
+        "started_unix_s": header.started_unix_s,
+        "baseline": header.baseline,
+        "subjects": header.subjects,
+        "blocks": header.blocks,
+        "matters": header.matters,
+        "comparisons": analysis.comparisons,
+        "noise_floor": analysis.noise_floor,
+        "table": analysis.table,
+        "limiters": [],
+        "warnings": analysis.warnings,
+        "trials": {
+            "done": analysis.trials_done,
+            "failed": analysis.trials_failed,
+            "invalid": analysis.invalid.len(),
+            "failures": analysis.failures,
+            "invalid_trials": analysis.invalid,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, trials};
+    use verdict::analyse;
+
+    #[test]
+    fn the_contract_holds() {
+        let (header, trials) = (header(), trials());
+        let doc = json(&header, &analyse(&header, &trials));
+        assert_eq!(doc["experiment"], "proxy-cost");
+        assert_eq!(doc["seed"], 42);
+        assert_eq!(doc["limiters"], object!([]));
+        assert_eq!(doc["trials"]["done"], 23);
+        assert_eq!(doc["trials"]["failed"], 1);
+        assert_eq!(doc["trials"]["invalid"], 5);
+        let c = &doc["comparisons"][0];
+        for key in [
+            "condition",
+            "metric",
+            "subject",
+            "baseline",
+            "ratio",
+            "low",
+            "high",
+            "confidence",
+            "blocks",
+            "matters",
+            "verdict",
+            "sentence",
+        ] {
+            assert!(!c[key].is_null(), "no {key} in {c}");
+        }
+        assert_eq!(c["condition"], object!({"connections": "96"}));
+        assert_eq!(c["metric"], "requests_per_s");
+        assert_eq!(c["verdict"], "slower");
+        let (ratio, low, high) = (&c["ratio"], &c["low"], &c["high"]);
+        assert!(low.as_f64() < ratio.as_f64() && ratio.as_f64() < high.as_f64());
+        assert!(ratio.as_f64().unwrap() < 1.0, "subject over baseline");
+
+        let invalid = &doc["comparisons"][1];
+        assert_eq!(invalid["verdict"], "invalid");
+        assert!(invalid["ratio"].is_null());
+        assert_eq!(doc["comparisons"][2]["metric"], "latency_us_p50");
+    }
+}

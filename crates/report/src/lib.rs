@@ -1,0 +1,27 @@
+//! A run's result as people and programs read it: terminal, Markdown, HTML, CSV and JSON.
+//!
+//! Everything here is a pure function of readings and verdicts; nothing is printed or written.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod columns;
+mod csv;
+mod grid;
+mod html;
+mod json;
+mod load_json;
+mod load_terminal;
+mod markdown;
+mod terminal;
+mod units;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use csv::csv;
+pub use html::html;
+pub use json::json;
+pub use load_json::load_json;
+pub use load_terminal::load_terminal;
+pub use markdown::markdown;
+pub use terminal::terminal;

@@ -1,0 +1,106 @@
+use readings::{LoadReading, Pacing, Quantiles};
+use serde_json::{Map, Value, json as object};
+
+/// One load as the JSON document of `weigh load --format json`.
+///
+/// `extra` (the URL, the program's version, …) comes first; the document's own fields win where
+/// names meet. Times are in microseconds: `latency_us` runs from the time that a request was due,
+/// `service_us` from the time that it was sent; they differ in an open loop only.
+/// `latency_us_unresolved` names the quantiles that too few answers stand behind, and `problems`
+/// says why the load cannot be used, if it cannot.
+pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
+    let response = reading.response.quantiles();
+    let own = object!({
+        "requests": reading.requests,
+        "duration_s": reading.duration_s,
+        "requests_per_s": reading.requests_per_s(),
+        "bytes_read": reading.bytes_read,
+        "errors": reading.errors,
+        "statuses": reading.statuses,
+        "connections": reading.connections,
+        "connections_open_min": reading.connections_open_min,
+        "connects": reading.connects,
+        "pacing": reading.pacing,
+        "latency_us": response,
+        "latency_us_unresolved": unresolved(&response),
+        "service_us": reading.service.quantiles(),
+        "connect_us": reading.connect.quantiles(),
+        "first_byte_us": reading.first_byte.quantiles(),
+        "transfer_us": reading.transfer.quantiles(),
+        "schedule_lag_us": match reading.pacing {
+            Pacing::Closed => Quantiles::default(),
+            Pacing::Open { .. } => reading.schedule_lag.quantiles(),
+        },
+        "client": reading.client,
+        "wrong": reading.wrong,
+        "problems": verdict::reasons(reading),
+        "histogram": reading.response.to_base64(),
+    });
+    let mut document = extra;
+    if let Value::Object(own) = own {
+        document.extend(own);
+    }
+    Value::Object(document)
+}
+
+fn unresolved(q: &Quantiles) -> Vec<&'static str> {
+    [
+        ("p50", 0.5),
+        ("p75", 0.75),
+        ("p90", 0.9),
+        ("p99", 0.99),
+        ("p99_9", 0.999),
+        ("p99_99", 0.9999),
+    ]
+    .into_iter()
+    .filter(|(_, quantile)| !q.resolves(*quantile))
+    .map(|(name, _)| name)
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::load;
+    use readings::Histogram;
+
+    #[test]
+    fn the_contract_holds() {
+        let reading = load(2_000.0, 400.0, Some(2_000.0));
+        let mut extra = Map::new();
+        extra.insert("url".into(), "http://127.0.0.1/".into());
+        extra.insert("requests".into(), "nonsense".into());
+        let doc = load_json(&reading, extra);
+        assert_eq!(doc["url"], "http://127.0.0.1/");
+        assert_eq!(doc["requests"], 20_000);
+        assert_eq!(doc["requests_per_s"], 2_000.0);
+        for kind in ["connect", "read", "write", "timeout", "status", "verify"] {
+            assert_eq!(doc["errors"][kind], 0);
+        }
+        for name in [
+            "latency_us",
+            "service_us",
+            "connect_us",
+            "first_byte_us",
+            "transfer_us",
+            "schedule_lag_us",
+        ] {
+            for key in [
+                "min", "mean", "stdev", "p50", "p75", "p90", "p99", "p99_9", "p99_99", "max",
+                "count",
+            ] {
+                assert!(doc[name][key].is_number(), "{name}.{key}");
+            }
+        }
+        assert_eq!(doc["client"]["saturated"], false);
+        assert_eq!(doc["client"]["threads"][0]["cpu"], 0.4);
+        assert_eq!(
+            doc["pacing"],
+            object!({"kind": "open", "rate_per_s": 2_000.0})
+        );
+        assert_eq!(doc["latency_us_unresolved"], object!(["p99_9", "p99_99"]));
+        let text = doc["histogram"].as_str().unwrap();
+        let back = Histogram::from_base64(text).unwrap();
+        assert_eq!(back.quantiles(), reading.response.quantiles());
+    }
+}

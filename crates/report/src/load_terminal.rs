@@ -1,0 +1,265 @@
+use readings::{Histogram, LoadReading, Pacing};
+use verdict::text::{counted, grouped, percent, rate};
+
+use crate::columns::errors;
+use crate::units::{bytes, time};
+
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p75", 0.75),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+];
+
+/// One load for a terminal, laid out as users of wrk know it.
+///
+/// It ends with the lines `Requests/sec:` and `Transfer/sec:`. Quantiles that too few answers stand
+/// behind carry a `?`. What makes the figures less than they seem is said below them: a busy
+/// client, errors, and in a closed loop that latency under saturation is queueing.
+pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
+    let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
+    out.push_str(&format!("  {}\n", how(reading)));
+    out.push_str(&latencies(reading));
+    out.push_str(&format!(
+        "  {} requests in {}, {} read\n",
+        grouped(reading.requests),
+        seconds(reading.duration_s),
+        bytes(reading.bytes_read as f64)
+    ));
+    if reading.errors.total() > 0 {
+        out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
+    }
+    out.push_str(&unusual_statuses(reading));
+    out.push_str(&client(reading));
+    for note in notes(reading) {
+        out.push_str(&format!("  Note: {note}\n"));
+    }
+    for reason in verdict::reasons(reading) {
+        out.push_str(&format!("  Invalid: {reason}\n"));
+    }
+    out.push_str(&format!(
+        "Requests/sec: {:>10.2}\n",
+        reading.requests_per_s()
+    ));
+    let transfer = if reading.duration_s > 0.0 {
+        reading.bytes_read as f64 / reading.duration_s
+    } else {
+        0.0
+    };
+    out.push_str(&format!("Transfer/sec: {:>10}\n", bytes(transfer)));
+    out
+}
+
+fn seconds(s: f64) -> String {
+    format!("{s:.2}s")
+}
+
+fn how(reading: &LoadReading) -> String {
+    let threads = counted(reading.client.threads.len(), "thread");
+    let connections = counted(reading.connections as usize, "connection");
+    let pacing = match reading.pacing {
+        Pacing::Closed => "closed loop".to_owned(),
+        Pacing::Open { rate_per_s } => format!("open loop at {} requests/s", rate(rate_per_s)),
+    };
+    let io = match reading.client.io.as_str() {
+        "" => String::new(),
+        io => format!(" ({io})"),
+    };
+    format!("{threads} and {connections}, {pacing}{io}")
+}
+
+fn latencies(reading: &LoadReading) -> String {
+    let mut rows: Vec<(&str, &Histogram)> = Vec::new();
+    match reading.pacing {
+        Pacing::Closed => rows.push(("Latency", &reading.response)),
+        Pacing::Open { .. } => {
+            rows.push(("Response (from due)", &reading.response));
+            rows.push(("Service (from sent)", &reading.service));
+            rows.push(("Client's lag", &reading.schedule_lag));
+        }
+    }
+    rows.push(("First byte", &reading.first_byte));
+    rows.push(("Connect", &reading.connect));
+    rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
+    let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut out = format!("  {:wide$}", "");
+    for name in ["mean", "stdev"]
+        .into_iter()
+        .chain(QUANTILES.iter().map(|q| q.0))
+        .chain(["max"])
+    {
+        out.push_str(&format!(" {name:>9}"));
+    }
+    out.push('\n');
+    let mut doubtful = false;
+    for (name, histogram) in rows {
+        let q = histogram.quantiles();
+        if q.count == 0 {
+            out.push_str(&format!(
+                "  {name:wide$}{}\n",
+                format!("{:>10}", "-").repeat(8)
+            ));
+            continue;
+        }
+        out.push_str(&format!(
+            "  {name:wide$} {:>9} {:>9}",
+            time(q.mean),
+            time(q.stdev)
+        ));
+        for (_, quantile) in QUANTILES {
+            let doubt = if q.resolves(quantile) { "" } else { "?" };
+            doubtful |= !doubt.is_empty();
+            let text = format!("{}{doubt}", time(histogram.quantile_us(quantile)));
+            out.push_str(&format!(" {text:>9}"));
+        }
+        out.push_str(&format!(" {:>9}\n", time(q.max)));
+    }
+    if doubtful {
+        out.push_str("  ? fewer than 100 answers lie beyond it\n");
+    }
+    out
+}
+
+fn rows_first(reading: &LoadReading) -> &'static str {
+    match reading.pacing {
+        Pacing::Closed => "Latency",
+        Pacing::Open { .. } => "Response (from due)",
+    }
+}
+
+/// Status codes, where there is more than one or an error among them.
+fn unusual_statuses(reading: &LoadReading) -> String {
+    if reading.statuses.len() < 2 && reading.errors_all.status == 0 {
+        return String::new();
+    }
+    let each: Vec<String> = reading
+        .statuses
+        .iter()
+        .map(|s| format!("{} x {}", s.status, grouped(s.count)))
+        .collect();
+    if each.is_empty() {
+        String::new()
+    } else {
+        format!("  Statuses: {}\n", each.join(", "))
+    }
+}
+
+fn client(reading: &LoadReading) -> String {
+    let shares: Vec<String> = reading
+        .client
+        .threads
+        .iter()
+        .map(|t| percent(t.cpu * 100.0, 0, false))
+        .collect();
+    if shares.is_empty() {
+        return String::new();
+    }
+    format!(
+        "  Client: {:.2}s of CPU, its threads busy {}\n",
+        reading.client.cpu_s,
+        shares.join(", ")
+    )
+}
+
+fn notes(reading: &LoadReading) -> Vec<String> {
+    let mut notes = Vec::new();
+    let closed = reading.pacing == Pacing::Closed;
+    if closed && reading.client.saturated {
+        notes.push(
+            "the client was the bottleneck: the throughput is 'at least' this, and the latency is \
+             partly the client's own; more threads (-t) or another machine would tell"
+                .to_owned(),
+        );
+    }
+    if closed && reading.connections > 1 && reading.requests > 0 {
+        notes.push(format!(
+            "this is a closed loop: once a server is saturated its latency is queueing, {} \
+             connections over the throughput ({}); --rate measures latency below saturation",
+            grouped(reading.connections),
+            time(reading.connections as f64 / reading.requests_per_s() * 1e6)
+        ));
+    }
+    if let Pacing::Open { rate_per_s } = reading.pacing
+        && reading.requests_per_s() < 0.95 * rate_per_s
+    {
+        notes.push(format!(
+            "only {} of {} requests/s were answered: the latency is that of an overload, and \
+             grows with the length of the load",
+            rate(reading.requests_per_s()),
+            rate(rate_per_s)
+        ));
+    }
+    if reading.errors.total() > 0 {
+        notes.push("the latency figures leave out requests that failed".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{bad_gateway, load};
+    use readings::StatusCount;
+
+    #[test]
+    fn a_closed_loop_looks_as_wrk_users_expect() {
+        let text = load_terminal(&load(20_000.0, 4_800.0, None), "http://127.0.0.1:8080/");
+        let expected = "\
+10.00s measured @ http://127.0.0.1:8080/
+  1 thread and 96 connections, closed loop (epoll)
+               mean     stdev       p50       p75       p90       p99     p99.9       max
+  Latency    5.66ms    4.48ms    4.85ms    5.12ms    5.27ms    9.60ms   48.0ms?    48.0ms
+  ? fewer than 100 answers lie beyond it
+  200,000 requests in 10.00s, 38.15MB read
+  Client: 4.00s of CPU, its threads busy 40%
+";
+        let (figures, rest) = text.split_at(text.find("  Note").unwrap());
+        assert_eq!(figures, expected);
+        assert!(rest.contains("queueing, 96 connections over the throughput (4.80ms)"));
+        assert!(text.ends_with("Requests/sec:   20000.00\nTransfer/sec:     3.81MB\n"));
+    }
+
+    #[test]
+    fn an_open_loop_shows_response_and_service() {
+        let mut reading = load(1_200.0, 400.0, Some(2_000.0));
+        reading.schedule_lag.record_ns(5_000);
+        let text = load_terminal(&reading, "http://h/");
+        for part in [
+            "open loop at 2,000 requests/s",
+            "  Response (from due)",
+            "  Service (from sent)",
+            "  Client's lag",
+            "only 1,200 of 2,000 requests/s were answered",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        assert!(!text.contains("queueing"));
+    }
+
+    #[test]
+    fn a_busy_client_is_told() {
+        let mut reading = load(20_000.0, 4_800.0, None);
+        assert!(!load_terminal(&reading, "http://h/").contains("at least"));
+        reading.client.saturated = true;
+        assert!(load_terminal(&reading, "http://h/").contains("throughput is 'at least' this"));
+    }
+
+    #[test]
+    fn wrong_answers_are_no_speed() {
+        let mut reading = bad_gateway();
+        reading.statuses = vec![StatusCount {
+            status: 502,
+            count: 31_204,
+        }];
+        let text = load_terminal(&reading, "http://h/");
+        for part in [
+            "  Errors: 31,204 status\n",
+            "  Statuses: 502 x 31,204\n",
+            "  Invalid: 31,204 of 31,204 answers were wrong: expected status 200, found 502\n",
+            "Requests/sec:       0.00\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use readings::RunHeader;
+use verdict::Analysis;
+use verdict::text::{counted, fraction};
+
+use crate::columns::{Columns, legend};
+use crate::terminal::{after_word, by_metric, invalid_trial};
+
+/// A run's result as Markdown: the text of `summary.md`.
+pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
+    let mut out = format!("# {}\n\n", escaped(&header.title));
+    for c in by_metric(analysis) {
+        out.push_str(&format!(
+            "- **{}**: {}\n",
+            c.verdict.word(),
+            escaped(after_word(c))
+        ));
+    }
+    if analysis.comparisons.is_empty() {
+        out.push_str("There is nothing to compare.\n");
+    }
+    if !analysis.table.is_empty() {
+        out.push_str("\n## Figures\n\n");
+        let columns = Columns::of(&analysis.table);
+        out.push_str(&table(&columns));
+        out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
+    }
+    list(
+        &mut out,
+        "Noise floor",
+        analysis.noise_floor.iter().map(|f| f.sentence.clone()),
+    );
+    list(&mut out, "Warnings", analysis.warnings.iter().cloned());
+    list(
+        &mut out,
+        "Invalid trials",
+        analysis.invalid.iter().map(invalid_trial),
+    );
+    list(
+        &mut out,
+        "Failed trials",
+        analysis
+            .failures
+            .iter()
+            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
+    );
+    out.push_str(&format!(
+        "\n---\n\nExperiment `{}`, seed {}, {} planned, {} done, {} failed, {} invalid. \
+         Differences within {} do not matter. Weighstation {}.\n",
+        header.experiment.replace('`', "'"),
+        header.seed,
+        counted(header.blocks as usize, "block"),
+        counted(analysis.trials_done, "trial"),
+        analysis.trials_failed,
+        analysis.invalid.len(),
+        fraction(header.matters),
+        escaped(&header.weigh_version)
+    ));
+    out
+}
+
+fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.map(|i| format!("- {}\n", escaped(&i))).collect();
+    if !items.is_empty() {
+        out.push_str(&format!("\n## {title}\n\n{}", items.concat()));
+    }
+}
+
+fn table(columns: &Columns) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|c| escaped(c)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let mut out = line(&columns.head);
+    let rules: Vec<&str> = columns
+        .numeric
+        .iter()
+        .map(|n| if *n { "---:" } else { "---" })
+        .collect();
+    out.push_str(&format!("| {} |\n", rules.join(" | ")));
+    for row in &columns.rows {
+        out.push_str(&line(row));
+    }
+    out
+}
+
+/// Text that Markdown takes literally, on one line.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '|' | '<' | '[' | ']' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' | '\r' => out.push(' '),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, trials};
+    use verdict::analyse;
+
+    #[test]
+    fn the_summary_says_the_same_as_the_terminal() {
+        let (header, trials) = (header(), trials());
+        let text = markdown(&header, &analyse(&header, &trials));
+        for part in [
+            "# What a \\<balancer> costs\n\n- **slower**: balance costs 31",
+            "- **invalid**: lighttpd against direct, throughput at connections=96: 6 of 6 blocks",
+            "## Figures\n\n| condition | subject | requests/s |",
+            "| --- | --- | ---: |",
+            "## Noise floor\n\n- noise floor, throughput at connections=96",
+            "## Invalid trials\n\n- trial 13",
+            "## Failed trials\n\n- 1 of lighttpd: did not become ready within 10 s",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_break_a_table() {
+        assert_eq!(escaped("a|b *c*\n[d]"), "a\\|b \\*c\\* \\[d\\]");
+    }
+}

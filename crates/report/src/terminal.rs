@@ -1,0 +1,237 @@
+use readings::RunHeader;
+use verdict::text::{condition, counted, fraction};
+use verdict::{Analysis, Comparison, InvalidTrial, Verdict};
+
+use crate::columns::{Columns, legend};
+use crate::grid::{grid, wrapped};
+
+/// How many invalid trials and failures are named one by one.
+const MOST_NAMED: usize = 8;
+
+/// A run's result for a terminal of `width` columns: the sentences first, then the figures.
+///
+/// `colour` adds ANSI colours to the marks before the sentences and to the headings; every mark is
+/// a character of its own, so nothing is lost without them. `folder` is named as the place where
+/// everything is kept.
+pub fn terminal(
+    header: &RunHeader,
+    analysis: &Analysis,
+    width: usize,
+    colour: bool,
+    folder: Option<&str>,
+) -> String {
+    let width = width.max(40);
+    let paint = Paint { colour };
+    let mut out = String::new();
+    for c in by_metric(analysis) {
+        let (mark, code) = mark(c.verdict);
+        let lead = format!("{} ", paint.with(code, mark));
+        out.push_str(&wrapped(&lead, &c.sentence, 2, width));
+    }
+    if analysis.comparisons.is_empty() {
+        out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
+    }
+    out.push_str(&figures(analysis, width, &paint));
+    if !analysis.noise_floor.is_empty() {
+        out.push_str(&paint.heading("Noise floor"));
+        for floor in &analysis.noise_floor {
+            let text = floor.sentence.trim_start_matches("noise floor, ");
+            out.push_str(&wrapped("  ", text, 4, width));
+        }
+    }
+    if !analysis.warnings.is_empty() {
+        out.push_str(&paint.heading("Warnings"));
+        for warning in &analysis.warnings {
+            out.push_str(&wrapped("  ", warning, 4, width));
+        }
+    }
+    if !analysis.invalid.is_empty() {
+        let title = format!("Invalid: {}", counted(analysis.invalid.len(), "trial"));
+        out.push_str(&paint.heading(&title));
+        named(&mut out, analysis.invalid.iter().map(invalid_trial), width);
+    }
+    if !analysis.failures.is_empty() {
+        let title = format!("Failed: {}", counted(analysis.trials_failed, "trial"));
+        out.push_str(&paint.heading(&title));
+        let lines = analysis
+            .failures
+            .iter()
+            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
+        named(&mut out, lines, width);
+    }
+    out.push('\n');
+    out.push_str(&wrapped("", &closing(header, analysis, folder), 0, width));
+    out
+}
+
+/// The table; a condition that is the same in every row stands in its heading.
+fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
+    let Some(first) = analysis.table.first() else {
+        return String::new();
+    };
+    let mut columns = Columns::of(&analysis.table);
+    let mut title = "Figures".to_owned();
+    let one = analysis
+        .table
+        .iter()
+        .all(|r| r.condition == first.condition);
+    if one && !first.condition.is_empty() {
+        title.push_str(&format!(" at {}", condition(&first.condition)));
+        columns = columns.without("condition");
+    }
+    let mut out = paint.heading(&title);
+    out.push_str(&grid(&columns, width));
+    out.push_str(&wrapped("  ", &legend(&columns), 2, width));
+    out
+}
+
+/// What a figure is worth, in one line.
+fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> String {
+    let confidence = analysis.comparisons.first().map_or(0.95, |c| c.confidence);
+    let mut text = format!(
+        "{}, seed {}; {} intervals; differences within {} do not matter.",
+        counted(analysis.trials_done, "trial"),
+        header.seed,
+        fraction(confidence),
+        fraction(header.matters)
+    );
+    if let Some(folder) = folder {
+        text.push_str(&format!(" Everything is in {folder}"));
+    }
+    text
+}
+
+fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: usize) {
+    let all = lines.len();
+    for line in lines.take(MOST_NAMED) {
+        out.push_str(&wrapped("  ", &line, 4, width));
+    }
+    if all > MOST_NAMED {
+        out.push_str(&format!("  and {} more\n", all - MOST_NAMED));
+    }
+}
+
+/// `trial 12 (balance, block 3, connections=96): throughput: …`.
+pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
+    let mut place = format!("{}, block {}", trial.subject, trial.block);
+    if trial.again {
+        place.push_str(", second copy");
+    }
+    let condition = condition(&trial.condition);
+    if !condition.is_empty() {
+        place.push_str(", ");
+        place.push_str(&condition);
+    }
+    format!(
+        "trial {} ({place}): {}",
+        trial.trial,
+        trial.reasons.join("; ")
+    )
+}
+
+/// The comparisons with throughput first, otherwise in the run's order.
+pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
+    let mut sorted: Vec<&Comparison> = analysis.comparisons.iter().collect();
+    sorted.sort_by_key(|c| c.metric);
+    sorted
+}
+
+/// A comparison's sentence without its verdict's word in front, for where that stands already.
+pub(crate) fn after_word(c: &Comparison) -> &str {
+    let rest = c.sentence.strip_prefix(c.verdict.word());
+    rest.and_then(|r| r.strip_prefix(": "))
+        .unwrap_or(&c.sentence)
+}
+
+fn mark(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Faster => ("+", "32;1"),
+        Verdict::Slower => ("-", "31;1"),
+        Verdict::Same => ("=", "36;1"),
+        Verdict::Inconclusive => ("?", "33;1"),
+        Verdict::Invalid => ("!", "35;1"),
+    }
+}
+
+struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        format!("\n{}\n", self.with("1", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, trials};
+    use verdict::analyse;
+
+    fn shown(width: usize, colour: bool) -> String {
+        let (header, trials) = (header(), trials());
+        terminal(
+            &header,
+            &analyse(&header, &trials),
+            width,
+            colour,
+            Some("runs/7"),
+        )
+    }
+
+    #[test]
+    fn the_sentences_come_first_and_throughput_before_latency() {
+        let text = shown(200, false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("- balance costs 31") && lines[0].contains("of the throughput"),
+            "{text}"
+        );
+        assert!(
+            lines[1].starts_with("! invalid: lighttpd against direct, throughput"),
+            "{text}"
+        );
+        assert!(lines[2].contains("balance adds"), "{text}");
+    }
+
+    #[test]
+    fn everything_the_reader_needs_is_there() {
+        let text = shown(200, false);
+        for part in [
+            "Figures at connections=96\n  subject   requests/s  offered/s",
+            "\n  balance       13,8",
+            "Noise floor\n  throughput at connections=96: direct against itself shows",
+            "Invalid: 5 trials\n  trial 13 (lighttpd, block 1, connections=96): throughput: \
+             31,204 of 31,204 answers were wrong: expected status 200, found 502",
+            "Failed: 1 trial\n  1 of lighttpd: did not become ready within 10 s",
+            "differences within 3% do not matter. Everything is in runs/7\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_respected() {
+        let text = shown(60, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 60, "{line:?}");
+        }
+        assert!(text.contains("  balance       13,8"));
+    }
+
+    #[test]
+    fn colour_is_only_there_when_asked_for() {
+        assert!(!shown(100, false).contains('\x1b'));
+        let coloured = shown(100, true);
+        assert!(coloured.starts_with("\x1b[31;1m-\x1b[0m balance costs"));
+    }
+}

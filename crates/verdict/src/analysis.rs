@@ -1,0 +1,130 @@
+use readings::{Condition, Outcome, RunHeader, Trial};
+use serde::Serialize;
+
+use crate::cells::Cells;
+use crate::compare::comparisons;
+use crate::floor::noise_floor;
+use crate::table::table;
+use crate::warnings::warnings;
+use crate::{Comparison, NoiseFloor, Rules, SubjectRow};
+
+/// All that a run's journal says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Every subject against the baseline: by condition, then metric, then subject, as declared.
+    pub comparisons: Vec<Comparison>,
+    /// The baseline against itself.
+    pub noise_floor: Vec<NoiseFloor>,
+    /// Each subject's figures.
+    pub table: Vec<SubjectRow>,
+    /// Trials measured, invalid ones included.
+    pub trials_done: usize,
+    /// Trials that could not be measured.
+    pub trials_failed: usize,
+    /// Why trials failed, each reason once, most frequent first.
+    pub failures: Vec<FailureCount>,
+    /// Trials that were measured, but cannot be used or only in part.
+    pub invalid: Vec<InvalidTrial>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+}
+
+/// A reason for which trials failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureCount {
+    /// The reason.
+    pub reason: String,
+    /// How many trials.
+    pub count: usize,
+    /// The subjects whose trials they were, as first seen.
+    pub subjects: Vec<String>,
+}
+
+/// A trial that takes no part in the comparisons, or only one of its loads does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InvalidTrial {
+    /// Number within the run.
+    pub trial: u32,
+    /// Its block.
+    pub block: u32,
+    /// Its subject.
+    pub subject: String,
+    /// Whether it is the baseline's second copy.
+    pub again: bool,
+    /// Its condition.
+    pub condition: Condition,
+    /// Why, each with the load that it is about.
+    pub reasons: Vec<String>,
+}
+
+/// Says what a run's trials show, by the rules that its header declares.
+///
+/// Rows may be in any order; of rows for the same block, condition, subject and copy, the last one
+/// counts.
+pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
+    analyse_with(&Rules::of(header), header, trials)
+}
+
+/// Says what a run's trials show, by other rules than the header's.
+pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Analysis {
+    let cells = Cells::of(header, trials);
+    let (comparisons, unresolved) = comparisons(rules, &cells);
+    let noise_floor = noise_floor(rules, &cells);
+    let warnings = warnings(rules, &cells, &noise_floor, &unresolved);
+    let failures = failures(&cells);
+    let trials_failed = failures.iter().map(|f| f.count).sum();
+    Analysis {
+        comparisons,
+        table: table(&cells),
+        trials_done: cells.all.len() - trials_failed,
+        trials_failed,
+        failures,
+        invalid: invalid(&cells),
+        warnings,
+        noise_floor,
+    }
+}
+
+fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
+    let mut found: Vec<FailureCount> = Vec::new();
+    for cell in &cells.all {
+        let Outcome::Failed { reason } = &cell.trial.outcome else {
+            continue;
+        };
+        let at = found.iter().position(|f| f.reason == *reason);
+        let at = at.unwrap_or_else(|| {
+            found.push(FailureCount {
+                reason: reason.clone(),
+                count: 0,
+                subjects: Vec::new(),
+            });
+            found.len() - 1
+        });
+        let failure = &mut found[at];
+        failure.count += 1;
+        if !failure.subjects.contains(&cell.trial.subject) {
+            failure.subjects.push(cell.trial.subject.clone());
+        }
+    }
+    found.sort_by_key(|f| std::cmp::Reverse(f.count));
+    found
+}
+
+fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
+    cells
+        .all
+        .iter()
+        .filter(|c| !c.reasons.is_empty())
+        .map(|c| InvalidTrial {
+            trial: c.trial.trial,
+            block: c.trial.block,
+            subject: c.trial.subject.clone(),
+            again: c.trial.again,
+            condition: c.trial.condition.clone(),
+            reasons: c.reasons.clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

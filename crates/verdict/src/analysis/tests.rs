@@ -1,0 +1,295 @@
+use super::*;
+use crate::fixtures::{closed, condition, done, header, open, throughput_blocks, trial};
+use crate::{Metric, Verdict};
+use readings::{Wrong, WrongKind};
+
+/// Ten blocks in which the balancer keeps `share` of the throughput, a percent more or less.
+fn ten_blocks(share: f64) -> Vec<Trial> {
+    let rates: Vec<(f64, f64)> = (0..10)
+        .map(|i| {
+            // Both drift together by a factor of two; the ratio does not.
+            let direct = 20_000.0 * (1.0 + f64::from(i) / 10.0);
+            let wobble = 1.0 + 0.01 * (f64::from(i % 3) - 1.0);
+            (direct, direct * share * wobble)
+        })
+        .collect();
+    throughput_blocks(&rates)
+}
+
+fn failed(reason: &str) -> Outcome {
+    Outcome::Failed {
+        reason: reason.into(),
+    }
+}
+
+fn bad_gateway() -> Outcome {
+    let mut load = closed(0.0);
+    load.errors_all.status = 31_204;
+    load.wrong = vec![Wrong {
+        kind: WrongKind::Status,
+        expected: "200".into(),
+        found: "502".into(),
+    }];
+    done(Some(load), None)
+}
+
+#[test]
+fn drift_that_both_share_cancels() {
+    let analysis = analyse(&header(10), &ten_blocks(0.69));
+    assert_eq!(analysis.comparisons.len(), 1);
+    let c = &analysis.comparisons[0];
+    assert_eq!(c.verdict, Verdict::Slower);
+    assert_eq!((c.blocks, c.by_block.len()), (10, 10));
+    assert!((c.ratio.unwrap() - 0.69).abs() < 0.002, "{:?}", c.ratio);
+    let (low, high) = c.interval().unwrap();
+    assert!(low < 0.69 && 0.69 < high && high - low < 0.02);
+    assert!((c.subject_value.unwrap() / c.baseline_value.unwrap() - c.ratio.unwrap()).abs() < 1e-9);
+    assert!(
+        c.sentence.starts_with("balance costs 31.")
+            && c.sentence
+                .ends_with("%] at connections=96, over 10 blocks."),
+        "{}",
+        c.sentence
+    );
+    assert_eq!(analysis.trials_done, 30);
+    assert!(analysis.warnings.is_empty(), "{:?}", analysis.warnings);
+}
+
+#[test]
+fn the_second_copy_of_the_baseline_stands_by_itself() {
+    let mut trials = ten_blocks(1.0);
+    let before = analyse(&header(10), &trials);
+    let floor = &before.noise_floor[0];
+    assert_eq!((floor.blocks, floor.metric), (10, Metric::RequestsPerS));
+    assert!(
+        floor
+            .sentence
+            .starts_with("noise floor, throughput at connections=96: direct against itself shows"),
+        "{}",
+        floor.sentence
+    );
+    // A second copy that is 20% faster shifts the floor and nothing else.
+    for t in trials.iter_mut().filter(|t| t.again) {
+        if let Outcome::Done(reading) = &mut t.outcome {
+            let load = reading.throughput.as_mut().unwrap();
+            load.requests = load.requests * 6 / 5;
+        }
+    }
+    let after = analyse(&header(10), &trials);
+    assert_eq!(after.comparisons, before.comparisons);
+    assert!((after.noise_floor[0].ratio - 1.2).abs() < 0.01);
+    assert!(after.noise_floor[0].is_biased(0.03));
+    assert!(after.warnings[0].contains("more than what matters (3%)"));
+}
+
+#[test]
+fn a_dead_back_end_is_invalid_and_never_fast() {
+    let mut trials = ten_blocks(1.0);
+    for t in trials.iter_mut().filter(|t| t.subject == "balance") {
+        t.outcome = bad_gateway();
+    }
+    let analysis = analyse(&header(10), &trials);
+    let c = &analysis.comparisons[0];
+    assert_eq!(c.verdict, Verdict::Invalid);
+    assert_eq!((c.ratio, c.low, c.p_value), (None, None, None));
+    assert_eq!(
+        c.sentence,
+        "invalid: balance against direct, throughput at connections=96: 10 of 10 blocks cannot be \
+         used; balance: 31,204 of 31,204 answers were wrong: expected status 200, found 502."
+    );
+    assert_eq!(analysis.invalid.len(), 10);
+    assert_eq!(analysis.trials_done, 30);
+    let row = &analysis.table[1];
+    assert_eq!(
+        (row.subject.as_str(), row.requests_per_s),
+        ("balance", None)
+    );
+}
+
+#[test]
+fn half_of_the_blocks_may_fail_and_the_rest_still_counts() {
+    let mut trials = ten_blocks(0.69);
+    for t in &mut trials {
+        if t.subject == "balance" && t.block <= 5 {
+            t.outcome = failed("did not become ready within 10 s");
+        }
+    }
+    let analysis = analyse(&header(10), &trials);
+    let c = &analysis.comparisons[0];
+    assert_eq!((c.verdict, c.blocks), (Verdict::Slower, 5));
+    assert_eq!((analysis.trials_failed, analysis.trials_done), (5, 25));
+    assert_eq!(analysis.failures[0].count, 5);
+    assert_eq!(analysis.failures[0].subjects, ["balance"]);
+
+    for t in &mut trials {
+        if t.subject == "direct" && t.block == 6 && !t.again {
+            t.outcome = failed("port 80 is taken");
+        }
+    }
+    let c = &analyse(&header(10), &trials).comparisons[0];
+    assert_eq!(c.verdict, Verdict::Invalid);
+    assert!(c.sentence.contains("6 of 10 blocks"), "{}", c.sentence);
+    assert!(c.sentence.contains("balance: did not become ready"));
+}
+
+#[test]
+fn a_resumed_run_replaces_what_failed() {
+    let mut trials = ten_blocks(0.69);
+    let whole = analyse(&header(10), &trials);
+    let mut first = trials[2].clone();
+    first.outcome = failed("killed");
+    trials.insert(0, first);
+    let resumed = analyse(&header(10), &trials);
+    assert_eq!(resumed.comparisons, whole.comparisons);
+    assert_eq!(resumed.trials_failed, 0);
+}
+
+#[test]
+fn two_blocks_decide_nothing() {
+    let trials = throughput_blocks(&[(1000.0, 500.0), (1000.0, 501.0)]);
+    let c = &analyse(&header(2), &trials).comparisons[0];
+    assert_eq!(c.verdict, Verdict::Inconclusive);
+    assert_eq!((c.p_value, c.blocks), (None, 2));
+    assert!(
+        c.sentence
+            .contains("only 2 blocks can be used, and a decision wants at least 3"),
+        "{}",
+        c.sentence
+    );
+    let none = analyse(&header(2), &[]);
+    assert_eq!(
+        none.comparisons[0].sentence,
+        "inconclusive: balance against direct, throughput at connections=96: no block was measured."
+    );
+}
+
+#[test]
+fn noise_is_inconclusive_and_says_what_would_help() {
+    let rates = [
+        (1000.0, 1150.0),
+        (1000.0, 900.0),
+        (1000.0, 1120.0),
+        (1000.0, 970.0),
+    ];
+    let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];
+    assert_eq!(c.verdict, Verdict::Inconclusive);
+    assert!(
+        c.sentence.starts_with("inconclusive: ") && c.sentence.ends_with("would likely settle it."),
+        "{}",
+        c.sentence
+    );
+}
+
+/// Blocks with both loads; p99 is resolved from 10,000 requests on.
+fn with_latency(rate: f64, direct_us: f64, balance_us: f64) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for block in 1..=6 {
+        let wobble = 1.0 + 0.005 * f64::from(block % 3);
+        for (subject, us) in [("direct", direct_us), ("balance", balance_us * wobble)] {
+            let outcome = done(Some(closed(20_000.0)), Some(open(rate, us)));
+            trials.push(trial(block, subject, false, outcome));
+        }
+    }
+    trials
+}
+
+#[test]
+fn latency_names_the_rate_and_leaves_unresolved_quantiles_out() {
+    let analysis = analyse(&header(6), &with_latency(2_000.0, 400.0, 440.0));
+    let metrics: Vec<Metric> = analysis.comparisons.iter().map(|c| c.metric).collect();
+    assert_eq!(metrics, Metric::ALL);
+    let median = &analysis.comparisons[1];
+    assert_eq!(median.verdict, Verdict::Slower);
+    assert!(
+        median.sentence.contains(
+            "to the median latency [10.0%, 11.0%] at connections=96 and 2,000 requests/s"
+        ),
+        "{}",
+        median.sentence
+    );
+
+    let analysis = analyse(&header(6), &with_latency(500.0, 400.0, 440.0));
+    assert_eq!(analysis.comparisons.len(), 2);
+    assert!(
+        analysis.warnings.iter().any(|w| w.starts_with(
+            "the 99th percentile of latency of balance at connections=96 is unresolved"
+        )),
+        "{:?}",
+        analysis.warnings
+    );
+}
+
+#[test]
+fn a_busy_client_makes_throughput_at_least() {
+    let mut trials = ten_blocks(0.69);
+    for t in &mut trials {
+        if let (Outcome::Done(reading), "direct") = (&mut t.outcome, t.subject.as_str()) {
+            reading.throughput.as_mut().unwrap().client.saturated = true;
+        }
+    }
+    let analysis = analyse(&header(10), &trials);
+    let c = &analysis.comparisons[0];
+    assert_eq!(c.verdict, Verdict::Slower);
+    assert!(
+        c.sentence
+            .contains("bottleneck for direct, whose figure is 'at least'")
+    );
+    assert!(analysis.table[0].at_least && !analysis.table[1].at_least);
+    assert_eq!(
+        analysis.warnings,
+        [
+            "the throughput of direct at connections=96 is 'at least': the client was the bottleneck \
+          in 10 of 10 trials"
+        ]
+    );
+}
+
+#[test]
+fn an_offered_rate_that_was_not_kept_is_told() {
+    let mut trials = with_latency(2_000.0, 400.0, 440.0);
+    if let Outcome::Done(reading) = &mut trials[1].outcome {
+        reading.latency.as_mut().unwrap().requests = 12_000;
+    }
+    let analysis = analyse(&header(6), &trials);
+    assert!(
+        analysis.warnings[0]
+            .starts_with("balance at connections=96 answered 1,200 of 2,000 requests/s"),
+        "{:?}",
+        analysis.warnings
+    );
+}
+
+#[test]
+fn warnings_of_trials_are_told_once() {
+    let mut trials = ten_blocks(0.69);
+    for t in trials.iter_mut().take(2) {
+        if let Outcome::Done(reading) = &mut t.outcome {
+            reading.warnings = vec!["the machine swapped".into()];
+        }
+    }
+    let warnings = analyse(&header(10), &trials).warnings;
+    assert_eq!(warnings, ["the machine swapped (in 2 trials)"]);
+}
+
+#[test]
+fn every_condition_is_compared_on_its_own_and_corrected_together() {
+    let mut header = header(10);
+    header.conditions.push(condition(400));
+    let mut trials = ten_blocks(0.69);
+    let second: Vec<Trial> = ten_blocks(0.9)
+        .into_iter()
+        .map(|mut t| {
+            t.condition = condition(400);
+            t
+        })
+        .collect();
+    trials.extend(second);
+    let analysis = analyse(&header, &trials);
+    assert_eq!(analysis.comparisons.len(), 2);
+    for c in &analysis.comparisons {
+        assert!(c.p_adjusted.unwrap() >= c.p_value.unwrap());
+    }
+    assert!((analysis.comparisons[1].ratio.unwrap() - 0.9).abs() < 0.002);
+    assert_eq!(analysis.noise_floor.len(), 2);
+    assert_eq!(analysis.table.len(), 4);
+}

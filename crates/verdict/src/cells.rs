@@ -1,0 +1,221 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, Trial};
+
+use crate::validity::flaws;
+
+/// The rows that count, in the order in which they were first seen: a resumed run measures a
+/// trial again, and the later row replaces the earlier one.
+pub fn latest(trials: &[Trial]) -> Vec<&Trial> {
+    let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
+    let mut rows: Vec<&Trial> = Vec::new();
+    for trial in trials {
+        let key = (
+            trial.block,
+            &trial.condition,
+            trial.subject.as_str(),
+            trial.again,
+        );
+        match place.get(&key) {
+            Some(&at) => rows[at] = trial,
+            None => {
+                place.insert(key, rows.len());
+                rows.push(trial);
+            }
+        }
+    }
+    rows
+}
+
+/// One trial, judged.
+pub(crate) struct Cell<'a> {
+    pub trial: &'a Trial,
+    /// Why its closed loop cannot be used; empty when it can.
+    pub throughput_flaws: Vec<String>,
+    /// Why its open loop cannot be used; empty when it can.
+    pub latency_flaws: Vec<String>,
+    /// All reasons, each with the load that it is about.
+    pub reasons: Vec<String>,
+}
+
+impl<'a> Cell<'a> {
+    fn judge(trial: &'a Trial) -> Self {
+        let mut cell = Cell {
+            trial,
+            throughput_flaws: Vec::new(),
+            latency_flaws: Vec::new(),
+            reasons: Vec::new(),
+        };
+        let Outcome::Done(reading) = &trial.outcome else {
+            return cell;
+        };
+        let judged = |load: &Option<LoadReading>| load.as_ref().map(flaws).unwrap_or_default();
+        let (throughput, latency) = (judged(&reading.throughput), judged(&reading.latency));
+        for (name, flaws) in [("throughput", &throughput), ("latency", &latency)] {
+            for flaw in flaws {
+                cell.reasons.push(format!("{name}: {}", flaw.reason));
+            }
+        }
+        // What went wrong with the work itself spoils both loads of the trial.
+        for flaw in &throughput {
+            cell.throughput_flaws.push(flaw.reason.clone());
+            if flaw.whole_trial {
+                cell.latency_flaws.push(flaw.reason.clone());
+            }
+        }
+        for flaw in &latency {
+            cell.latency_flaws.push(flaw.reason.clone());
+            if flaw.whole_trial {
+                cell.throughput_flaws.push(flaw.reason.clone());
+            }
+        }
+        cell
+    }
+
+    /// What was measured, whether or not it can be used.
+    pub fn reading(&self) -> Option<&'a Reading> {
+        match &self.trial.outcome {
+            Outcome::Done(reading) => Some(reading),
+            Outcome::Failed { .. } => None,
+        }
+    }
+
+    /// The closed loop, if it can be used.
+    pub fn throughput(&self) -> Option<&'a LoadReading> {
+        let load = self.reading()?.throughput.as_ref()?;
+        self.throughput_flaws.is_empty().then_some(load)
+    }
+
+    /// The open loop, if it can be used.
+    pub fn latency(&self) -> Option<&'a LoadReading> {
+        let load = self.reading()?.latency.as_ref()?;
+        self.latency_flaws.is_empty().then_some(load)
+    }
+}
+
+/// The trials of a run, judged and found by condition, subject and block.
+pub(crate) struct Cells<'a> {
+    pub all: Vec<Cell<'a>>,
+    places: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    /// Conditions as declared, then those that only the trials name.
+    pub conditions: Vec<Condition>,
+    /// Subjects as declared, then those that only the trials name.
+    pub subjects: Vec<String>,
+}
+
+impl<'a> Cells<'a> {
+    pub fn of(header: &RunHeader, trials: &'a [Trial]) -> Self {
+        let mut cells = Cells {
+            all: Vec::new(),
+            places: BTreeMap::new(),
+            conditions: header.conditions.clone(),
+            subjects: header.subjects.clone(),
+        };
+        for trial in latest(trials) {
+            if !cells.conditions.contains(&trial.condition) {
+                cells.conditions.push(trial.condition.clone());
+            }
+            if !cells.subjects.contains(&trial.subject) {
+                cells.subjects.push(trial.subject.clone());
+            }
+            cells
+                .places
+                .entry((&trial.condition, &trial.subject, trial.again))
+                .or_default()
+                .insert(trial.block, cells.all.len());
+            cells.all.push(Cell::judge(trial));
+        }
+        cells
+    }
+
+    /// The trials of one subject under one condition, by block.
+    pub fn of_subject(
+        &self,
+        condition: &Condition,
+        subject: &str,
+        again: bool,
+    ) -> BTreeMap<u32, &Cell<'a>> {
+        // The key borrows from the trials, so it is looked for by comparison.
+        self.places
+            .iter()
+            .filter(|((c, s, a), _)| *c == condition && *s == subject && *a == again)
+            .flat_map(|(_, blocks)| blocks.iter().map(|(b, at)| (*b, &self.all[*at])))
+            .collect()
+    }
+
+    /// Every trial of a condition.
+    pub fn of_condition<'s>(
+        &'s self,
+        condition: &'s Condition,
+    ) -> impl Iterator<Item = &'s Cell<'a>> {
+        self.all
+            .iter()
+            .filter(move |c| c.trial.condition == *condition)
+    }
+
+    /// The warnings that trials carry, each with the number of trials that carry it.
+    pub fn trial_warnings(&self) -> Vec<(String, usize)> {
+        let mut seen = BTreeSet::new();
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for text in self
+            .all
+            .iter()
+            .filter_map(Cell::reading)
+            .flat_map(|r| &r.warnings)
+        {
+            if seen.insert(text) {
+                found.push((text.clone(), 1));
+            } else if let Some(entry) = found.iter_mut().find(|(t, _)| t == text) {
+                entry.1 += 1;
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, done, header, open, trial};
+
+    #[test]
+    fn a_later_row_replaces_the_earlier_one() {
+        let failed = Outcome::Failed {
+            reason: "no port".into(),
+        };
+        let trials = [
+            trial(1, "direct", false, failed.clone()),
+            trial(1, "direct", true, failed.clone()),
+            trial(1, "direct", false, done(Some(closed(1000.0)), None)),
+        ];
+        let rows = latest(&trials);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0], &trials[2]);
+        assert_eq!(rows[1], &trials[1]);
+    }
+
+    #[test]
+    fn wrong_answers_spoil_the_trial_and_lateness_only_its_own_load() {
+        let mut late = open(1000.0, 300.0);
+        late.client.saturated = true;
+        let mut wrong = closed(1000.0);
+        wrong.errors_all.status = 1000;
+        let trials = [
+            trial(1, "direct", false, done(Some(closed(1000.0)), Some(late))),
+            trial(
+                2,
+                "direct",
+                false,
+                done(Some(wrong), Some(open(1000.0, 300.0))),
+            ),
+        ];
+        let header = header(2);
+        let cells = Cells::of(&header, &trials);
+        assert!(cells.all[0].throughput().is_some());
+        assert!(cells.all[0].latency().is_none());
+        assert!(cells.all[1].throughput().is_none());
+        assert!(cells.all[1].latency().is_none());
+        assert_eq!(cells.all[1].reasons.len(), 1);
+        assert!(cells.all[1].reasons[0].starts_with("throughput: 1,000 of"));
+    }
+}

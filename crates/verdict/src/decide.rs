@@ -1,0 +1,303 @@
+use serde::Serialize;
+
+use crate::Rules;
+use crate::sample::Sample;
+use crate::student::t_quantile;
+
+/// What a comparison came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The subject is better than the baseline by more than what matters.
+    Faster,
+    /// The subject is worse than the baseline by more than what matters.
+    Slower,
+    /// There is no difference that matters.
+    Same,
+    /// The blocks measured do not settle it.
+    Inconclusive,
+    /// What was measured cannot be compared.
+    Invalid,
+}
+
+impl Verdict {
+    /// The word, as in the JSON document.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Same => "same",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::Invalid => "invalid",
+        }
+    }
+}
+
+/// The fewest blocks that a decision is made from.
+pub(crate) const FEWEST_BLOCKS: usize = 3;
+
+/// Beyond so many more blocks, more blocks are no advice.
+const MOST_BLOCKS_ADVISED: usize = 1000;
+
+/// How sure the advice on further blocks is to settle the matter.
+const POWER: f64 = 0.8;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub verdict: Verdict,
+    pub note: Option<String>,
+}
+
+/// Decides one comparison of at least [`FEWEST_BLOCKS`] blocks.
+///
+/// `p_adjusted` is Holm's over the run's `comparisons`; `higher_is_better` tells throughput from
+/// latency.
+pub(crate) fn decide(
+    sample: &Sample,
+    rules: &Rules,
+    p_adjusted: f64,
+    comparisons: usize,
+    higher_is_better: bool,
+) -> Decision {
+    let (delta, alpha) = (rules.delta(), rules.alpha());
+    // Two one-sided tests at alpha each are the interval at 1 - 2 alpha (Schuirmann 1987).
+    let inside = sample
+        .interval(1.0 - 2.0 * alpha)
+        .is_some_and(|(low, high)| -delta < low && high < delta);
+    let excludes_zero = sample
+        .interval(rules.confidence)
+        .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+    let beyond = sample.mean.abs() > delta;
+    let decided = |verdict, note: Option<&str>| Decision {
+        verdict,
+        note: note.map(str::to_owned),
+    };
+
+    if inside {
+        let note = excludes_zero.then_some("measurable, but smaller than what matters");
+        return decided(Verdict::Same, note);
+    }
+    if excludes_zero && !beyond {
+        return decided(
+            Verdict::Same,
+            Some("measurable, but smaller than what matters, though the interval reaches further"),
+        );
+    }
+    if excludes_zero && p_adjusted < alpha {
+        let better = (sample.mean > 0.0) == higher_is_better;
+        let verdict = if better {
+            Verdict::Faster
+        } else {
+            Verdict::Slower
+        };
+        return decided(verdict, None);
+    }
+    let advice = match more_blocks(sample, delta, alpha, comparisons) {
+        Some(more) => format!(
+            "about {more} more {} would likely settle it",
+            if more == 1 { "block" } else { "blocks" }
+        ),
+        None => format!(
+            "even {MOST_BLOCKS_ADVISED} more blocks would not likely settle it: \
+             the noise between blocks must come down"
+        ),
+    };
+    let note = if excludes_zero {
+        format!("a difference on its own, but not among {comparisons} comparisons; {advice}")
+    } else {
+        advice
+    };
+    decided(Verdict::Inconclusive, Some(&note))
+}
+
+/// How many more blocks would settle the comparison four times in five, if the mean and the
+/// spread stay what they are; nothing when it would take more than is reasonable.
+fn more_blocks(sample: &Sample, delta: f64, alpha: f64, comparisons: usize) -> Option<usize> {
+    let size = sample.mean.abs();
+    let reaches = |blocks: usize, p: f64, margin: f64| {
+        let degrees = blocks as f64 - 1.0;
+        let factor = t_quantile(p, degrees) + t_quantile(POWER, degrees);
+        factor * sample.sd / (blocks as f64).sqrt() <= margin
+    };
+    let settled = |blocks: usize| {
+        if size > delta {
+            reaches(blocks, 1.0 - alpha / (2.0 * comparisons as f64), size)
+        } else {
+            reaches(blocks, 1.0 - alpha, delta - size) || reaches(blocks, 1.0 - alpha / 2.0, size)
+        }
+    };
+    let (mut low, mut high) = (sample.blocks, sample.blocks + MOST_BLOCKS_ADVISED);
+    if !settled(high) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if settled(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high - sample.blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small generator with a fixed seed: Knuth's 64-bit constants, upper bits used.
+    struct Lcg(u64);
+
+    impl Lcg {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        }
+
+        /// A normal value, by Box and Muller.
+        fn normal(&mut self) -> f64 {
+            let radius = (-2.0 * self.uniform().ln()).sqrt();
+            radius * (std::f64::consts::TAU * self.uniform()).cos()
+        }
+    }
+
+    fn rules() -> Rules {
+        Rules {
+            baseline: "direct".into(),
+            matters: 0.03,
+            confidence: 0.95,
+        }
+    }
+
+    fn experiment(random: &mut Lcg, effect: f64, noise: f64, blocks: usize) -> Sample {
+        let ratios: Vec<f64> = (0..blocks)
+            .map(|_| effect + noise * (random.normal() - random.normal()))
+            .collect();
+        Sample::of(&ratios).unwrap()
+    }
+
+    fn verdict_of(sample: &Sample) -> Verdict {
+        let p = sample.p_value().unwrap();
+        decide(sample, &rules(), p, 1, true).verdict
+    }
+
+    fn share(effect: f64, noise: f64, blocks: usize, wanted: &[Verdict]) -> f64 {
+        let mut random = Lcg(20_240_229);
+        let runs = 2000;
+        let hits = (0..runs)
+            .filter(|_| {
+                wanted.contains(&verdict_of(&experiment(&mut random, effect, noise, blocks)))
+            })
+            .count();
+        hits as f64 / f64::from(runs)
+    }
+
+    const DIFFERENT: &[Verdict] = &[Verdict::Faster, Verdict::Slower];
+
+    #[test]
+    fn a_subject_against_itself_is_rarely_called_different() {
+        let false_calls = share(0.0, 0.03, 10, DIFFERENT);
+        assert!(false_calls <= 0.055, "{false_calls}");
+        // With less noise than what matters it is called the same, most of the time.
+        let same = share(0.0, 0.01, 10, &[Verdict::Same]);
+        assert!(same > 0.99, "{same}");
+    }
+
+    #[test]
+    fn a_true_difference_of_ten_percent_is_found_with_its_direction() {
+        let found = share(1.1_f64.ln(), 0.03, 10, &[Verdict::Faster]);
+        assert!(found > 0.99, "{found}");
+        let found = share(-(1.1_f64.ln()), 0.03, 10, &[Verdict::Slower]);
+        assert!(found > 0.99, "{found}");
+    }
+
+    #[test]
+    fn ninety_five_percent_intervals_hold_the_truth_that_often() {
+        let mut random = Lcg(7);
+        for blocks in [3, 5, 10] {
+            let truth = 0.08;
+            let held = (0..4000)
+                .filter(|_| {
+                    let sample = experiment(&mut random, truth, 0.03, blocks);
+                    let (low, high) = sample.interval(0.95).unwrap();
+                    low <= truth && truth <= high
+                })
+                .count();
+            let coverage = held as f64 / 4000.0;
+            assert!(
+                (0.94..0.96).contains(&coverage),
+                "{coverage} with {blocks} blocks"
+            );
+        }
+    }
+
+    /// A sample with the given mean and standard deviation.
+    fn sample(blocks: usize, mean: f64, sd: f64) -> Sample {
+        Sample { blocks, mean, sd }
+    }
+
+    #[test]
+    fn the_rules_one_by_one() {
+        let cases = [
+            // Mean, standard deviation over 10 blocks, verdict.
+            (0.004, 0.01, Verdict::Same),
+            (-0.10, 0.02, Verdict::Slower),
+            (0.10, 0.02, Verdict::Faster),
+            (0.02, 0.1, Verdict::Inconclusive),
+            (0.10, 0.2, Verdict::Inconclusive),
+            // The interval excludes 0, the estimate does not matter.
+            (0.025, 0.02, Verdict::Same),
+        ];
+        for (mean, sd, expected) in cases {
+            let s = sample(10, mean, sd);
+            assert_eq!(verdict_of(&s), expected, "mean {mean}, sd {sd}");
+        }
+    }
+
+    #[test]
+    fn lower_latency_is_faster() {
+        let s = sample(10, 0.1, 0.02);
+        let p = s.p_value().unwrap();
+        assert_eq!(decide(&s, &rules(), p, 1, false).verdict, Verdict::Slower);
+    }
+
+    #[test]
+    fn a_measurable_difference_that_does_not_matter_is_noted() {
+        let s = sample(10, 0.01, 0.005);
+        let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
+        assert_eq!(d.verdict, Verdict::Same);
+        assert_eq!(
+            d.note.as_deref(),
+            Some("measurable, but smaller than what matters")
+        );
+        let s = sample(10, 0.001, 0.005);
+        assert_eq!(decide(&s, &rules(), 0.5, 1, true).note, None);
+    }
+
+    #[test]
+    fn many_comparisons_ask_for_more() {
+        let s = sample(10, 0.05, 0.06);
+        let p = s.p_value().unwrap();
+        assert_eq!(decide(&s, &rules(), p, 1, true).verdict, Verdict::Faster);
+        let d = decide(&s, &rules(), p * 12.0, 12, true);
+        assert_eq!(d.verdict, Verdict::Inconclusive);
+        let note = d.note.unwrap();
+        assert!(note.contains("not among 12 comparisons"), "{note}");
+    }
+
+    #[test]
+    fn advice_on_blocks_holds_when_it_is_followed() {
+        let s = sample(10, 0.05, 0.10);
+        let more = more_blocks(&s, rules().delta(), 0.05, 1).unwrap();
+        assert!((15..40).contains(&more), "{more}");
+        let settled = share(0.05, 0.10 / 2.0_f64.sqrt(), 10 + more, DIFFERENT);
+        assert!((0.75..0.88).contains(&settled), "{settled}");
+        assert_eq!(
+            more_blocks(&sample(10, 0.05, 9.0), rules().delta(), 0.05, 1),
+            None
+        );
+    }
+}

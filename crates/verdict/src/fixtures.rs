@@ -1,0 +1,114 @@
+//! Readings made up for the tests.
+
+use readings::{
+    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
+    RunHeader, ThreadReading, Trial,
+};
+
+pub fn header(blocks: u32) -> RunHeader {
+    RunHeader {
+        weigh_version: "0.1.0".into(),
+        experiment: "proxy-cost".into(),
+        title: "What a balancer costs".into(),
+        seed: 1,
+        baseline: "direct".into(),
+        subjects: vec!["direct".into(), "balance".into()],
+        conditions: vec![condition(96)],
+        blocks,
+        matters: 0.03,
+        started_unix_s: 0,
+    }
+}
+
+pub fn condition(connections: u32) -> Condition {
+    Condition::from([("connections".to_owned(), connections.to_string())])
+}
+
+/// A valid closed loop of 10 s.
+pub fn closed(requests_per_s: f64) -> LoadReading {
+    let requests = (requests_per_s * 10.0).round() as u64;
+    LoadReading {
+        pacing: Pacing::Closed,
+        connections: 32,
+        requests,
+        duration_s: 10.0,
+        bytes_read: requests * 200,
+        errors: ErrorCounts::default(),
+        errors_all: ErrorCounts::default(),
+        requests_all: requests,
+        connects: 32,
+        connections_open_min: 32,
+        statuses: vec![],
+        response: Histogram::new(),
+        service: Histogram::new(),
+        connect: Histogram::new(),
+        first_byte: Histogram::new(),
+        transfer: Histogram::new(),
+        schedule_lag: Histogram::new(),
+        client: ClientReading {
+            cpu_s: 4.0,
+            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            ..ClientReading::default()
+        },
+        slices: vec![],
+        wrong: vec![],
+    }
+}
+
+/// A valid open loop of 10 s whose answers all took about the same time.
+pub fn open(rate_per_s: f64, median_us: f64) -> LoadReading {
+    let mut load = closed(rate_per_s);
+    load.pacing = Pacing::Open { rate_per_s };
+    for i in 0..load.requests.min(20_000) {
+        // One in fifty takes twice as long.
+        let factor = if i % 50 == 0 { 2.0 } else { 1.0 };
+        load.response.record_ns((median_us * 1e3 * factor) as u64);
+    }
+    load
+}
+
+pub fn trial(block: u32, subject: &str, again: bool, outcome: Outcome) -> Trial {
+    Trial {
+        trial: block * 10 + u32::from(again) + 2 * u32::from(subject != "direct"),
+        block,
+        condition: condition(96),
+        subject: subject.into(),
+        again,
+        outcome,
+    }
+}
+
+pub fn done(throughput: Option<LoadReading>, latency: Option<LoadReading>) -> Outcome {
+    Outcome::Done(Box::new(Reading {
+        throughput,
+        latency,
+        ..Reading::default()
+    }))
+}
+
+/// Blocks of direct, direct again and balance, from (direct, balance) rates.
+pub fn throughput_blocks(rates: &[(f64, f64)]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (block, (direct, balance)) in (1..).zip(rates) {
+        let again = direct * if block % 2 == 0 { 1.004 } else { 0.996 };
+        trials.push(trial(
+            block,
+            "direct",
+            false,
+            done(Some(closed(*direct)), None),
+        ));
+        trials.push(trial(
+            block,
+            "direct",
+            true,
+            done(Some(closed(again)), None),
+        ));
+        trials.push(trial(
+            block,
+            "balance",
+            false,
+            done(Some(closed(*balance)), None),
+        ));
+    }
+    trials
+}

@@ -1,0 +1,83 @@
+use readings::Condition;
+use serde::Serialize;
+
+use crate::Rules;
+use crate::cells::Cells;
+use crate::compare::{BlockRatio, Metric};
+use crate::pairs::Pairs;
+use crate::text::{change, condition, counted};
+
+/// What the baseline compared with itself shows: its second copy over its first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoiseFloor {
+    /// The condition it holds for.
+    pub condition: Condition,
+    /// What was compared.
+    pub metric: Metric,
+    /// The geometric mean of the blocks' ratios.
+    pub ratio: f64,
+    /// Lower end of the interval; absent with a single block.
+    pub low: Option<f64>,
+    /// Upper end of the interval; absent with a single block.
+    pub high: Option<f64>,
+    /// Blocks used.
+    pub blocks: usize,
+    /// The same as a sentence.
+    pub sentence: String,
+    /// The ratio of each block used.
+    pub by_block: Vec<BlockRatio>,
+}
+
+impl NoiseFloor {
+    /// Whether the baseline differs from itself by more than what matters: its interval excludes
+    /// zero and its estimate lies beyond `matters`. Nothing else of the run can then be trusted
+    /// to be free of the same bias.
+    pub fn is_biased(&self, matters: f64) -> bool {
+        let excludes_one = self
+            .low
+            .zip(self.high)
+            .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+        excludes_one && self.ratio.ln().abs() > matters.max(0.0).ln_1p()
+    }
+}
+
+/// The noise floor of every condition and metric that the baseline's second copy was measured for.
+pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
+    let mut floors = Vec::new();
+    for place in &cells.conditions {
+        let first = cells.of_subject(place, &rules.baseline, false);
+        let second = cells.of_subject(place, &rules.baseline, true);
+        for metric in Metric::ALL {
+            let pairs = Pairs::of(metric, &second, &first);
+            let Some(sample) = pairs.sample().filter(|_| pairs.unresolved == 0) else {
+                continue;
+            };
+            let interval = sample
+                .interval(rules.confidence)
+                .map(|(low, high)| (low.exp(), high.exp()));
+            let ratio = sample.mean.exp();
+            let at = match condition(place) {
+                text if text.is_empty() => text,
+                text => format!(" at {text}"),
+            };
+            let sentence = format!(
+                "noise floor, {}{at}: {} against itself shows {}, over {}.",
+                metric.words(),
+                rules.baseline,
+                change(ratio, interval),
+                counted(sample.blocks, "block")
+            );
+            floors.push(NoiseFloor {
+                condition: place.clone(),
+                metric,
+                ratio,
+                low: interval.map(|(low, _)| low),
+                high: interval.map(|(_, high)| high),
+                blocks: sample.blocks,
+                sentence,
+                by_block: pairs.ratios,
+            });
+        }
+    }
+    floors
+}

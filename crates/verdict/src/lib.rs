@@ -1,0 +1,39 @@
+//! What the readings of a run say, and how far that can be trusted.
+//!
+//! Everything here is a pure function of a run's journal: no file, no clock, no random number.
+//! [`analyse`] goes the whole way; [`reasons`] judges one load on its own.
+//!
+//! The unit of evidence is the block. Requests and slices inside a block are never treated as
+//! independent samples: each block gives one log ratio of a subject to the baseline, and the
+//! interval comes from how these differ from block to block.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod analysis;
+mod cells;
+mod compare;
+mod decide;
+mod floor;
+mod holm;
+mod pairs;
+mod rules;
+mod sample;
+mod sentence;
+mod student;
+mod table;
+pub mod text;
+mod validity;
+mod warnings;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with};
+pub use cells::latest;
+pub use compare::{BlockRatio, Comparison, Metric};
+pub use decide::Verdict;
+pub use floor::NoiseFloor;
+pub use rules::Rules;
+pub use student::{t_quantile, t_two_sided_p};
+pub use table::SubjectRow;
+pub use validity::reasons;

@@ -1,0 +1,174 @@
+use std::collections::BTreeMap;
+
+use readings::{LoadReading, Outcome, Pacing, Quantiles};
+
+use crate::cells::Cell;
+use crate::compare::{BlockRatio, Metric};
+use crate::sample::Sample;
+
+/// What one trial has to say on one metric.
+enum Datum {
+    Value(f64),
+    /// The load was not part of the trial.
+    NotMeasured,
+    /// It failed or is invalid; the reason.
+    Unusable(String),
+    /// Too few requests stand behind the quantile.
+    Unresolved,
+}
+
+/// Two subjects' trials under one condition, paired by block.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    /// One ratio per block that both can be used of.
+    pub ratios: Vec<BlockRatio>,
+    /// Blocks in which both were tried.
+    pub tried: usize,
+    /// Blocks of `tried` that cannot be used.
+    pub unusable: usize,
+    /// The first reason why the subject cannot be used, else the baseline's, with whose it is.
+    pub reason: Option<(Whose, String)>,
+    /// Blocks whose quantile is not resolved.
+    pub unresolved: usize,
+    /// Blocks of `ratios` in which the client was the bottleneck for the subject, the baseline.
+    pub client_limited: (usize, usize),
+    /// The open loop's rate, where it was one for all.
+    pub rate_per_s: Option<f64>,
+    subject_logs: f64,
+    baseline_logs: f64,
+}
+
+/// Which side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Subject,
+    Baseline,
+}
+
+impl Pairs {
+    /// Pairs two subjects' trials, given by block.
+    pub fn of(
+        metric: Metric,
+        subject: &BTreeMap<u32, &Cell<'_>>,
+        baseline: &BTreeMap<u32, &Cell<'_>>,
+    ) -> Self {
+        let mut pairs = Pairs::default();
+        let mut rates: Vec<f64> = Vec::new();
+        for (block, ours) in subject {
+            let Some(theirs) = baseline.get(block) else {
+                continue;
+            };
+            let (our_datum, their_datum) = (datum(ours, metric), datum(theirs, metric));
+            let their_load = load_of(theirs, metric);
+            match (our_datum, their_datum) {
+                (Datum::NotMeasured, _) | (_, Datum::NotMeasured) => continue,
+                (Datum::Unusable(reason), _) => pairs.spoil(Whose::Subject, reason),
+                (_, Datum::Unusable(reason)) => pairs.spoil(Whose::Baseline, reason),
+                (Datum::Unresolved, _) | (_, Datum::Unresolved) => pairs.unresolved += 1,
+                (Datum::Value(a), Datum::Value(b)) => {
+                    pairs.ratios.push(BlockRatio {
+                        block: *block,
+                        ratio: a / b,
+                    });
+                    pairs.subject_logs += a.ln();
+                    pairs.baseline_logs += b.ln();
+                    let limited = |l: Option<&LoadReading>| {
+                        usize::from(l.is_some_and(|l| l.client.saturated))
+                    };
+                    pairs.client_limited.0 += limited(load_of(ours, metric));
+                    pairs.client_limited.1 += limited(their_load);
+                    rates.extend(load_of(ours, metric).and_then(offered));
+                    rates.extend(their_load.and_then(offered));
+                }
+            }
+            pairs.tried += 1;
+        }
+        if let Some(&first) = rates.first()
+            && rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)
+        {
+            pairs.rate_per_s = Some(first);
+        }
+        pairs
+    }
+
+    fn spoil(&mut self, whose: Whose, reason: String) {
+        self.unusable += 1;
+        let ours_now = whose == Whose::Subject;
+        let better = match &self.reason {
+            None => true,
+            Some((Whose::Baseline, _)) => ours_now,
+            Some((Whose::Subject, _)) => false,
+        };
+        if better {
+            self.reason = Some((whose, reason));
+        }
+    }
+
+    /// The log ratios, summarised.
+    pub fn sample(&self) -> Option<Sample> {
+        let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
+        Sample::of(&logs)
+    }
+
+    /// Geometric means over the blocks used: subject, baseline.
+    pub fn values(&self) -> Option<(f64, f64)> {
+        let n = self.ratios.len() as f64;
+        (n > 0.0).then(|| {
+            (
+                (self.subject_logs / n).exp(),
+                (self.baseline_logs / n).exp(),
+            )
+        })
+    }
+}
+
+fn offered(load: &LoadReading) -> Option<f64> {
+    match load.pacing {
+        Pacing::Closed => None,
+        Pacing::Open { rate_per_s } => Some(rate_per_s),
+    }
+}
+
+fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+    match metric {
+        Metric::RequestsPerS => cell.throughput(),
+        Metric::LatencyUsP50 | Metric::LatencyUsP99 => cell.latency(),
+    }
+}
+
+/// Whether enough answers stand behind a quantile of the response latency.
+pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    let count_alone = Quantiles {
+        count: load.response.count(),
+        ..Quantiles::default()
+    };
+    count_alone.resolves(quantile)
+}
+
+fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
+    let reading = match &cell.trial.outcome {
+        Outcome::Failed { reason } => return Datum::Unusable(reason.clone()),
+        Outcome::Done(reading) => reading,
+    };
+    let (measured, flaws) = match metric {
+        Metric::RequestsPerS => (&reading.throughput, &cell.throughput_flaws),
+        Metric::LatencyUsP50 | Metric::LatencyUsP99 => (&reading.latency, &cell.latency_flaws),
+    };
+    // A trial that went wrong as a whole spoils a load too that was then never begun.
+    if let Some(reason) = flaws.first() {
+        return Datum::Unusable(reason.clone());
+    }
+    let Some(load) = measured else {
+        return Datum::NotMeasured;
+    };
+    let value = match metric.quantile() {
+        None => load.requests_per_s(),
+        Some(q) if !resolves(load, q) => return Datum::Unresolved,
+        Some(q) => load.response.quantile_us(q),
+    };
+    if value > 0.0 && value.is_finite() {
+        Datum::Value(value)
+    } else {
+        Datum::Unusable("nothing was measured in its windows".to_owned())
+    }
+}

@@ -1,0 +1,34 @@
+use readings::RunHeader;
+use serde::Serialize;
+
+/// What a run declared before it measured: the figures that the decisions hang on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rules {
+    /// The subject that the others are compared with.
+    pub baseline: String,
+    /// The smallest difference that matters, as a fraction: 0.03 is 3%.
+    pub matters: f64,
+    /// Confidence of the published intervals, between 0 and 1; 0.95 unless told otherwise.
+    pub confidence: f64,
+}
+
+impl Rules {
+    /// The rules that a run's header declares, with 95% intervals.
+    pub fn of(header: &RunHeader) -> Self {
+        Self {
+            baseline: header.baseline.clone(),
+            matters: header.matters,
+            confidence: 0.95,
+        }
+    }
+
+    /// The smallest log ratio that matters.
+    pub(crate) fn delta(&self) -> f64 {
+        self.matters.max(0.0).ln_1p()
+    }
+
+    /// The error rate that goes with the confidence.
+    pub(crate) fn alpha(&self) -> f64 {
+        1.0 - self.confidence
+    }
+}

@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+
+use readings::{Condition, ErrorCounts, LoadReading};
+use serde::Serialize;
+
+use crate::cells::{Cell, Cells};
+use crate::pairs::resolves;
+
+/// One subject's figures under one condition, over its valid trials (the baseline's second copy
+/// left out).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubjectRow {
+    /// The condition.
+    pub condition: Condition,
+    /// The subject.
+    pub subject: String,
+    /// Trials measured, valid or not.
+    pub trials: usize,
+    /// Geometric mean of the closed loop's throughput.
+    pub requests_per_s: Option<f64>,
+    /// Whether the client was the bottleneck in more than half of the trials, so that the
+    /// throughput is 'at least'.
+    pub at_least: bool,
+    /// The rate at which latency was measured: geometric mean of what was offered.
+    pub rate_per_s: Option<f64>,
+    /// Geometric mean of the trials' median response latencies in the open loop.
+    pub latency_us_p50: Option<f64>,
+    /// Geometric mean of the trials' 99th percentiles of response latency in the open loop;
+    /// absent where one of them is not resolved.
+    pub latency_us_p99: Option<f64>,
+    /// Failures inside the measured windows of all trials, valid or not.
+    pub errors: ErrorCounts,
+    /// Mean number of connections to upstreams per request, where it could be counted.
+    pub upstream_connections_per_request: Option<f64>,
+    /// Mean CPU time of each server per request of the closed loop, in microseconds.
+    pub server_cpu_us_per_request: BTreeMap<String, f64>,
+    /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
+    pub client_cpu: Option<f64>,
+}
+
+/// The table: one row for each subject under each condition that was measured at all.
+pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
+    let mut rows = Vec::new();
+    for condition in &cells.conditions {
+        for subject in &cells.subjects {
+            let trials = cells.of_subject(condition, subject, false);
+            let trials: Vec<&Cell<'_>> = trials.into_values().collect();
+            if trials.iter().any(|c| c.reading().is_some()) {
+                rows.push(row(condition, subject, &trials));
+            }
+        }
+    }
+    rows
+}
+
+fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow {
+    let closed: Vec<&LoadReading> = trials.iter().filter_map(|c| c.throughput()).collect();
+    let open: Vec<&LoadReading> = trials.iter().filter_map(|c| c.latency()).collect();
+    let mut errors = ErrorCounts::default();
+    for reading in trials.iter().filter_map(|c| c.reading()) {
+        for load in [&reading.throughput, &reading.latency]
+            .into_iter()
+            .flatten()
+        {
+            errors.add(&load.errors);
+        }
+    }
+    let limited = closed.iter().filter(|l| l.client.saturated).count();
+    let resolved = open.iter().all(|l| resolves(l, 0.99));
+    let upstream: Vec<f64> = trials
+        .iter()
+        .filter(|c| c.throughput().is_some())
+        .filter_map(|c| c.reading()?.upstream_connections_per_request)
+        .collect();
+    let client: Vec<f64> = closed
+        .iter()
+        .flat_map(|l| l.client.threads.iter().map(|t| t.cpu))
+        .collect();
+    SubjectRow {
+        condition: condition.clone(),
+        subject: subject.to_owned(),
+        trials: trials.iter().filter(|c| c.reading().is_some()).count(),
+        requests_per_s: geometric_mean(closed.iter().map(|l| l.requests_per_s())),
+        at_least: limited * 2 > closed.len(),
+        rate_per_s: geometric_mean(open.iter().filter_map(|l| match l.pacing {
+            readings::Pacing::Open { rate_per_s } => Some(rate_per_s),
+            readings::Pacing::Closed => None,
+        })),
+        latency_us_p50: geometric_mean(open.iter().map(|l| l.response.quantile_us(0.5))),
+        latency_us_p99: geometric_mean(open.iter().map(|l| l.response.quantile_us(0.99)))
+            .filter(|_| resolved),
+        errors,
+        upstream_connections_per_request: mean(&upstream),
+        server_cpu_us_per_request: server_cpu(trials),
+        client_cpu: mean(&client),
+    }
+}
+
+fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
+    let mut per_server: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for cell in trials {
+        let (Some(load), Some(reading)) = (cell.throughput(), cell.reading()) else {
+            continue;
+        };
+        if load.requests == 0 {
+            continue;
+        }
+        for server in &reading.servers {
+            per_server
+                .entry(server.server.clone())
+                .or_default()
+                .push(server.cpu_s * 1e6 / load.requests as f64);
+        }
+    }
+    per_server
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let logs: Vec<f64> = values.filter(|v| *v > 0.0).map(f64::ln).collect();
+    mean(&logs).map(f64::exp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, done, header, open, trial};
+    use readings::{Outcome, ServerReading};
+
+    #[test]
+    fn a_row_gathers_the_valid_trials_of_a_subject() {
+        let mut bad = closed(9_000.0);
+        bad.errors.status = 90_000;
+        bad.errors_all.status = 90_000;
+        let mut trials = vec![
+            trial(
+                1,
+                "direct",
+                false,
+                done(Some(closed(1000.0)), Some(open(500.0, 400.0))),
+            ),
+            trial(
+                2,
+                "direct",
+                false,
+                done(Some(closed(4000.0)), Some(open(500.0, 900.0))),
+            ),
+            trial(3, "direct", false, done(Some(bad), None)),
+        ];
+        for (t, cpu_s) in trials.iter_mut().zip([0.5, 2.0]) {
+            let Outcome::Done(reading) = &mut t.outcome else {
+                continue;
+            };
+            reading.servers = vec![ServerReading {
+                server: "origin".into(),
+                cpu_s,
+            }];
+            reading.upstream_connections_per_request = Some(cpu_s);
+        }
+        let header = header(3);
+        let rows = table(&Cells::of(&header, &trials));
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!(row.trials, 3);
+        assert!((row.requests_per_s.unwrap() - 2000.0).abs() < 1e-6);
+        assert!((row.latency_us_p50.unwrap() / 600.0 - 1.0).abs() < 2e-3);
+        assert_eq!(
+            row.latency_us_p99, None,
+            "5,000 requests do not resolve p99"
+        );
+        assert_eq!(row.errors.status, 90_000);
+        assert!((row.server_cpu_us_per_request["origin"] - 50.0).abs() < 1e-9);
+        assert_eq!(row.upstream_connections_per_request, Some(1.25));
+        assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
+        assert!(!row.at_least);
+    }
+}

@@ -1,0 +1,298 @@
+use readings::{LoadReading, Pacing, Wrong, WrongKind};
+
+use crate::text::{grouped, rate};
+
+/// Wrong answers above this share of all answers make a load invalid.
+const WRONG_SHARE: f64 = 0.001;
+/// Transport errors above this share of all requests make a load invalid.
+const TRANSPORT_SHARE: f64 = 0.01;
+/// Lag of the client's own schedule that is never held against it, in microseconds.
+const LAG_US: f64 = 100.0;
+/// Lag of the client's own schedule, as a share of the median response latency.
+const LAG_SHARE: f64 = 0.1;
+
+/// Why a load's figures cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Flaw {
+    pub reason: String,
+    /// Whether the work itself went wrong, so that nothing of the trial can be used; otherwise
+    /// only this load's own figures are lost.
+    pub whole_trial: bool,
+}
+
+/// Why a load's figures cannot be used, one sentence fragment each; empty for a valid load.
+///
+/// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
+/// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
+/// asked for, or an open loop's client could not keep its own schedule. A closed loop whose
+/// client was busy is valid: its throughput is a lower bound.
+pub fn reasons(load: &LoadReading) -> Vec<String> {
+    flaws(load).into_iter().map(|f| f.reason).collect()
+}
+
+pub(crate) fn flaws(load: &LoadReading) -> Vec<Flaw> {
+    let broken = |reason| Flaw {
+        reason,
+        whole_trial: true,
+    };
+    let mistimed = |reason| Flaw {
+        reason,
+        whole_trial: false,
+    };
+    let mut found = Vec::new();
+    found.extend(wrong_answers(load).map(broken));
+    found.extend(transport_errors(load).map(broken));
+    if load.requests == 0 && found.is_empty() {
+        found.push(broken("no good answer came".to_owned()));
+    }
+    match load.pacing {
+        Pacing::Closed => found.extend(missing_connections(load).map(mistimed)),
+        Pacing::Open { rate_per_s } => found.extend(late_client(load, rate_per_s).map(mistimed)),
+    }
+    found
+}
+
+fn wrong_answers(load: &LoadReading) -> Option<String> {
+    let wrong = load.errors_all.wrong_answers();
+    let answers = load.requests_all + wrong;
+    if wrong == 0 || wrong as f64 <= WRONG_SHARE * answers as f64 {
+        return None;
+    }
+    let mut text = format!(
+        "{} of {} answers were wrong",
+        grouped(wrong),
+        grouped(answers)
+    );
+    let first = load
+        .wrong
+        .iter()
+        .find(|w| w.kind != WrongKind::Connection)
+        .or(load.wrong.first());
+    if let Some(first) = first {
+        text.push_str(": ");
+        text.push_str(&describe(first));
+    }
+    Some(text)
+}
+
+/// `expected status 200, found 502`.
+fn describe(wrong: &Wrong) -> String {
+    let bare = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let expected = match wrong.kind {
+        WrongKind::Status if bare(&wrong.expected) => format!("status {}", wrong.expected),
+        WrongKind::Length if bare(&wrong.expected) => format!("a length of {}", wrong.expected),
+        _ => wrong.expected.clone(),
+    };
+    let found = match wrong.kind {
+        WrongKind::Status => wrong
+            .found
+            .strip_prefix("status ")
+            .unwrap_or(&wrong.found)
+            .to_owned(),
+        _ => wrong.found.clone(),
+    };
+    format!("expected {expected}, found {found}")
+}
+
+fn transport_errors(load: &LoadReading) -> Option<String> {
+    let e = &load.errors_all;
+    let failed = e.connect + e.read + e.write + e.timeout;
+    let requests = load.requests_all + e.total();
+    if failed == 0 || failed as f64 <= TRANSPORT_SHARE * requests as f64 {
+        return None;
+    }
+    let kinds = [
+        (e.connect, "connect"),
+        (e.read, "read"),
+        (e.write, "write"),
+        (e.timeout, "timeout"),
+    ];
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
+        .collect();
+    let mut text = format!(
+        "{} of {} requests failed on the way ({})",
+        grouped(failed),
+        grouped(requests),
+        kinds.join(", ")
+    );
+    let first = load
+        .wrong
+        .iter()
+        .find(|w| matches!(w.kind, WrongKind::Connection | WrongKind::Protocol));
+    if let Some(first) = first {
+        text.push_str(": ");
+        text.push_str(&describe(first));
+    }
+    Some(text)
+}
+
+fn missing_connections(load: &LoadReading) -> Option<String> {
+    let open = load.connections_open_min;
+    if open + reopening(load) >= load.connections {
+        return None;
+    }
+    Some(format!(
+        "only {} of {} connections were open at the end of a window",
+        grouped(open),
+        grouped(load.connections)
+    ))
+}
+
+/// How many connections may be missing at any moment because they are being opened again.
+///
+/// A server that closes connections after so many answers, or a load that does, always has some
+/// of them on the way: by Little's law the rate of opening times the median time that it takes,
+/// and three standard deviations of a Poisson count on top. The median keeps connections that
+/// wait for seconds in a full accept queue from excusing themselves.
+fn reopening(load: &LoadReading) -> u64 {
+    if load.connects < 2 * load.connections {
+        return 0;
+    }
+    let end_s = load
+        .slices
+        .iter()
+        .map(|s| s.start_s + s.duration_s)
+        .fold(load.duration_s, f64::max);
+    if end_s <= 0.0 {
+        return 0;
+    }
+    let typical = load.connects as f64 / end_s * load.connect.quantile_us(0.5) / 1e6;
+    (typical + 3.0 * typical.sqrt()).ceil() as u64
+}
+
+fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
+    if load.client.saturated {
+        return Some(format!(
+            "the client was too busy to offer {} requests/s on time",
+            rate(rate_per_s)
+        ));
+    }
+    let lag = load.schedule_lag.quantile_us(0.99);
+    let median = load.response.quantile_us(0.5);
+    if lag > LAG_US && lag > LAG_SHARE * median {
+        return Some(format!(
+            "the client sent late: p99 of its lag is {lag:.0} us, more than a tenth of the median \
+             latency of {median:.0} us"
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, open};
+    use readings::Wrong;
+
+    #[test]
+    fn a_plain_load_is_valid() {
+        assert!(reasons(&closed(20_000.0)).is_empty());
+        assert!(reasons(&open(10_000.0, 400.0)).is_empty());
+    }
+
+    #[test]
+    fn a_bad_gateway_is_not_speed() {
+        let mut load = closed(0.0);
+        load.requests = 0;
+        load.requests_all = 0;
+        load.errors_all.status = 31_204;
+        load.wrong = vec![Wrong {
+            kind: WrongKind::Status,
+            expected: "200".into(),
+            found: "502".into(),
+        }];
+        assert_eq!(
+            reasons(&load),
+            ["31,204 of 31,204 answers were wrong: expected status 200, found 502"]
+        );
+        load.wrong[0].expected = "status 200".into();
+        load.wrong[0].found = "status 502".into();
+        assert!(reasons(&load)[0].ends_with("expected status 200, found 502"));
+    }
+
+    #[test]
+    fn one_wrong_answer_in_a_thousand_is_the_limit() {
+        let mut load = closed(1000.0);
+        load.requests_all = 99_900;
+        load.errors_all.verify = 100;
+        assert!(reasons(&load).is_empty());
+        load.errors_all.verify = 101;
+        assert_eq!(reasons(&load), ["101 of 100,001 answers were wrong"]);
+    }
+
+    #[test]
+    fn one_failure_on_the_way_in_a_hundred_is_the_limit() {
+        let mut load = closed(1000.0);
+        load.requests_all = 9_900;
+        load.errors_all.timeout = 60;
+        load.errors_all.connect = 40;
+        assert!(reasons(&load).is_empty());
+        load.errors_all.timeout = 61;
+        assert_eq!(
+            reasons(&load),
+            ["101 of 10,001 requests failed on the way (40 connect, 61 timeout)"]
+        );
+    }
+
+    #[test]
+    fn silence_is_invalid() {
+        let mut load = closed(0.0);
+        load.requests = 0;
+        assert_eq!(reasons(&load), ["no good answer came"]);
+    }
+
+    #[test]
+    fn missing_connections_count_in_a_closed_loop_only() {
+        let mut load = closed(1000.0);
+        load.connections_open_min = 31;
+        assert_eq!(
+            reasons(&load),
+            ["only 31 of 32 connections were open at the end of a window"]
+        );
+        load.pacing = Pacing::Open { rate_per_s: 100.0 };
+        assert!(reasons(&load).is_empty());
+    }
+
+    #[test]
+    fn connections_that_are_opened_again_all_the_time_may_be_on_the_way() {
+        let mut load = closed(10_000.0);
+        load.connects = 100_000;
+        load.connections_open_min = 29;
+        for _ in 0..1000 {
+            load.connect.record_ns(50_000);
+        }
+        assert!(reasons(&load).is_empty(), "{:?}", reasons(&load));
+        load.connections_open_min = 20;
+        assert_eq!(reasons(&load).len(), 1);
+    }
+
+    #[test]
+    fn a_busy_client_spoils_an_open_loop_and_bounds_a_closed_one() {
+        let mut load = closed(1000.0);
+        load.client.saturated = true;
+        assert!(reasons(&load).is_empty());
+        let mut load = open(20_000.0, 400.0);
+        load.client.saturated = true;
+        assert_eq!(
+            reasons(&load),
+            ["the client was too busy to offer 20,000 requests/s on time"]
+        );
+    }
+
+    #[test]
+    fn lag_counts_against_the_latency_that_it_hides_in() {
+        let late = |median_us: f64, lag_ns: u64| {
+            let mut load = open(1000.0, median_us);
+            for _ in 0..1000 {
+                load.schedule_lag.record_ns(lag_ns);
+            }
+            reasons(&load).len()
+        };
+        assert_eq!(late(400.0, 300_000), 1);
+        assert_eq!(late(400.0, 90_000), 0, "below 100 us");
+        assert_eq!(late(40_000.0, 300_000), 0, "below a tenth of the median");
+    }
+}
