@@ -77,7 +77,10 @@ impl BalancerConfig {
         let address = |text: &Spanned<String>| {
             text.as_ref().parse::<SocketAddr>().map_err(|_| {
                 error(
-                    format!("expected an address such as 127.0.0.1:8080, found `{}`", text.as_ref()),
+                    format!(
+                        "expected an address such as 127.0.0.1:8080, found `{}`",
+                        text.as_ref()
+                    ),
                     None,
                     Some(text.span()),
                 )
@@ -118,7 +121,9 @@ impl BalancerConfig {
         let backlog = file
             .backlog
             .map(|n| widen(n.span(), u64::try_from(*n.as_ref()).unwrap_or(0)));
-        let connections = file.connections.map(|n| widen(n.span(), u64::from(*n.as_ref())));
+        let connections = file
+            .connections
+            .map(|n| widen(n.span(), u64::from(*n.as_ref())));
         Ok(Self {
             listen,
             upstreams,
@@ -139,7 +144,9 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> String {
-        BalancerConfig::parse("b.toml", text).unwrap_err().to_string()
+        BalancerConfig::parse("b.toml", text)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]

@@ -54,7 +54,12 @@ pub(crate) struct Relay<I: Io> {
 }
 
 impl<I: Io> Relay<I> {
-    pub(crate) fn new(mut io: I, slots: usize, config: &BalancerConfig, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        mut io: I,
+        slots: usize,
+        config: &BalancerConfig,
+        counters: Arc<Counters>,
+    ) -> Self {
         let targets = config
             .upstreams
             .iter()
@@ -205,7 +210,9 @@ impl<I: Io> Relay<I> {
     }
 
     fn drained(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else { return };
+        let Some(peer) = self.side(conn).peer else {
+            return;
+        };
         if std::mem::take(&mut self.side(peer).paused) {
             self.io.resume(peer);
         }
@@ -226,7 +233,9 @@ impl<I: Io> Relay<I> {
 
     /// Closes both sides once both have ended and everything was passed on.
     fn close_if_done(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else { return };
+        let Some(peer) = self.side(conn).peer else {
+            return;
+        };
         let done = self.side(conn).ended
             && self.side(peer).ended
             && self.io.queued(conn) == 0
@@ -261,7 +270,10 @@ impl<I: Io> Relay<I> {
         let late: Vec<ConnId> = self
             .sides
             .iter()
-            .filter(|side| side.connecting_since.is_some_and(|since| now - since > limit))
+            .filter(|side| {
+                side.connecting_since
+                    .is_some_and(|since| now - since > limit)
+            })
             .filter_map(|side| side.conn)
             .collect();
         for conn in late {

@@ -41,7 +41,10 @@ fn back_end(name: &'static str) -> SocketAddr {
 }
 
 fn dead() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 fn ask(balancer: &Balancer, say: &[u8]) -> String {
@@ -80,7 +83,9 @@ fn a_client_that_nobody_takes_is_closed() {
     for io in BOTH {
         let balancer = balancer(io, vec![dead(), dead()]);
         let mut stream = TcpStream::connect(balancer.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
         let mut byte = [0];
         let ended = match stream.read(&mut byte) {
             Ok(n) => n == 0,

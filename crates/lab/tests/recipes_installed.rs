@@ -102,7 +102,7 @@ fn apache_accepts_every_mpm_with_and_without_scripts() {
         let log = ("access_log", Value::Boolean(true));
         accepted(
             "apache",
-            &[mpm.clone()],
+            std::slice::from_ref(&mpm),
             false,
             &["-t", "-f", "apache.conf"],
         );

@@ -22,7 +22,7 @@ upstreams = ["origin"]
 recipe = "apache"
 with = { mpm = "{mpm}" }
 [subjects]
-direct = "http://origin/bytes/{size}?again={size}&literal={{size}}"
+direct = "http://origin/bytes/{size}?again={size}"
 front = "http://front/{size}"
 site = "http://site/"
 [factors]
@@ -84,10 +84,7 @@ fn each_kind_of_factor_changes_its_own_thing() {
     assert_eq!(site["mpm"], Value::Text("prefork".to_owned()));
     assert_eq!(site["listen_backlog"], Value::Integer(20));
     assert_eq!(site["max_keepalive_requests"], Value::Integer(500));
-    assert_eq!(
-        setting.subjects[0].path,
-        "/bytes/2000?again=2000&literal={2000}"
-    );
+    assert_eq!(setting.subjects[0].path, "/bytes/2000?again=2000");
 }
 
 #[test]
@@ -95,9 +92,7 @@ fn every_condition_is_checked_before_anything_starts() {
     let text = TEXT.replace("\"event\", \"prefork\"", "\"event\", \"evnt\"");
     let shown = rendered(&parse(&text).unwrap_err());
     assert!(shown.contains("evnt"), "{shown}");
-    let text = TEXT
-        .replace("&literal={{size}}", "")
-        .replace("[100, 2000]", "[\"a b\"]");
+    let text = TEXT.replace("[100, 2000]", "[\"a b\"]");
     let shown = rendered(&parse(&text).unwrap_err());
     assert!(shown.contains("percent-encoded"), "{shown}");
 }

@@ -1,1 +1,21 @@
-//! stub
+//! The load engine.
+//!
+//! A [`Job`] names targets, connections and a list of stints; [`run`] carries it out on threads
+//! that share nothing and returns a reading for each number that the stints record to. It knows
+//! nothing of experiments.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod barrier;
+mod check;
+mod conn;
+mod job;
+mod learn;
+mod pacing;
+mod record;
+mod run;
+mod worker;
+
+pub use check::{BodyRule, Expect, StatusRule};
+pub use job::{Arrivals, Job, JobError, Lane, Stint, Stop, Target};
+pub use learn::{LearnError, Learned, learn};
+pub use run::{LoadError, Progress, run};

@@ -297,9 +297,7 @@ impl Epoll {
         let size = buffer.len();
         let n = loop {
             // SAFETY: pointer and length describe the buffer.
-            let n = unsafe {
-                libc::recv(fd, buffer.as_mut_ptr().cast(), size, libc::MSG_DONTWAIT)
-            };
+            let n = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), size, libc::MSG_DONTWAIT) };
             if n >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
                 break n;
             }

@@ -38,7 +38,10 @@ pub enum FetchError {
 /// The bytes of a request.
 pub fn request(method: &str, host: &str, path: &str, fields: &[(String, String)]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\n");
-    if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+    if !fields
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+    {
         text.push_str(&format!("Host: {host}\r\n"));
     }
     for (name, value) in fields {

@@ -97,9 +97,11 @@ fn connects_sends_and_is_refused<I: Io>() {
     // More connections than slots, one after the other: slots come back.
     for round in 0..40 {
         let conn = io.connect(target, Some(payload)).unwrap();
-        turn(&mut io, soon(), |_, event| {
-            matches!(event, Event::Connected { conn: c } if c == conn)
-        });
+        turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::Connected { conn: c } if c == conn),
+        );
         settle(&mut io);
         let (mut peer, _) = listener.accept().unwrap();
         let mut got = [0; 5];
@@ -107,7 +109,11 @@ fn connects_sends_and_is_refused<I: Io>() {
         assert_eq!(&got, b"hello", "round {round}");
         if round % 2 == 0 {
             drop(peer);
-            turn(&mut io, soon(), |_, e| matches!(e, Event::Eof { conn: c } if c == conn));
+            turn(
+                &mut io,
+                soon(),
+                |_, e| matches!(e, Event::Eof { conn: c } if c == conn),
+            );
         }
         io.close(conn);
         io.poll(Some(0)).unwrap();
@@ -133,7 +139,10 @@ fn connects_sends_and_is_refused<I: Io>() {
 fn source_addresses_turn<I: Io>() {
     let mut io = I::open(OPTIONS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let sources = ["127.0.0.2:0".parse().unwrap(), "127.0.0.3:0".parse().unwrap()];
+    let sources = [
+        "127.0.0.2:0".parse().unwrap(),
+        "127.0.0.3:0".parse().unwrap(),
+    ];
     let target = io.add_target(listener.local_addr().unwrap(), &sources);
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -151,9 +160,11 @@ fn an_unusable_source_is_told<I: Io>() {
     let target = io.add_target(listener.local_addr().unwrap(), &sources);
     match io.connect(target, None) {
         Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EADDRNOTAVAIL)),
-        Ok(conn) => turn(&mut io, soon(), |_, event| {
-            matches!(event, Event::ConnectFailed { conn: c, errno: libc::EADDRNOTAVAIL } if c == conn)
-        }),
+        Ok(conn) => turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::ConnectFailed { conn: c, errno: libc::EADDRNOTAVAIL } if c == conn),
+        ),
     }
 }
 

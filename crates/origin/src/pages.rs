@@ -138,11 +138,7 @@ pub(crate) fn answer(
     let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
     if status != 204 && status != 304 {
         bytes.extend(
-            format!(
-                "Content-Type: {kind}\r\nContent-Length: {}\r\n",
-                body.len()
-            )
-            .into_bytes(),
+            format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()).into_bytes(),
         );
     }
     if !keep_alive {

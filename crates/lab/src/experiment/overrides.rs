@@ -18,6 +18,9 @@ pub(super) const QUICK_KEYS: [&str; 7] = [
     "max_error",
 ];
 
+/// Each of the keys below is compared with all before it; nobody has this many.
+const MOST_KEYS: usize = 1000;
+
 /// A value from the command line and where it belongs.
 #[derive(Debug)]
 struct Set {
@@ -88,6 +91,12 @@ fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
             inner.name = format!("{}.{}", entry.name, inner.name);
             flatten_into(reader, flat, inner);
         }
+    } else if flat.entries.len() >= MOST_KEYS {
+        reader.fault(Fault::at(
+            entry.place,
+            format!("there are more than {MOST_KEYS} keys here"),
+            "too many",
+        ));
     } else if let Some(first) = flat.get(&entry.name) {
         reader.fault(
             Fault::at(
@@ -313,8 +322,9 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
             // Another kind of value is a mistake that reading the factor notes.
             continue;
         };
-        let all: Vec<String> = all.iter().map(level_text).collect();
-        for level in some {
+        // Longer lists make too many conditions, which is noted elsewhere.
+        let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
+        for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
                 reader.fault(
                     Fault::at(

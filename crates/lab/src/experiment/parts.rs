@@ -91,8 +91,9 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
                 format!("`{path}` names CPU {cpu} twice"),
                 "this is the second time",
             ));
+        } else {
+            cpus.push(cpu);
         }
-        cpus.push(cpu);
     }
     if cpus.is_empty() {
         reader.fault(

@@ -60,7 +60,9 @@ impl Body {
         match self {
             Body::Empty => Ok((0, true)),
             Body::Length(left) => {
-                let n = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                let n = input
+                    .len()
+                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
                 if n > 0 {
                     content(&input[..n]);
                 }

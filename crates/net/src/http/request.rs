@@ -113,8 +113,7 @@ impl RequestParser {
         set(&mut self.request.method, head.method);
         set(&mut self.request.target, head.path);
         self.request.body_bytes = 0;
-        self.request.keep_alive =
-            !framing.close && (head.version == Some(1) || framing.keep_alive);
+        self.request.keep_alive = !framing.close && (head.version == Some(1) || framing.keep_alive);
         self.body = Some(if framing.chunked {
             if framing.length.is_some() {
                 return Err(HttpError::ContentLength);
@@ -156,7 +155,14 @@ mod tests {
         let whole = read(&[bytes]).unwrap();
         let seen: Vec<_> = whole
             .iter()
-            .map(|r| (r.method.as_str(), r.target.as_str(), r.keep_alive, r.body_bytes))
+            .map(|r| {
+                (
+                    r.method.as_str(),
+                    r.target.as_str(),
+                    r.keep_alive,
+                    r.body_bytes,
+                )
+            })
             .collect();
         assert_eq!(
             seen,

@@ -270,7 +270,9 @@ mod tests {
             ok("abc")
         );
         assert_eq!(
-            one("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: 1\r\n\r\n"),
+            one(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: 1\r\n\r\n"
+            ),
             ok("abc0123456789")
         );
         assert_eq!(
@@ -290,7 +292,9 @@ mod tests {
             Ok((304, true, String::new()))
         );
         assert_eq!(
-            one("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny"),
+            one(
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny"
+            ),
             ok("y")
         );
     }
@@ -369,16 +373,14 @@ mod tests {
     fn stream() -> impl Strategy<Value = Vec<u8>> {
         let answer = prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..40).prop_map(|body| {
-                let mut text =
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len())
-                        .into_bytes();
+                let mut text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len())
+                    .into_bytes();
                 text.extend(body);
                 text
             }),
             proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..20), 0..4)
                 .prop_map(|chunks| {
-                    let mut text =
-                        b"HTTP/1.1 203 X\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+                    let mut text = b"HTTP/1.1 203 X\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
                     for chunk in chunks {
                         text.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
                         text.extend(chunk);

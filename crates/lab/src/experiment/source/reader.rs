@@ -78,11 +78,21 @@ impl Reader {
 
     /// Notes a mistake.
     pub fn fault(&mut self, fault: Fault) {
-        if self.faults.len() < KEPT {
-            self.faults.push(fault);
+        if self.is_full() {
+            self.pass_over(1);
         } else {
-            self.left_out += 1;
+            self.faults.push(fault);
         }
+    }
+
+    /// Whether further mistakes are only counted; describing them is a waste then.
+    pub fn is_full(&self) -> bool {
+        self.faults.len() >= KEPT
+    }
+
+    /// Counts mistakes that are not described.
+    pub fn pass_over(&mut self, count: usize) {
+        self.left_out += count;
     }
 
     /// Whether no mistake was found so far.

@@ -41,7 +41,12 @@ impl<'t> Section<'t> {
     /// Notes every key that is not `known`.
     pub fn only(&self, reader: &mut Reader, known: &[&str]) {
         for entry in &self.table.entries {
-            if !known.contains(&entry.name.as_str()) {
+            if known.contains(&entry.name.as_str()) {
+                continue;
+            }
+            if reader.is_full() {
+                reader.pass_over(1);
+            } else {
                 let of = if self.path.is_empty() {
                     String::new()
                 } else {

@@ -1,0 +1,100 @@
+//! The documents say what the program does: their examples are read, their names exist.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::PathBuf;
+
+use lab::catalogue;
+use lab::experiment::Experiment;
+use lab::recipe::Recipes;
+use support::{good, parse, parse_set, recipes, rendered, scratch};
+
+fn document(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The blocks of code in a document that are marked as being in a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    text.split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.strip_prefix(&format!("{language}\n")))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_example_of_an_experiment_can_be_run() {
+    let text = &blocks(&document("experiments.md"), "toml")[0];
+    let experiment = good(parse(text));
+    assert_eq!(experiment.conditions().len(), 2);
+    let sets = [
+        ("design.blocks", "20"),
+        ("load.timeout", "10s"),
+        ("factors.connections", "[8, 64]"),
+        ("servers.proxy.with.workers", "2"),
+    ];
+    for (key, value) in sets {
+        let shown = document("experiments.md");
+        assert!(
+            shown.contains(&format!("{key}={value}")),
+            "--set {key}={value}"
+        );
+    }
+    good(parse_set(text, &sets));
+}
+
+#[test]
+fn the_example_of_a_recipe_can_be_loaded() {
+    let text = document("recipes.md");
+    let dir = scratch("documented-recipe");
+    let folder = dir.join("tiny");
+    std::fs::create_dir_all(folder.join("htdocs")).unwrap();
+    std::fs::write(folder.join("recipe.toml"), &blocks(&text, "toml")[0]).unwrap();
+    let template = text.split("with `tiny.conf.j2`:\n\n```\n").nth(1).unwrap();
+    let template = template.split("```").next().unwrap();
+    std::fs::write(folder.join("tiny.conf.j2"), template).unwrap();
+    std::fs::write(folder.join("htdocs/index.html"), "it works").unwrap();
+    let recipes = Recipes::load(&[dir]).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+    let context = lab::recipe::RenderContext {
+        name: "tiny".to_owned(),
+        dir: "/d".into(),
+        listen_addr: "127.0.0.1:80".parse().unwrap(),
+        upstreams: Vec::new(),
+        params: Default::default(),
+        programs: Default::default(),
+        weigh: "weigh".into(),
+        cpus: 1,
+    };
+    let out = recipes.get("tiny").unwrap().render(&context).unwrap();
+    let config = String::from_utf8_lossy(&out.files[0].bytes).into_owned();
+    assert!(config.contains("buffer 65536\n"), "{config}");
+}
+
+/// Every key that the program writes out, and every name it has, stands in the document.
+#[test]
+fn the_documents_name_everything() {
+    let experiments = document("experiments.md");
+    for name in catalogue::names() {
+        assert!(experiments.contains(&format!("`{name}`")), "{name}");
+        let experiment: Experiment = good(catalogue::open_experiment(name, &[], false, &recipes()));
+        let table: toml::Table = experiment.to_toml().parse().unwrap();
+        for (key, value) in &table {
+            assert!(experiments.contains(key.as_str()), "{key}");
+            if let ("load" | "design" | "expect", Some(inner)) = (key.as_str(), value.as_table()) {
+                for key in inner.keys() {
+                    assert!(experiments.contains(&format!("| `{key}` |")), "{key}");
+                }
+            }
+        }
+    }
+    let shown = document("recipes.md");
+    for name in recipes().names() {
+        assert!(shown.contains(&format!("| `{name}` |")), "{name}");
+    }
+}

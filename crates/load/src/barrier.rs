@@ -1,0 +1,52 @@
+//! Where threads wait for each other between stints, never inside one.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A meeting point that nobody waits at for ever: a thread that gives up releases the others.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    /// The common start of the round, set by the last to arrive, ns.
+    start_ns: AtomicU64,
+    broken: AtomicBool,
+}
+
+impl Barrier {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            start_ns: AtomicU64::new(0),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits for all threads; returns the common start time, or `None` when one has given up.
+    pub(crate) fn meet(&self) -> Option<u64> {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Release);
+            let lead = if self.threads > 1 { 200_000 } else { 0 };
+            self.start_ns
+                .store(net::os::now_ns() + lead, Ordering::Release);
+            self.round.store(round + 1, Ordering::Release);
+        } else {
+            while self.round.load(Ordering::Acquire) == round {
+                if self.broken.load(Ordering::Acquire) {
+                    return None;
+                }
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        (!self.broken.load(Ordering::Acquire)).then(|| self.start_ns.load(Ordering::Acquire))
+    }
+
+    /// Releases everybody who waits, now and later.
+    pub(crate) fn break_up(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+}

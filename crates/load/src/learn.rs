@@ -1,0 +1,66 @@
+//! What a target answers when nothing presses it: the measure for all later answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::fetch::{FetchError, fetch};
+
+use crate::check::{BodyRule, Expect, StatusRule};
+use crate::job::Target;
+
+/// Largest body that answers are compared with byte by byte.
+const REFERENCE_BYTES_MAX: usize = 64 << 20;
+/// How often the target is asked.
+const TRIES: usize = 3;
+
+/// What a target answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// The answers that count as good from now on.
+    pub expect: Expect,
+    /// Whether the bodies differed, so that content cannot be compared.
+    pub varies: bool,
+    /// Bytes of the first body.
+    pub body_bytes: usize,
+}
+
+/// Why nothing was learned.
+#[derive(Debug, thiserror::Error)]
+pub enum LearnError {
+    /// No answer.
+    #[error("{0}")]
+    Fetch(#[from] FetchError),
+    /// A status that is no success, and none was asked for.
+    #[error("it answers with status {0}; give the expected status if that is intended")]
+    Status(u16),
+}
+
+/// Asks a target a few times and turns `BodyRule::Any` into the strictest rule that the answers
+/// bear: the same bytes, or none when they differ. A rule that was given is left alone.
+///
+/// # Errors
+/// When it does not answer, or with an error status while none is expected.
+pub fn learn(target: &Target, limit: Duration) -> Result<Learned, LearnError> {
+    let mut bodies = Vec::new();
+    let mut expect = target.expect.clone();
+    for _ in 0..TRIES {
+        let answer = fetch(target.address, &target.request, limit, REFERENCE_BYTES_MAX)?;
+        if expect.status == StatusRule::Success {
+            if !(200..400).contains(&answer.status) {
+                return Err(LearnError::Status(answer.status));
+            }
+            expect.status = StatusRule::Exactly(answer.status);
+        }
+        bodies.push(answer.body);
+    }
+    let varies = bodies.windows(2).any(|pair| pair[0] != pair[1]);
+    let body_bytes = bodies[0].len();
+    if expect.body == BodyRule::Any && !varies && !target.is_head() {
+        expect.body = BodyRule::Same(Arc::from(bodies.swap_remove(0)));
+    }
+    Ok(Learned {
+        expect,
+        varies,
+        body_bytes,
+    })
+}
