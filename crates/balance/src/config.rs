@@ -54,14 +54,14 @@ impl BalancerConfig {
     /// # Errors
     /// When it is not TOML of the right shape, an address is malformed, or a number is out of its
     /// range.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, Box<ConfigError>> {
         let error = |message: String, help: Option<&str>, span: Option<std::ops::Range<usize>>| {
-            ConfigError {
+            Box::new(ConfigError {
                 message,
                 help: help.map(str::to_string),
                 source_code: NamedSource::new(name, text.to_string()),
                 span: span.map(SourceSpan::from),
-            }
+            })
         };
         let file: File = toml::from_str(text).map_err(|e| {
             error(

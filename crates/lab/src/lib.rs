@@ -2,7 +2,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod agent;
 pub mod catalogue;
 pub mod experiment;
+pub mod journal;
 pub mod plan;
 pub mod recipe;
+pub mod run;

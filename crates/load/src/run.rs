@@ -16,6 +16,16 @@ use crate::worker::Worker;
 /// What a running load tells, a few times a second; never from the hot path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
+    /// A stint begins (told by the first thread).
+    StintBegins {
+        /// Number of the stint.
+        stint: usize,
+    },
+    /// A stint has ended, its last answer has come (told by the first thread).
+    StintEnds {
+        /// Number of the stint.
+        stint: usize,
+    },
     /// A stint's measured window begins (told by the first thread).
     WindowOpens {
         /// Number of the stint.

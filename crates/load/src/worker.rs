@@ -223,6 +223,11 @@ impl<I: Io> Worker<I> {
     }
 
     fn stint(&mut self, current: &mut Current, stop: &AtomicBool) -> Result<(), LoadError> {
+        if self.thread == 0 {
+            let _ = self.tell.send(Progress::StintBegins {
+                stint: current.number,
+            });
+        }
         self.now = os::now_ns();
         if self.now < current.start {
             std::thread::sleep(Duration::from_nanos(current.start - self.now));
@@ -289,6 +294,11 @@ impl<I: Io> Worker<I> {
         }
         self.cross_edges(current);
         self.tick(current);
+        if self.thread == 0 {
+            let _ = self.tell.send(Progress::StintEnds {
+                stint: current.number,
+            });
+        }
         Ok(())
     }
 
@@ -361,6 +371,14 @@ impl<I: Io> Worker<I> {
             schedule.advance();
             if current.left != u64::MAX {
                 current.left -= 1;
+            }
+            // How late this loop is; waiting for a free connection is the servers' doing, and shows
+            // in the response time.
+            if due >= current.from {
+                let late = self.now.saturating_sub(due);
+                self.recorders[current.recorder]
+                    .schedule_lag
+                    .record_ns(late);
             }
             self.backlog.push_back(due);
             self.serve_backlog(current);
@@ -527,10 +545,6 @@ impl<I: Io> Worker<I> {
                     recorder
                         .transfer
                         .record_ns(now.saturating_sub(conn.first_byte));
-                    if current.schedule.is_some() {
-                        let lag = conn.sent.saturating_sub(conn.intended);
-                        recorder.schedule_lag.record_ns(lag);
-                    }
                 }
             }
             Some(wrong) => {

@@ -235,3 +235,49 @@ pub fn user_ids(name: &str) -> Option<(u32, u32)> {
         Some((uid, gid))
     })
 }
+
+/// What a child process is given before it runs its program.
+#[derive(Clone, Debug, Default)]
+pub struct ChildSetup {
+    /// CPUs that it and its descendants may use; empty leaves them as they are.
+    pub cpus: Vec<u32>,
+    /// A session of its own: no terminal, and a process group to signal as a whole.
+    pub own_session: bool,
+    /// Killed when the thread that starts it ends.
+    pub die_with_parent: bool,
+}
+
+/// Arranges for a command's child to be set up before it runs.
+pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: between fork and exec the closure makes plain system calls on memory that was
+    // allocated before, nothing that takes a lock or allocates.
+    unsafe {
+        command.pre_exec(move || {
+            if setup.own_session {
+                check(libc::setsid())?;
+            }
+            if setup.die_with_parent {
+                die_with_parent();
+            }
+            if !setup.cpus.is_empty() {
+                bind_to_cpus(&setup.cpus)?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Columns of the terminal that standard error or output goes to, if it is one.
+pub fn terminal_columns() -> Option<u16> {
+    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: a winsize is plain numbers, all zero is valid.
+        let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+        // SAFETY: `size` is a valid place for the answer.
+        let got = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &mut size) };
+        if got == 0 && size.ws_col > 0 {
+            return Some(size.ws_col);
+        }
+    }
+    None
+}

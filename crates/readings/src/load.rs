@@ -50,7 +50,8 @@ pub struct LoadReading {
     pub first_byte: Histogram,
     /// From the first byte to the complete answer, ns.
     pub transfer: Histogram,
-    /// Sent minus intended, ns (open loop only).
+    /// How late the client came to each due request, ns (open loop only). Waiting for a free
+    /// connection is not in it: that is the servers' doing and part of the response time.
     pub schedule_lag: Histogram,
     /// What the load cost the machine and whether it kept up.
     pub client: ClientReading,

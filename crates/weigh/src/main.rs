@@ -1,1 +1,59 @@
-fn main() {}
+//! `weigh`: what a web server, a proxy or a load balancer costs, and how far the answer can be
+//! trusted.
+
+mod agent;
+mod balance;
+mod cli;
+mod compare;
+//TMP mod doctor;
+mod examine;
+mod failure;
+//TMP mod list;
+mod load;
+mod origin;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod signals;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Verb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no mistakes; everything else is the caller's, status 2.
+            let _ = e.print();
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match carry_out(cli) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+fn carry_out(cli: Cli) -> Result<u8, Failure> {
+    match cli.verb {
+        Verb::Run(args) => run::run(&args),
+        Verb::Compare(args) => compare::compare(&args),
+        Verb::Load(args) => load::load(&args),
+        Verb::Report(args) => report::report(&args),
+        //TMP Verb::Doctor(args) => examine::doctor(&args),
+        //TMP Verb::List(args) => examine::list(&args),
+        Verb::Origin(args) => origin::origin(&args),
+        Verb::Balance(args) => balance::balance(&args),
+        Verb::Doctor(_) | Verb::List(_) => Ok(0), //TMPX
+        Verb::Agent => agent::agent(),
+    }
+}

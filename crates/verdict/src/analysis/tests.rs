@@ -168,7 +168,7 @@ fn noise_is_inconclusive_and_says_what_would_help() {
     let rates = [
         (1000.0, 1150.0),
         (1000.0, 900.0),
-        (1000.0, 1120.0),
+        (1000.0, 1050.0),
         (1000.0, 970.0),
     ];
     let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];

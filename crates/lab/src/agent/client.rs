@@ -1,0 +1,190 @@
+//! The lab's side of the pipe.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use net::os::{self, ChildSetup};
+
+use super::wire::{Answer, LoadOrder, Loaded, Order};
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The agent could not be started or was lost.
+    #[error("lost the agent: {0}")]
+    Lost(String),
+    /// The agent says why not.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
+/// it started.
+pub struct Agent {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: Receiver<io::Result<String>>,
+    /// Process groups that it started, killed here should it die.
+    groups: Vec<i32>,
+    folder: PathBuf,
+}
+
+impl Agent {
+    /// Starts an agent as a child: `program agent`.
+    ///
+    /// # Errors
+    /// When it does not start, or is of another version.
+    pub fn start(program: &Path) -> Result<Self, AgentError> {
+        let mut command = Command::new(program);
+        command
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        // A session of its own: the terminal's Ctrl-C is for the caller, which then tells it.
+        let setup = ChildSetup {
+            own_session: true,
+            ..ChildSetup::default()
+        };
+        os::set_up_child(&mut command, setup);
+        let lost = |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
+        let mut child = command.spawn().map_err(lost)?;
+        let orders = child.stdin.take();
+        let Some(output) = child.stdout.take() else {
+            return Err(AgentError::Lost("it has no output".into()));
+        };
+        let mut agent = Self {
+            child,
+            orders,
+            answers: read_answers(output),
+            groups: Vec::new(),
+            folder: PathBuf::new(),
+        };
+        match agent.ask(&Order::Hello)? {
+            Answer::Hello {
+                version, folder, ..
+            } if version == env!("CARGO_PKG_VERSION") => {
+                agent.folder = PathBuf::from(folder);
+                Ok(agent)
+            }
+            other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
+        }
+    }
+
+    /// The folder that its servers live in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn send(&mut self, order: &Order) -> Result<(), AgentError> {
+        let lost = |e: io::Error| AgentError::Lost(e.to_string());
+        let Some(pipe) = &mut self.orders else {
+            return Err(AgentError::Lost("the pipe is closed".into()));
+        };
+        let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
+        line.push(b'\n');
+        pipe.write_all(&line).map_err(lost)
+    }
+
+    fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
+        let line = line.map_err(|e| AgentError::Lost(e.to_string()))?;
+        serde_json::from_str(&line)
+            .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
+    }
+
+    /// Gives an order and waits for its answer.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
+        self.send(order)?;
+        let line = self
+            .answers
+            .recv()
+            .map_err(|_| AgentError::Lost("it ended".into()))?;
+        match Self::answer(line)? {
+            Answer::Failed { reason } => Err(AgentError::Failed(reason)),
+            Answer::Started { pid } => {
+                self.groups.push(pid);
+                Ok(Answer::Started { pid })
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Has a load made; `tell` gets (stint, good answers, failures) a few times a second. When
+    /// `stop` is set the load is cut short and what was measured is returned.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn load(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
+        mut tell: impl FnMut(usize, u64, u64),
+    ) -> Result<Loaded, AgentError> {
+        self.send(&Order::Load(order))?;
+        let mut cancelled = false;
+        loop {
+            if !cancelled && stop.load(Ordering::Relaxed) {
+                cancelled = true;
+                self.send(&Order::Cancel)?;
+            }
+            let line = match self.answers.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(AgentError::Lost("it ended".into()));
+                }
+            };
+            match Self::answer(line)? {
+                Answer::Progress {
+                    stint,
+                    requests,
+                    errors,
+                } => tell(stint, requests, errors),
+                Answer::Loaded(loaded) => return Ok(*loaded),
+                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
+                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            }
+        }
+    }
+}
+
+fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.orders = None;
+        for _ in 0..400 {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Ok(Some(status)) if status.success() => return,
+                _ => break,
+            }
+        }
+        // It did not end well: what it started is killed from here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        const SIGKILL: i32 = 9;
+        for group in &self.groups {
+            let _ = os::kill(-group, SIGKILL);
+        }
+        if self.folder.starts_with(std::env::temp_dir()) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}

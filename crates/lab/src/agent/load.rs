@@ -1,0 +1,150 @@
+//! Carries a load order out and watches the servers meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use load::{Arrivals, BodyRule, Expect, Job, Lane, Progress, StatusRule, Stint, Stop, Target};
+use net::IoKind;
+
+use super::watch;
+use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
+
+/// With more processes than this, servers are looked at only in long windows: looking costs time
+/// on their CPUs.
+const PROCESSES_FEW: usize = 8;
+const LONG_WINDOW_MS: f64 = 900.0;
+
+fn ms(value: f64) -> Duration {
+    Duration::from_secs_f64((value / 1e3).clamp(0.0, 1e9))
+}
+
+/// Turns a lane into what the engine takes; learns its reference body.
+fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
+    let mut target = Target {
+        address: order.address,
+        request: order.request.clone().into_bytes(),
+        expect: Expect {
+            status: order.status.map_or(StatusRule::Success, StatusRule::Exactly),
+            body: match &order.contains {
+                Some(text) => BodyRule::Contains(Arc::from(text.as_bytes())),
+                None => BodyRule::Any,
+            },
+        },
+    };
+    let mut varies = false;
+    if order.body != BodyOrder::Varies && order.contains.is_none() {
+        let learned = load::learn(&target, timeout)
+            .map_err(|e| format!("{} cannot be measured: {e}", order.address))?;
+        if learned.varies && order.body == BodyOrder::Same {
+            return Err(format!(
+                "{} was expected to answer the same each time, but its answers differ; say \
+                 body = \"varies\" if that is intended",
+                order.address
+            ));
+        }
+        varies = learned.varies;
+        target.expect = learned.expect;
+    }
+    let lane = Lane {
+        target,
+        connections: order.connections,
+    };
+    Ok((lane, varies))
+}
+
+pub(super) fn carry_out(
+    order: &LoadOrder,
+    trees: &BTreeMap<String, Vec<i32>>,
+    stop: &Arc<AtomicBool>,
+    mut tell: impl FnMut(Answer),
+) -> Result<Loaded, String> {
+    let timeout = Duration::from_millis(order.timeout_ms);
+    let mut lanes = Vec::new();
+    let mut varying = Vec::new();
+    for (number, one) in order.lanes.iter().enumerate() {
+        let (lane, varies) = lane(one, timeout)?;
+        lanes.push(lane);
+        if varies {
+            varying.push(number);
+        }
+    }
+    let io = match &order.io {
+        None => IoKind::best(),
+        Some(name) => name.parse()?,
+    };
+    let job = Job {
+        lanes,
+        stints: order
+            .stints
+            .iter()
+            .map(|stint| Stint {
+                lane: stint.lane,
+                pacing: stint.pacing,
+                cut: ms(stint.cut_ms),
+                stop: match stint.requests {
+                    Some(count) => Stop::Requests(count),
+                    None => Stop::After(ms(stint.window_ms)),
+                },
+                reading: stint.reading,
+            })
+            .collect(),
+        threads: order.threads,
+        requests_per_connection: order.requests_per_connection,
+        connect_timeout: timeout,
+        timeout,
+        arrivals: Arrivals::Even,
+        cpus: order.cpus.clone(),
+        sources: Vec::new(),
+        io,
+        seed: order.seed,
+    };
+    let count = job.readings();
+    let mut loaded = Loaded {
+        cpu_s: vec![BTreeMap::new(); count],
+        accepted: vec![Some(0); count],
+        varying,
+        ..Loaded::default()
+    };
+    let processes: usize = trees.values().map(Vec::len).sum();
+    let mut cpu_before = None;
+    let mut opens_before = None;
+    loaded.readings = load::run(&job, stop, |progress| match progress {
+        Progress::StintBegins { .. } => opens_before = watch::passive_opens(),
+        Progress::StintEnds { stint } => {
+            if let Some(reading) = order.stints[stint].reading {
+                let sum = loaded.accepted[reading];
+                loaded.accepted[reading] = sum
+                    .zip(opens_before.zip(watch::passive_opens()))
+                    .map(|(sum, (before, after))| sum + after.saturating_sub(before));
+            }
+        }
+        Progress::WindowOpens { stint } => {
+            let look = processes <= PROCESSES_FEW
+                || order.stints[stint].window_ms >= LONG_WINDOW_MS
+                || order.stints[stint].requests.is_some();
+            cpu_before = look.then(|| watch::cpu_s(trees));
+        }
+        Progress::WindowCloses { stint } => {
+            if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading) {
+                for (server, after) in watch::cpu_s(trees) {
+                    let used = after - before.get(&server).copied().unwrap_or(after);
+                    *loaded.cpu_s[reading].entry(server).or_insert(0.0) += used.max(0.0);
+                }
+            }
+        }
+        Progress::Tick {
+            stint,
+            requests,
+            errors,
+            ..
+        } => tell(Answer::Progress {
+            stint,
+            requests,
+            errors,
+        }),
+    })
+    .map_err(|e| e.to_string())?;
+    Ok(loaded)
+}

@@ -1,0 +1,15 @@
+//! What happens on a host happens through an agent.
+//!
+//! An agent is a process that reads orders from its standard input and writes answers to its
+//! standard output, a JSON document a line. When its input ends, everything that it started is
+//! killed and its folder removed: that is what keeps a machine clean when `weigh` itself dies.
+
+mod client;
+mod load;
+mod serve;
+mod servers;
+mod watch;
+pub mod wire;
+
+pub use client::{Agent, AgentError};
+pub use serve::serve;

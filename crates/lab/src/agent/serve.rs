@@ -1,0 +1,157 @@
+//! The agent's side of the pipe.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use super::load;
+use super::servers::Servers;
+use super::wire::{Answer, Order};
+
+/// Carries orders out until the input ends; then kills everything that was started.
+///
+/// # Errors
+/// When its folder cannot be made, or its output is closed.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+) -> io::Result<()> {
+    net::os::adopt_orphans();
+    net::os::raise_open_files();
+    let mut servers = Servers::new()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let orders = read_orders(input, stop.clone());
+    let result = work(&orders, &mut servers, &stop, &mut output);
+    servers.kill_all();
+    result
+}
+
+/// Reads orders on a thread of its own, so that a load can be cut short, also by the end of the
+/// input.
+fn read_orders(
+    input: impl BufRead + Send + 'static,
+    stop: Arc<AtomicBool>,
+) -> Receiver<Result<Order, String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in input.lines() {
+            let Ok(line) = line else { break };
+            let order = serde_json::from_str::<Order>(&line).map_err(|e| e.to_string());
+            if order == Ok(Order::Cancel) {
+                stop.store(true, Ordering::Relaxed);
+            } else if sender.send(order).is_err() {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    receiver
+}
+
+fn work(
+    orders: &Receiver<Result<Order, String>>,
+    servers: &mut Servers,
+    stop: &Arc<AtomicBool>,
+    output: &mut impl Write,
+) -> io::Result<()> {
+    for order in orders {
+        let mut lost = None;
+        let answer = match order {
+            Err(e) => Answer::Failed {
+                reason: format!("not an order: {e}"),
+            },
+            Ok(order) => carry_out(order, servers, stop, &mut |answer| {
+                if let Err(e) = write_answer(output, &answer) {
+                    lost = Some(e);
+                    stop.store(true, Ordering::Relaxed);
+                }
+            })
+            .unwrap_or_else(|reason| Answer::Failed { reason }),
+        };
+        if let Some(e) = lost {
+            return Err(e);
+        }
+        write_answer(output, &answer)?;
+    }
+    Ok(())
+}
+
+fn write_answer(output: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, answer)?;
+    output.write_all(b"\n")?;
+    output.flush()
+}
+
+fn carry_out(
+    order: Order,
+    servers: &mut Servers,
+    stop: &Arc<AtomicBool>,
+    tell: &mut impl FnMut(Answer),
+) -> Result<Answer, String> {
+    match order {
+        Order::Hello => Ok(Answer::Hello {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            pid: std::process::id() as i32,
+            folder: servers.folder().display().to_string(),
+        }),
+        Order::Folder { server, user } => servers
+            .make_folder(&server, user.as_deref())
+            .map(|path| Answer::Folder {
+                path: path.display().to_string(),
+            })
+            .map_err(|e| format!("cannot make a folder for `{server}`: {e}")),
+        Order::Start(order) => servers.start(&order).map(|pid| Answer::Started { pid }),
+        Order::Await(order) => servers.wait_until_ready(&order).map(|()| Answer::Done),
+        Order::Stop { server, signals } => {
+            let signals = signals
+                .iter()
+                .map(|(name, wait_ms)| Ok((signal(name)?, Duration::from_millis(*wait_ms))))
+                .collect::<Result<Vec<_>, String>>()?;
+            servers
+                .stop(&server, &signals)
+                .map(|(killed, ended_before)| Answer::Stopped {
+                    killed,
+                    ended_before,
+                })
+                .ok_or_else(|| format!("`{server}` does not run"))
+        }
+        Order::Logs { server } => Ok(Answer::Logs {
+            files: servers.logs(&server),
+        }),
+        Order::Load(order) => {
+            let trees: BTreeMap<String, Vec<i32>> = order
+                .watch
+                .iter()
+                .map(|server| (server.clone(), servers.processes(server)))
+                .collect();
+            let loaded = load::carry_out(&order, &trees, stop, tell)?;
+            match servers.ended() {
+                Some(reason) => Err(reason),
+                None => Ok(Answer::Loaded(Box::new(loaded))),
+            }
+        }
+        Order::Cancel => Ok(Answer::Done),
+    }
+}
+
+/// The number of a signal; the same on every Linux that Rust knows, MIPS aside.
+fn signal(name: &str) -> Result<i32, String> {
+    Ok(match name.trim_start_matches("SIG") {
+        "HUP" => 1,
+        "INT" => 2,
+        "QUIT" => 3,
+        "KILL" => 9,
+        "USR1" => 10,
+        "USR2" => 12,
+        "TERM" => 15,
+        "WINCH" => 28,
+        other => {
+            return Err(format!(
+                "expected a signal such as TERM, INT, QUIT, USR1 or WINCH, found `{other}`"
+            ));
+        }
+    })
+}

@@ -1,0 +1,338 @@
+//! The servers that an agent has started.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use net::fetch::fetch;
+use net::os::{self, ChildSetup};
+
+use super::watch;
+use super::wire::{AwaitServer, StartServer};
+
+/// What a server printed, beside its own log files.
+const OUTPUT: &str = "output.log";
+/// Of a long log, its end is kept.
+const LOG_BYTES_MAX: u64 = 256 * 1024;
+/// Of a server's last words, so many lines are shown.
+const LAST_WORDS_LINES: usize = 12;
+const SIGKILL: i32 = 9;
+
+struct Server {
+    child: Child,
+    folder: PathBuf,
+    logs: Vec<String>,
+    ended: Option<ExitStatus>,
+}
+
+/// All servers of an agent and the folder that they live in.
+pub(super) struct Servers {
+    folder: PathBuf,
+    running: BTreeMap<String, Server>,
+}
+
+impl Servers {
+    pub(super) fn new() -> io::Result<Self> {
+        let name = format!("weigh-{}-{:06x}", std::process::id(), fastrand::u32(..0x100_0000));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        Ok(Self {
+            folder,
+            running: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes an empty folder for a server.
+    pub(super) fn make_folder(&self, server: &str, user: Option<&str>) -> io::Result<PathBuf> {
+        let folder = self.folder.join(server);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        own(&folder, user)?;
+        Ok(folder)
+    }
+
+    /// Writes a server's files and starts it.
+    pub(super) fn start(&mut self, order: &StartServer) -> Result<i32, String> {
+        let folder = self.folder.join(&order.server);
+        let user = order.user.as_deref();
+        self.write_files(&folder, order, user)
+            .map_err(|e| format!("cannot write the files of `{}`: {e}", order.server))?;
+        let output = File::create(folder.join(OUTPUT))
+            .map_err(|e| format!("cannot write {OUTPUT} of `{}`: {e}", order.server))?;
+        let (program, arguments) = order
+            .command
+            .split_first()
+            .ok_or_else(|| format!("the recipe of `{}` names no program to start", order.server))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(order.env.iter().map(|(k, v)| (k, v)))
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(|e| e.to_string())?)
+            .stderr(output);
+        if let Some((uid, gid)) = ids(user) {
+            command.uid(uid).gid(gid);
+        }
+        let setup = ChildSetup {
+            cpus: order.cpus.clone(),
+            own_session: true,
+            die_with_parent: true,
+        };
+        os::set_up_child(&mut command, setup);
+        let child = command
+            .spawn()
+            .map_err(|e| format!("cannot start {program} for `{}`: {e}", order.server))?;
+        let pid = child.id() as i32;
+        self.running.insert(
+            order.server.clone(),
+            Server {
+                child,
+                folder,
+                logs: order.logs.clone(),
+                ended: None,
+            },
+        );
+        Ok(pid)
+    }
+
+    fn write_files(&self, folder: &Path, order: &StartServer, user: Option<&str>) -> io::Result<()> {
+        for dir in &order.dirs {
+            fs::create_dir_all(folder.join(dir))?;
+            own(&folder.join(dir), user)?;
+        }
+        for file in &order.files {
+            let path = folder.join(&file.path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
+            fs::write(&path, bytes)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(file.mode))?;
+            own(&path, user)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a server answers as expected.
+    pub(super) fn wait_until_ready(&mut self, order: &AwaitServer) -> Result<(), String> {
+        let end = Instant::now() + Duration::from_millis(order.timeout_ms);
+        let name = order.server.clone().unwrap_or_else(|| order.address.to_string());
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
+            let found = match fetch(order.address, order.request.as_bytes(), limit, 1 << 20) {
+                Err(e) => e.to_string(),
+                Ok(answer) => {
+                    let status_fits = match order.status {
+                        Some(status) => answer.status == status,
+                        None => answer.status < 500,
+                    };
+                    let text = String::from_utf8_lossy(&answer.body);
+                    let body_fits = order
+                        .contains
+                        .as_ref()
+                        .is_none_or(|wanted| text.contains(wanted.as_str()));
+                    if status_fits && body_fits {
+                        return self.must_be_alive(order.server.as_deref());
+                    }
+                    if status_fits {
+                        format!(
+                            "status {} without `{}` in the body, which begins: {:.120}",
+                            answer.status,
+                            order.contains.as_deref().unwrap_or_default(),
+                            text
+                        )
+                    } else {
+                        format!(
+                            "status {} (expected {})",
+                            answer.status,
+                            order.status.map_or("below 500".into(), |s| s.to_string())
+                        )
+                    }
+                }
+            };
+            self.must_be_alive(order.server.as_deref())?;
+            if Instant::now() >= end {
+                let words = order.server.as_deref().map(|s| self.last_words(s));
+                return Err(format!(
+                    "`{name}` did not answer as expected within {} ms: {found}{}",
+                    order.timeout_ms,
+                    words.unwrap_or_default()
+                ));
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn must_be_alive(&mut self, server: Option<&str>) -> Result<(), String> {
+        let Some(name) = server else { return Ok(()) };
+        let Some(one) = self.running.get_mut(name) else {
+            return Err(format!("`{name}` was not started"));
+        };
+        if one.ended.is_none() {
+            one.ended = one.child.try_wait().ok().flatten();
+        }
+        match one.ended {
+            None => Ok(()),
+            Some(status) => Err(format!(
+                "`{name}` ended by itself ({}){}",
+                describe(status),
+                self.last_words(name)
+            )),
+        }
+    }
+
+    /// The reason when a server has ended by itself.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        names
+            .iter()
+            .find_map(|name| self.must_be_alive(Some(name)).err())
+    }
+
+    /// A server's process and all its descendants.
+    pub(super) fn processes(&self, server: &str) -> Vec<i32> {
+        self.running
+            .get(server)
+            .map_or_else(Vec::new, |one| watch::tree(one.child.id() as i32))
+    }
+
+    /// Stops a server: each signal and its wait in turn, then the kill of all that is left.
+    pub(super) fn stop(
+        &mut self,
+        server: &str,
+        signals: &[(i32, Duration)],
+    ) -> Option<(bool, bool)> {
+        let mut one = self.running.remove(server)?;
+        let pid = one.child.id() as i32;
+        let family = watch::tree(pid);
+        let ended_before = one.ended.is_some() || matches!(one.child.try_wait(), Ok(Some(_)));
+        let mut gone = ended_before;
+        for (signal, wait) in signals {
+            if gone {
+                break;
+            }
+            let _ = os::kill(pid, *signal);
+            let end = Instant::now() + *wait;
+            while !gone && Instant::now() < end {
+                gone = matches!(one.child.try_wait(), Ok(Some(_)) | Err(_));
+                if !gone {
+                    sleep(Duration::from_millis(5));
+                }
+            }
+        }
+        // What is left of it: the process itself, its group, and descendants that left the group.
+        let _ = os::kill(-pid, SIGKILL);
+        if !gone {
+            let _ = os::kill(pid, SIGKILL);
+            let _ = one.child.wait();
+        }
+        for pid in family.into_iter().skip(1) {
+            if is_descendant_of(pid, std::process::id() as i32) {
+                let _ = os::kill(pid, SIGKILL);
+            }
+        }
+        Some((!gone, ended_before))
+    }
+
+    /// The logs of a server, by file name.
+    pub(super) fn logs(&self, server: &str) -> BTreeMap<String, String> {
+        let folder = self.folder.join(server);
+        let own: &[String] = self.running.get(server).map_or(&[], |one| &one.logs);
+        std::iter::once(OUTPUT)
+            .chain(own.iter().map(String::as_str))
+            .filter_map(|name| Some((name.to_string(), read_end(&folder.join(name)).ok()?)))
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
+    }
+
+    /// The last lines that a server wrote, for a message.
+    fn last_words(&self, server: &str) -> String {
+        let Some(one) = self.running.get(server) else {
+            return String::new();
+        };
+        let mut lines = Vec::new();
+        for name in std::iter::once(OUTPUT).chain(one.logs.iter().map(String::as_str)) {
+            if let Ok(text) = read_end(&one.folder.join(name)) {
+                lines.extend(text.lines().map(str::to_string));
+            }
+        }
+        if lines.is_empty() {
+            return "; it wrote nothing".to_string();
+        }
+        let from = lines.len().saturating_sub(LAST_WORDS_LINES);
+        format!("; its last words:\n  {}", lines[from..].join("\n  "))
+    }
+
+    /// Kills everything and removes the folder.
+    pub(super) fn kill_all(&mut self) {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        for name in names {
+            self.stop(&name, &[]);
+        }
+        // Orphans come to this process; there are none left when nothing descends from it.
+        let me = std::process::id() as i32;
+        let end = Instant::now() + Duration::from_secs(1);
+        loop {
+            while os::reap().is_some() {}
+            let left = watch::tree(me);
+            if left.len() <= 1 || Instant::now() >= end {
+                break;
+            }
+            for pid in left.into_iter().skip(1) {
+                let _ = os::kill(pid, SIGKILL);
+            }
+            sleep(Duration::from_millis(5));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn is_descendant_of(pid: i32, ancestor: i32) -> bool {
+    watch::tree(ancestor).contains(&pid)
+}
+
+fn ids(user: Option<&str>) -> Option<(u32, u32)> {
+    user.filter(|_| os::is_root()).and_then(os::user_ids)
+}
+
+fn own(path: &Path, user: Option<&str>) -> io::Result<()> {
+    match ids(user) {
+        Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        _ => "for an unknown reason".to_string(),
+    }
+}
+
+fn read_end(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(LOG_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

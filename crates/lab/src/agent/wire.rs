@@ -1,0 +1,229 @@
+//! The orders and answers of the protocol between `lab` and an agent.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use readings::{LoadReading, Pacing};
+use serde::{Deserialize, Serialize};
+
+/// An order to an agent. Each gets one answer; a load may tell of its progress before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "order")]
+pub enum Order {
+    /// Say who you are.
+    Hello,
+    /// Make an empty folder for a server; answered with its path.
+    Folder {
+        /// The server.
+        server: String,
+        /// The user who shall own it; ignored when the agent is not root.
+        user: Option<String>,
+    },
+    /// Write a server's files and start it.
+    Start(StartServer),
+    /// Wait until a server answers as expected.
+    Await(AwaitServer),
+    /// Stop a server, gently first.
+    Stop {
+        /// The server.
+        server: String,
+        /// Signals to send and how long to wait after each, ms.
+        signals: Vec<(String, u64)>,
+    },
+    /// Send a server's logs.
+    Logs {
+        /// The server.
+        server: String,
+    },
+    /// Make load.
+    Load(LoadOrder),
+    /// Cut the load under way short. The only order that is taken during a load; not answered.
+    Cancel,
+}
+
+/// How to start a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartServer {
+    /// The server.
+    pub server: String,
+    /// Folders to make below its folder.
+    pub dirs: Vec<String>,
+    /// Files to write below its folder.
+    pub files: Vec<FileToWrite>,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// The user to run as; ignored when the agent is not root.
+    pub user: Option<String>,
+    /// The CPUs that it may use; empty for all.
+    pub cpus: Vec<u32>,
+    /// Log files below its folder, beside what it prints.
+    pub logs: Vec<String>,
+}
+
+/// A file of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileToWrite {
+    /// Path below the server's folder.
+    pub path: String,
+    /// Content, base64.
+    pub content: String,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// When a server counts as ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitServer {
+    /// The server that is watched meanwhile: it must not end. `None` for one that runs already.
+    pub server: Option<String>,
+    /// Where it is asked.
+    pub address: SocketAddr,
+    /// The request.
+    pub request: String,
+    /// The status expected; `None` takes any below 500.
+    pub status: Option<u16>,
+    /// What the body must contain.
+    pub contains: Option<String>,
+    /// How long it may take, ms.
+    pub timeout_ms: u64,
+}
+
+/// A load, with what is watched while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadOrder {
+    /// Targets and connections.
+    pub lanes: Vec<LaneOrder>,
+    /// What to do, in order.
+    pub stints: Vec<StintOrder>,
+    /// Number of threads.
+    pub threads: usize,
+    /// Requests after which a connection is opened anew; `None` keeps it.
+    pub requests_per_connection: Option<u64>,
+    /// Longest wait for an answer, ms.
+    pub timeout_ms: u64,
+    /// CPUs for the threads; empty leaves them free.
+    pub cpus: Vec<u32>,
+    /// `io_uring` or `epoll`; `None` for the best there is.
+    pub io: Option<String>,
+    /// Servers of this agent whose CPU time is watched.
+    pub watch: Vec<String>,
+    /// Seed of random arrivals.
+    pub seed: u64,
+}
+
+/// A target and its connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneOrder {
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// The request.
+    pub request: String,
+    /// Connections.
+    pub connections: u32,
+    /// The status expected; `None` takes any from 200 to 399.
+    pub status: Option<u16>,
+    /// What the body must contain.
+    pub contains: Option<String>,
+    /// How bodies are compared with the first ones.
+    pub body: BodyOrder,
+}
+
+/// How bodies are compared with what the target answered before the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyOrder {
+    /// They must be the same; a target whose answers differ is refused.
+    Same,
+    /// Not at all.
+    Varies,
+    /// Compared where the first answers are the same.
+    Auto,
+}
+
+/// A stretch of load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StintOrder {
+    /// Number of the lane.
+    pub lane: usize,
+    /// How requests are timed.
+    pub pacing: Pacing,
+    /// Cut off at the start, ms.
+    pub cut_ms: f64,
+    /// The measured window, ms; 0 with `requests`.
+    pub window_ms: f64,
+    /// Ends after so many requests instead.
+    pub requests: Option<u64>,
+    /// Number of the reading; `None` for a warm-up.
+    pub reading: Option<usize>,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum Answer {
+    /// Who it is.
+    Hello {
+        /// Version of its program; must be the same as the caller's.
+        version: String,
+        /// Its process.
+        pid: i32,
+        /// Its folder.
+        folder: String,
+    },
+    /// A folder was made.
+    Folder {
+        /// Its absolute path.
+        path: String,
+    },
+    /// A server was started.
+    Started {
+        /// Its process, leader of a process group of its own.
+        pid: i32,
+    },
+    /// It was carried out.
+    Done,
+    /// It was stopped.
+    Stopped {
+        /// Whether it had to be killed.
+        killed: bool,
+        /// Whether it had ended before it was told to.
+        ended_before: bool,
+    },
+    /// Logs, by file name; long ones hold only their end.
+    Logs {
+        /// Name and text.
+        files: BTreeMap<String, String>,
+    },
+    /// How a load goes on.
+    Progress {
+        /// Number of the stint.
+        stint: usize,
+        /// Good answers since the last one.
+        requests: u64,
+        /// Failures since the last one.
+        errors: u64,
+    },
+    /// What a load measured.
+    Loaded(Box<Loaded>),
+    /// It could not be carried out.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a load measured, by the numbers of its readings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// The readings.
+    pub readings: Vec<LoadReading>,
+    /// CPU time of each watched server during each reading's windows, s.
+    pub cpu_s: Vec<BTreeMap<String, f64>>,
+    /// Connections that this machine accepted during each reading's stints; `None` where that
+    /// cannot be read.
+    pub accepted: Vec<Option<u64>>,
+    /// Lanes whose answers differ from time to time, so that content is not compared.
+    pub varying: Vec<usize>,
+}

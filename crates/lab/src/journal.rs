@@ -1,0 +1,227 @@
+//! The append-only file of a run's rows.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use readings::{JournalRow, RunHeader, Trial};
+
+/// The journal's name inside a run's folder.
+pub const FILE_NAME: &str = "journal.jsonl";
+
+/// Why a journal cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file system refuses.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is no journal row.
+    #[error("{}, line {line}: expected a journal row, found something else: {why}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line's number, from 1.
+        line: usize,
+        /// What the parser says.
+        why: String,
+    },
+    /// The first row is not the run's header.
+    #[error("{}: expected the run's header in the first line", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A journal's content.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    /// What run it is.
+    pub header: RunHeader,
+    /// The rows after the header.
+    pub rows: Vec<JournalRow>,
+    /// Bytes up to the end of the last whole line: a run that was killed may leave half a line.
+    whole_bytes: u64,
+}
+
+impl Journal {
+    /// Reads the journal of a run's folder. A last line that was cut off is ignored.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be read, or holds something else.
+    pub fn read(folder: &Path) -> Result<Self, JournalError> {
+        let path = folder.join(FILE_NAME);
+        let error = |source| JournalError::Io {
+            path: path.clone(),
+            source,
+        };
+        let mut reader = BufReader::new(File::open(&path).map_err(error)?);
+        let mut rows = Vec::new();
+        let mut whole_bytes = 0;
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let n = reader.read_until(b'\n', &mut line).map_err(error)?;
+            if n == 0 || line.last() != Some(&b'\n') {
+                break;
+            }
+            whole_bytes += n as u64;
+            let row = serde_json::from_slice(&line).map_err(|e| JournalError::Row {
+                path: path.clone(),
+                line: number,
+                why: e.to_string(),
+            })?;
+            rows.push(row);
+        }
+        if rows.is_empty() {
+            return Err(JournalError::Header { path });
+        }
+        let JournalRow::Run(header) = rows.remove(0) else {
+            return Err(JournalError::Header { path });
+        };
+        Ok(Self {
+            header,
+            rows,
+            whole_bytes,
+        })
+    }
+
+    /// The trials, in the order they were written.
+    pub fn trials(&self) -> Vec<Trial> {
+        self.rows
+            .iter()
+            .filter_map(|row| match row {
+                JournalRow::Trial(trial) => Some((**trial).clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The warnings, each once.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut texts: Vec<String> = Vec::new();
+        for row in &self.rows {
+            if let JournalRow::Warning { text } = row
+                && !texts.contains(text)
+            {
+                texts.push(text.clone());
+            }
+        }
+        texts
+    }
+
+    /// Whether the run came to its end.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.rows.last(), Some(JournalRow::End { complete: true }))
+    }
+}
+
+/// The end of a journal, open for writing.
+pub struct JournalWriter {
+    path: PathBuf,
+    file: File,
+}
+
+impl JournalWriter {
+    /// Begins a journal in a folder that has none.
+    ///
+    /// # Errors
+    /// When there is one, or the folder cannot be written.
+    pub fn create(folder: &Path, header: &RunHeader) -> Result<Self, JournalError> {
+        let path = folder.join(FILE_NAME);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|source| JournalError::Io {
+                path: path.clone(),
+                source,
+            })?;
+        let mut writer = Self { path, file };
+        writer.append(&JournalRow::Run(header.clone()))?;
+        Ok(writer)
+    }
+
+    /// Goes on with a journal that was read.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn resume(folder: &Path, journal: &Journal) -> Result<Self, JournalError> {
+        let path = folder.join(FILE_NAME);
+        let open = || {
+            let mut file = OpenOptions::new().write(true).open(&path)?;
+            file.set_len(journal.whole_bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        match open() {
+            Ok(file) => Ok(Self { path, file }),
+            Err(source) => Err(JournalError::Io { path, source }),
+        }
+    }
+
+    /// Writes a row; when this returns, the row survives the death of the program.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
+        let mut line = serde_json::to_vec(row).unwrap_or_default();
+        line.push(b'\n');
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .map_err(|source| JournalError::Io {
+                path: self.path.clone(),
+                source,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RunHeader {
+        RunHeader {
+            weigh_version: "0".into(),
+            experiment: "e".into(),
+            title: "t".into(),
+            seed: 1,
+            baseline: "a".into(),
+            subjects: vec!["a".into()],
+            conditions: vec![Default::default()],
+            blocks: 1,
+            matters: 0.03,
+            started_unix_s: 0,
+        }
+    }
+
+    #[test]
+    fn a_cut_off_line_is_ignored_and_overwritten() {
+        let folder = std::env::temp_dir().join(format!("weigh-journal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut writer = JournalWriter::create(&folder, &header()).unwrap();
+        let warning = |text: &str| JournalRow::Warning { text: text.into() };
+        writer.append(&warning("one")).unwrap();
+        drop(writer);
+        let path = folder.join(FILE_NAME);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"row\":\"warn").unwrap();
+        let journal = Journal::read(&folder).unwrap();
+        assert_eq!(journal.rows, [warning("one")]);
+        let mut writer = JournalWriter::resume(&folder, &journal).unwrap();
+        writer.append(&warning("two")).unwrap();
+        let journal = Journal::read(&folder).unwrap();
+        assert_eq!(journal.warnings(), ["one", "two"]);
+        assert!(JournalWriter::create(&folder, &header()).is_err());
+        file.write_all(b"nonsense\n").unwrap();
+        let error = Journal::read(&folder).unwrap_err().to_string();
+        assert!(error.contains("line 4"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

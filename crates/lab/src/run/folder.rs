@@ -1,0 +1,193 @@
+//! A run's folder and what stands in it beside the journal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::experiment::Experiment;
+use crate::journal;
+use crate::run::{Places, RunError, RunOptions};
+
+/// Settings of the kernel that change what is measured.
+const SYSCTLS: [&str; 12] = [
+    "net/core/somaxconn",
+    "net/core/netdev_max_backlog",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/ip_local_port_range",
+    "net/ipv4/tcp_tw_reuse",
+    "net/ipv4/tcp_congestion_control",
+    "net/ipv4/tcp_fin_timeout",
+    "net/ipv4/tcp_syncookies",
+    "fs/nr_open",
+    "kernel/io_uring_disabled",
+];
+
+/// Where a run goes when nothing else is said: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a
+/// number added when that is taken.
+pub fn default_folder(experiment: &str) -> PathBuf {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs());
+    let name = format!("{experiment}-{}", stamp(now));
+    let base = Path::new("weigh-runs");
+    let mut path = base.join(&name);
+    let mut number = 2;
+    while path.exists() {
+        path = base.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    path
+}
+
+/// `YYYYMMDD-HHMMSS` of seconds since 1970, UTC (the civil calendar from days, after H. Hinnant).
+fn stamp(unix_s: u64) -> String {
+    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let mp = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!(
+        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// Makes the folder of a new run and writes the experiment with all its defaults.
+pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<(), RunError> {
+    let error = |why: String| RunError::Folder {
+        path: folder.to_path_buf(),
+        why,
+    };
+    if folder.join(journal::FILE_NAME).exists() {
+        return Err(error(format!(
+            "it holds a run already; go on with it by --resume {}, or name another folder",
+            folder.display()
+        )));
+    }
+    fs::create_dir_all(folder.join("trials")).map_err(|e| error(e.to_string()))?;
+    fs::write(folder.join("experiment.toml"), experiment.to_toml())
+        .map_err(|e| error(e.to_string()))
+}
+
+/// Writes a trial's server logs; a full disk must not cost the trial.
+pub(super) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, String>) {
+    if files.is_empty() {
+        return;
+    }
+    let dir = folder.join("trials").join(trial.to_string());
+    if fs::create_dir_all(&dir).is_ok() {
+        for (name, text) in files {
+            let _ = fs::write(dir.join(name.replace('/', "_")), text);
+        }
+    }
+}
+
+/// What machine this is: kernel, CPUs, memory and the settings that change results.
+pub fn machine() -> Value {
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .map(|text| text.trim().to_string())
+            .ok()
+    };
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_string());
+    let sysctls: BTreeMap<String, String> = SYSCTLS
+        .iter()
+        .filter_map(|name| Some((name.replace('/', "."), read(&format!("/proc/sys/{name}"))?)))
+        .collect();
+    json!({
+        "host": read("/proc/sys/kernel/hostname"),
+        "kernel": read("/proc/sys/kernel/osrelease"),
+        "kernel_build": read("/proc/sys/kernel/version"),
+        "architecture": std::env::consts::ARCH,
+        "cpu": model,
+        "cpus": net::os::allowed_cpus().unwrap_or_default(),
+        "memory": read("/proc/meminfo").and_then(|m| m.lines().next().map(str::to_string)),
+        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "mitigations": mitigations(),
+        "io_uring": net::uring_unavailable().unwrap_or("available"),
+        "sysctls": sysctls,
+    })
+}
+
+fn mitigations() -> BTreeMap<String, String> {
+    let Ok(entries) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
+        return BTreeMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let text = fs::read_to_string(entry.path()).ok()?;
+            Some((name, text.trim().to_string()))
+        })
+        .collect()
+}
+
+/// Writes `hosts.json`.
+pub(super) fn write_machine(
+    options: &RunOptions<'_>,
+    places: &Places,
+    configurations: &BTreeMap<String, Value>,
+) -> Result<(), RunError> {
+    let mut versions = BTreeMap::new();
+    for server in options.experiment.start_order() {
+        if let Some(recipe) = options.recipes.get(&server.recipe) {
+            versions
+                .entry(server.recipe.clone())
+                .or_insert_with(|| version(configurations.get(&server.name), recipe));
+        }
+    }
+    let mut machine = machine();
+    machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
+    machine["load_cpus"] = json!(places.load_cpus);
+    machine["server_cpus"] = json!(places.server_cpus);
+    machine["versions"] = json!(versions);
+    machine["servers"] = json!(configurations);
+    let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
+    machine["sysctls_wanted"] = json!(wanted);
+    let text = serde_json::to_string_pretty(&json!({ "local": machine })).unwrap_or_default();
+    fs::write(options.folder.join("hosts.json"), text + "\n").map_err(|e| RunError::Folder {
+        path: options.folder.to_path_buf(),
+        why: e.to_string(),
+    })
+}
+
+fn version(configuration: Option<&Value>, recipe: &crate::recipe::Recipe) -> Option<String> {
+    let command: Vec<String> =
+        serde_json::from_value(configuration?.get("version_command")?.clone()).ok()?;
+    let (program, arguments) = command.split_first()?;
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    recipe.version_in(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_calendar_dates() {
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_827_696), "20000229-123456");
+        assert_eq!(stamp(1_735_689_599), "20241231-235959");
+    }
+}

@@ -1,0 +1,520 @@
+//! One condition in one block: servers up, warm-up, slices, servers down.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use readings::{Outcome, RateChoice, Reading, ServerReading};
+use serde_json::{Value, json};
+
+use crate::agent::wire::{
+    Answer, AwaitServer, BodyOrder, FileToWrite, LaneOrder, LoadOrder, Loaded, Order, StartServer,
+    StintOrder,
+};
+use crate::agent::{Agent, AgentError};
+use crate::experiment::{
+    BodyCheck, Expect, LoadSpec, ServerSpec, Setting, SubjectSpec, Target, Upstream,
+};
+use crate::plan::{Group, Lane};
+use crate::recipe::{RenderContext, Rendered};
+use crate::run::{Places, RunEvent, RunOptions, places, schedule};
+
+/// How long a subject may take to answer as expected once its servers are ready.
+const SUBJECT_READY_MS: u64 = 5_000;
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
+    pub(super) options: &'a RunOptions<'a>,
+    pub(super) places: &'a Places,
+    pub(super) agent: &'a mut Agent,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) seed: u64,
+    pub(super) block: u32,
+    pub(super) tell: &'a mut F,
+    /// What each server was started with, for `hosts.json`.
+    pub(super) configurations: BTreeMap<String, Value>,
+}
+
+/// What a group came to. It is empty when the run was stopped inside it.
+#[derive(Default)]
+pub(super) struct GroupResult {
+    pub(super) outcomes: Vec<(Lane, Outcome)>,
+    pub(super) rate: Option<RateChoice>,
+    /// Logs, by trial and file name.
+    pub(super) logs: Vec<(u32, BTreeMap<String, String>)>,
+    pub(super) agent_lost: bool,
+}
+
+/// A server that was started.
+struct Up {
+    name: String,
+    signals: Vec<(String, u64)>,
+}
+
+/// A subject that can be measured.
+struct Ready {
+    lane: Lane,
+    subject: SubjectSpec,
+    address: SocketAddr,
+}
+
+impl<F: FnMut(RunEvent)> Runner<'_, F> {
+    fn phase(&mut self, what: &str) {
+        (self.tell)(RunEvent::Phase { what: what.into() });
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Makes the trials of a group. `rate` is the common rate when it is known already.
+    pub(super) fn group(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let setting = self.options.experiment.under(&group.condition);
+        let mut result = GroupResult::default();
+        let mut up = Vec::new();
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        self.phase("starting servers");
+        let failure = match self.start_servers(&setting, &mut up, &mut random) {
+            Ok(addresses) => self
+                .measure(&setting, group, &addresses, rate, &mut random, &mut result)
+                .err(),
+            Err(reason) => Some(reason),
+        };
+        if self.stopped() {
+            result.outcomes.clear();
+        } else if let Some(reason) = failure {
+            for lane in &group.lanes {
+                if !result.outcomes.iter().any(|(l, _)| l.trial == lane.trial) {
+                    let reason = reason.to_string();
+                    result.outcomes.push((lane.clone(), Outcome::Failed { reason }));
+                }
+            }
+            result.agent_lost = matches!(reason, AgentError::Lost(_));
+        }
+        self.phase("stopping servers");
+        self.stop_servers(group, &up, &mut result);
+        result
+    }
+
+    fn start_servers(
+        &mut self,
+        setting: &Setting,
+        up: &mut Vec<Up>,
+        random: &mut fastrand::Rng,
+    ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
+        let mut addresses = BTreeMap::new();
+        for server in &setting.servers {
+            let port = server.port.unwrap_or_else(|| places::free_port(random));
+            let address = SocketAddr::new(LOCAL, port);
+            addresses.insert(server.name.clone(), address);
+            self.start_server(server, address, &addresses, up)?;
+        }
+        Ok(addresses)
+    }
+
+    fn start_server(
+        &mut self,
+        server: &ServerSpec,
+        address: SocketAddr,
+        addresses: &BTreeMap<String, SocketAddr>,
+        up: &mut Vec<Up>,
+    ) -> Result<(), AgentError> {
+        let failed = |e: &dyn std::fmt::Display| AgentError::Failed(e.to_string());
+        let recipe = self
+            .options
+            .recipes
+            .get(&server.recipe)
+            .ok_or_else(|| failed(&format!("no recipe is called `{}`", server.recipe)))?;
+        let available = recipe.available();
+        if let Some(sentence) = available.sentence() {
+            return Err(AgentError::Failed(sentence));
+        }
+        let user = recipe.run_as.clone();
+        let folder = match self.agent.ask(&Order::Folder {
+            server: server.name.clone(),
+            user: user.clone(),
+        })? {
+            Answer::Folder { path } => PathBuf::from(path),
+            other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        };
+        let cpus = if server.cpus.is_empty() {
+            self.places.server_cpus.clone()
+        } else {
+            server.cpus.clone()
+        };
+        let upstreams = server
+            .upstreams
+            .iter()
+            .map(|upstream| match upstream {
+                Upstream::Server(name) => addresses
+                    .get(name)
+                    .map(|address| (name.clone(), *address))
+                    .ok_or_else(|| failed(&format!("upstream `{name}` is not up"))),
+                Upstream::Address(address) => Ok((address.to_string(), *address)),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let context = RenderContext {
+            name: server.name.clone(),
+            dir: folder,
+            listen_addr: address,
+            upstreams,
+            params: server.params.clone(),
+            programs: available.programs,
+            weigh: self.options.weigh.to_path_buf(),
+            cpus: cpus.len().max(1),
+        };
+        let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
+        self.note_configuration(server, address, &cpus, &rendered);
+        let signals = rendered
+            .stop
+            .iter()
+            .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
+            .collect();
+        up.push(Up {
+            name: server.name.clone(),
+            signals,
+        });
+        self.agent.ask(&Order::Start(StartServer {
+            server: server.name.clone(),
+            dirs: rendered.dirs,
+            files: rendered
+                .files
+                .iter()
+                .map(|file| FileToWrite {
+                    path: file.path.clone(),
+                    content: STANDARD.encode(&file.bytes),
+                    mode: file.mode,
+                })
+                .collect(),
+            command: rendered.command,
+            env: rendered.env,
+            user,
+            cpus,
+            logs: rendered.logs,
+        }))?;
+        let ready = rendered.ready;
+        let request = net::fetch::request("GET", &server.name, &ready.path, &closing());
+        self.agent.ask(&Order::Await(AwaitServer {
+            server: Some(server.name.clone()),
+            address,
+            request: String::from_utf8_lossy(&request).into_owned(),
+            status: ready.status,
+            contains: ready.contains,
+            timeout_ms: ready.timeout.as_millis() as u64,
+        }))?;
+        Ok(())
+    }
+
+    fn note_configuration(
+        &mut self,
+        server: &ServerSpec,
+        address: SocketAddr,
+        cpus: &[u32],
+        rendered: &Rendered,
+    ) {
+        let files: BTreeMap<&str, String> = rendered
+            .files
+            .iter()
+            .map(|file| {
+                let text = String::from_utf8_lossy(&file.bytes).into_owned();
+                (file.path.as_str(), text)
+            })
+            .collect();
+        self.configurations.insert(
+            server.name.clone(),
+            json!({
+                "recipe": server.recipe,
+                "address": address.to_string(),
+                "cpus": cpus,
+                "command": rendered.command,
+                "version_command": rendered.version_command,
+                "files": files,
+            }),
+        );
+    }
+
+    fn measure(
+        &mut self,
+        setting: &Setting,
+        group: &Group,
+        addresses: &BTreeMap<String, SocketAddr>,
+        rate: Option<f64>,
+        random: &mut fastrand::Rng,
+        result: &mut GroupResult,
+    ) -> Result<(), AgentError> {
+        let ready = self.ready_subjects(setting, group, addresses, result)?;
+        if ready.is_empty() {
+            return Ok(());
+        }
+        let design = self.options.experiment.design.clone();
+        let lanes = ready.len();
+        self.phase("warming up");
+        let warm = self.load(setting, &ready, schedule::warm_up(lanes, design.warmup))?;
+        if self.stopped() {
+            return Ok(());
+        }
+        let median_ms = schedule::median_ms(&warm.readings);
+        let slices = schedule::throughput(lanes, design.window, design.slice, median_ms, random);
+        self.phase("throughput");
+        let closed = self.load(setting, &ready, slices)?;
+        let mut open = None;
+        if !design.latency_window.is_zero() && !self.stopped() {
+            let rate = rate.or_else(|| choose_rate(group, &ready, setting, &closed, result));
+            if let Some(rate_per_s) = rate {
+                // A lightly loaded path answers sooner than a saturated one.
+                let slices = schedule::latency(
+                    lanes,
+                    design.latency_window,
+                    rate_per_s,
+                    median_ms.min(40.0),
+                    random,
+                );
+                self.phase(&format!("latency at {rate_per_s} requests/s"));
+                open = Some(self.load(setting, &ready, slices)?);
+            }
+        }
+        for (number, one) in ready.into_iter().enumerate() {
+            let reading = reading(number, &one, &closed, open.as_ref());
+            result
+                .outcomes
+                .push((one.lane, Outcome::Done(Box::new(reading))));
+        }
+        Ok(())
+    }
+
+    /// Looks which subjects answer as expected; those that do not fail here.
+    fn ready_subjects(
+        &mut self,
+        setting: &Setting,
+        group: &Group,
+        addresses: &BTreeMap<String, SocketAddr>,
+        result: &mut GroupResult,
+    ) -> Result<Vec<Ready>, AgentError> {
+        let expect = self.options.experiment.expect.clone();
+        let mut ready = Vec::new();
+        for lane in &group.lanes {
+            let Some(subject) = setting.subjects.iter().find(|s| s.name == lane.subject) else {
+                continue;
+            };
+            let outcome = resolve(&subject.target, addresses).and_then(|address| {
+                let fields = [setting.load.headers.as_slice(), &closing()].concat();
+                let request = request(subject, &setting.load, &fields);
+                match self.agent.ask(&Order::Await(AwaitServer {
+                    server: None,
+                    address,
+                    request,
+                    status: Some(expect.status),
+                    contains: expect.contains.clone(),
+                    timeout_ms: SUBJECT_READY_MS,
+                })) {
+                    Ok(_) => Ok(address),
+                    Err(AgentError::Failed(reason)) => Err(reason),
+                    Err(lost) => Err(lost.to_string()),
+                }
+            });
+            match outcome {
+                Ok(address) => ready.push(Ready {
+                    lane: lane.clone(),
+                    subject: subject.clone(),
+                    address,
+                }),
+                Err(reason) => result.outcomes.push((
+                    lane.clone(),
+                    Outcome::Failed {
+                        reason: format!("subject `{}`: {reason}", lane.subject),
+                    },
+                )),
+            }
+        }
+        Ok(ready)
+    }
+
+    fn load(
+        &mut self,
+        setting: &Setting,
+        ready: &[Ready],
+        stints: Vec<StintOrder>,
+    ) -> Result<Loaded, AgentError> {
+        let load = &setting.load;
+        let expect = &self.options.experiment.expect;
+        let cpus = self.places.load_cpus.clone();
+        let subjects: Vec<String> = stints
+            .iter()
+            .map(|stint| ready[stint.lane].lane.subject.clone())
+            .collect();
+        let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
+        let order = LoadOrder {
+            lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
+            stints,
+            threads: threads.clamp(1, load.connections) as usize,
+            requests_per_connection: if load.keepalive {
+                load.requests_per_connection
+            } else {
+                Some(1)
+            },
+            timeout_ms: load.timeout.as_millis() as u64,
+            cpus,
+            io: None,
+            watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
+            seed: self.seed,
+        };
+        let tell = &mut *self.tell;
+        self.agent.load(order, self.stop, |stint, requests, errors| {
+            tell(RunEvent::Load {
+                subject: subjects.get(stint).cloned().unwrap_or_default(),
+                requests,
+                errors,
+            });
+        })
+    }
+
+    /// Stops what was started, upstreams last, and keeps the logs.
+    fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
+        let mut files = BTreeMap::new();
+        for server in up.iter().rev() {
+            let signals = server.signals.clone();
+            let name = server.name.clone();
+            let logs = self.agent.ask(&Order::Logs {
+                server: name.clone(),
+            });
+            if let Ok(Answer::Logs { files: own }) = logs {
+                for (file, text) in own {
+                    files.insert(format!("{name}-{file}"), text);
+                }
+            }
+            match self.agent.ask(&Order::Stop {
+                server: name.clone(),
+                signals,
+            }) {
+                Ok(Answer::Stopped { killed: true, .. }) => (self.tell)(RunEvent::Warning {
+                    text: format!(
+                        "server `{name}` did not stop when it was told to in block {} and was \
+                         killed",
+                        self.block
+                    ),
+                }),
+                Ok(_) | Err(AgentError::Failed(_)) => {}
+                Err(AgentError::Lost(_)) => {
+                    result.agent_lost = true;
+                    return;
+                }
+            }
+        }
+        if let Some(first) = group.lanes.iter().map(|lane| lane.trial).min() {
+            result.logs.push((first, files));
+        }
+    }
+}
+
+fn closing() -> Vec<(String, String)> {
+    vec![("Connection".into(), "close".into())]
+}
+
+fn resolve(target: &Target, addresses: &BTreeMap<String, SocketAddr>) -> Result<SocketAddr, String> {
+    match target {
+        Target::Server(name) => addresses
+            .get(name)
+            .copied()
+            .ok_or_else(|| format!("server `{name}` is not up")),
+        Target::Address(text) => text
+            .to_socket_addrs()
+            .map_err(|e| format!("{text} cannot be resolved: {e}"))?
+            .next()
+            .ok_or_else(|| format!("{text} has no address")),
+    }
+}
+
+fn request(subject: &SubjectSpec, load: &LoadSpec, fields: &[(String, String)]) -> String {
+    let host = match &subject.target {
+        Target::Server(name) => name.clone(),
+        Target::Address(text) => text.clone(),
+    };
+    let mut fields = fields.to_vec();
+    let body = load.body.clone().unwrap_or_default();
+    if load.body.is_some() {
+        fields.push(("Content-Length".into(), body.len().to_string()));
+    }
+    let head = net::fetch::request(&load.method, &host, &subject.path, &fields);
+    String::from_utf8_lossy(&head).into_owned() + &body
+}
+
+fn lane(one: &Ready, load: &LoadSpec, expect: &Expect) -> LaneOrder {
+    let mut fields = load.headers.clone();
+    if !load.keepalive {
+        // The server shall close first: the waiting state of a closed connection is then its own.
+        fields.extend(closing());
+    }
+    LaneOrder {
+        address: one.address,
+        request: request(&one.subject, load, &fields),
+        connections: load.connections,
+        status: Some(expect.status),
+        contains: expect.contains.clone(),
+        body: match expect.body {
+            BodyCheck::Same => BodyOrder::Same,
+            BodyCheck::Varies => BodyOrder::Varies,
+            BodyCheck::Auto => BodyOrder::Auto,
+        },
+    }
+}
+
+/// The common rate from what this block's closed loop carried.
+fn choose_rate(
+    group: &Group,
+    ready: &[Ready],
+    setting: &Setting,
+    closed: &Loaded,
+    result: &mut GroupResult,
+) -> Option<f64> {
+    if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
+        return Some(rate);
+    }
+    let all = ready.len() == group.lanes.len();
+    let slowest = closed
+        .readings
+        .iter()
+        .map(readings::LoadReading::requests_per_s)
+        .fold(f64::INFINITY, f64::min);
+    if !all || !slowest.is_finite() || slowest <= 0.0 {
+        return None;
+    }
+    let rate_per_s = schedule::common_rate(slowest);
+    result.rate = Some(RateChoice {
+        condition: group.condition.clone(),
+        rate_per_s,
+        slowest_per_s: Some(slowest),
+    });
+    Some(rate_per_s)
+}
+
+fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -> Reading {
+    let throughput = closed.readings.get(number).cloned();
+    let latency = open.and_then(|open| open.readings.get(number).cloned());
+    let empty = BTreeMap::new();
+    let cpu = closed.cpu_s.get(number).unwrap_or(&empty);
+    let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
+        let accepted = closed.accepted.get(number).copied().flatten()?;
+        let answered = load.requests_all + load.errors_all.wrong_answers();
+        (answered > 0)
+            .then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
+    });
+    Reading {
+        servers: one
+            .subject
+            .through
+            .iter()
+            .map(|server| ServerReading {
+                server: server.clone(),
+                cpu_s: cpu.get(server).copied().unwrap_or(0.0),
+            })
+            .collect(),
+        throughput,
+        latency,
+        upstream_connections_per_request,
+        warnings: Vec::new(),
+    }
+}
+

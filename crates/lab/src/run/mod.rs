@@ -1,0 +1,334 @@
+//! Carries a plan out: block after block, condition after condition.
+
+mod folder;
+mod group;
+mod places;
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use readings::{Condition, JournalRow, Outcome, RateChoice, RunHeader, Trial};
+
+use crate::agent::{Agent, AgentError};
+use crate::experiment::{Experiment, ExperimentError, Rate};
+use crate::journal::{Journal, JournalError, JournalWriter};
+use crate::plan::{Group, Plan};
+use crate::recipe::{RecipeError, Recipes};
+
+pub use folder::{default_folder, machine};
+pub use places::Places;
+
+/// What a run tells while it goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEvent {
+    /// It begins.
+    Begins {
+        /// Trials still to make.
+        trials: usize,
+        /// Groups (a condition in a block) still to make.
+        groups: usize,
+        /// About how long it takes, s.
+        estimated_s: f64,
+        /// Where everything is kept.
+        folder: PathBuf,
+    },
+    /// A condition in a block begins.
+    GroupBegins {
+        /// The block.
+        block: u32,
+        /// Blocks of the run.
+        blocks: u32,
+        /// The condition.
+        condition: Condition,
+    },
+    /// What is being done now, such as "starting servers".
+    Phase {
+        /// The words.
+        what: String,
+    },
+    /// Load goes on.
+    Load {
+        /// The subject.
+        subject: String,
+        /// Good answers since the last event.
+        requests: u64,
+        /// Failures since the last event.
+        errors: u64,
+    },
+    /// A trial's row was written.
+    TrialEnds {
+        /// The row.
+        trial: Box<Trial>,
+    },
+    /// A condition in a block is done.
+    GroupEnds,
+    /// The rate at which latency is compared was chosen.
+    RateChosen(RateChoice),
+    /// Something to know.
+    Warning {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// Why a run cannot begin or go on. Trials that fail are rows, not errors.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run's folder cannot be used.
+    #[error("cannot write the run's folder {}: {why}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Something that the experiment needs is not on this machine.
+    #[error("this experiment cannot run here:\n  {}", sentences.join("\n  "))]
+    Missing {
+        /// What is missing, with the command that installs it.
+        sentences: Vec<String>,
+    },
+    /// A port that the experiment names is taken.
+    #[error("server `{server}` shall listen on port {port}, which is in use; stop what listens there, or leave `port` out so that a free one is chosen")]
+    Port {
+        /// The server.
+        server: String,
+        /// The port.
+        port: u16,
+    },
+    /// A host without a usable CPU.
+    #[error("host `{host}` is bound to CPU {cpu}, which this machine does not have or may not use (it has {have})")]
+    Cpu {
+        /// The host.
+        host: String,
+        /// The CPU.
+        cpu: u32,
+        /// The CPUs that can be used.
+        have: String,
+    },
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The experiment in the folder cannot be read.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A recipe cannot be used.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// The agent cannot be started.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+impl RunError {
+    /// Whether the caller's words or files are at fault, rather than the machine.
+    pub fn is_callers(&self) -> bool {
+        !matches!(self, RunError::Agent(_) | RunError::Journal(JournalError::Io { .. }))
+    }
+}
+
+/// What to run and where.
+pub struct RunOptions<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The recipes that it may use.
+    pub recipes: &'a Recipes,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The run's folder.
+    pub folder: &'a Path,
+    /// Whether the folder holds a run that shall go on.
+    pub resume: bool,
+    /// The `weigh` program, for agents and the built-in servers.
+    pub weigh: &'a Path,
+}
+
+/// What is missing on this machine for an experiment, a sentence each.
+pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for server in experiment.start_order() {
+        let sentence = recipes
+            .get(&server.recipe)
+            .and_then(|recipe| recipe.available().sentence());
+        if let Some(sentence) = sentence
+            && !sentences.contains(&sentence)
+        {
+            sentences.push(sentence);
+        }
+    }
+    sentences
+}
+
+/// Runs an experiment until its plan is done or `stop` is set. Returns whether it was completed;
+/// what was measured is in the folder's journal either way.
+///
+/// # Errors
+/// When it cannot begin, or the journal can no longer be written.
+pub fn run(
+    options: &RunOptions<'_>,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(RunEvent),
+) -> Result<bool, RunError> {
+    let experiment = options.experiment;
+    let sentences = missing(experiment, options.recipes);
+    if !sentences.is_empty() {
+        return Err(RunError::Missing { sentences });
+    }
+    places::check_ports(experiment)?;
+    let places = Places::of(experiment)?;
+    let (mut journal, before, seed) = open_journal(options)?;
+    let plan = Plan::new(experiment, seed);
+    let done = Done::of(before.as_ref(), &plan);
+    let mut rates = done.rates.clone();
+    let groups: Vec<(u32, &Group)> = plan
+        .groups()
+        .filter(|(block, group)| !done.has(*block, group))
+        .collect();
+    tell(RunEvent::Begins {
+        trials: groups.iter().map(|(_, group)| group.lanes.len()).sum(),
+        groups: groups.len(),
+        estimated_s: plan.estimated.as_secs_f64() * groups.len() as f64
+            / plan.groups().count().max(1) as f64,
+        folder: options.folder.to_path_buf(),
+    });
+    for text in &places.warnings {
+        tell(RunEvent::Warning { text: text.clone() });
+        journal.append(&JournalRow::Warning { text: text.clone() })?;
+    }
+    let mut agent = Agent::start(options.weigh)?;
+    let mut described = before.is_some();
+    for (block, group) in groups {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        tell(RunEvent::GroupBegins {
+            block,
+            blocks: experiment.design.blocks,
+            condition: group.condition.clone(),
+        });
+        let mut runner = group::Runner {
+            options,
+            places: &places,
+            agent: &mut agent,
+            stop,
+            seed: seed ^ (u64::from(block) << 20),
+            block,
+            tell: &mut tell,
+            configurations: BTreeMap::new(),
+        };
+        let known = rates.get(&group.condition).copied();
+        let result = runner.group(group, known);
+        let configurations = std::mem::take(&mut runner.configurations);
+        if let Some(choice) = &result.rate {
+            rates.insert(group.condition.clone(), choice.rate_per_s);
+            tell(RunEvent::RateChosen(choice.clone()));
+            journal.append(&JournalRow::Rate(choice.clone()))?;
+        }
+        for (lane, outcome) in result.outcomes {
+            let trial = Trial {
+                trial: lane.trial,
+                block,
+                condition: group.condition.clone(),
+                subject: lane.subject,
+                again: lane.again,
+                outcome,
+            };
+            journal.append(&JournalRow::Trial(Box::new(trial.clone())))?;
+            tell(RunEvent::TrialEnds {
+                trial: Box::new(trial),
+            });
+        }
+        for (lane, files) in result.logs {
+            folder::write_logs(options.folder, lane, &files);
+        }
+        if !described {
+            described = true;
+            folder::write_machine(options, &places, &configurations)?;
+        }
+        tell(RunEvent::GroupEnds);
+        if result.agent_lost {
+            agent = Agent::start(options.weigh)?;
+        }
+    }
+    drop(agent);
+    let complete = !stop.load(Ordering::Relaxed);
+    journal.append(&JournalRow::End { complete })?;
+    Ok(complete)
+}
+
+fn open_journal(
+    options: &RunOptions<'_>,
+) -> Result<(JournalWriter, Option<Journal>, u64), RunError> {
+    let experiment = options.experiment;
+    if options.resume {
+        let journal = Journal::read(options.folder)?;
+        let writer = JournalWriter::resume(options.folder, &journal)?;
+        let seed = journal.header.seed;
+        return Ok((writer, Some(journal), seed));
+    }
+    folder::prepare(options.folder, experiment)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let header = RunHeader {
+        weigh_version: env!("CARGO_PKG_VERSION").to_string(),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        seed: options.seed,
+        baseline: experiment.design.baseline.clone(),
+        subjects: experiment.subjects.iter().map(|s| s.name.clone()).collect(),
+        conditions: experiment.conditions(),
+        blocks: experiment.design.blocks,
+        matters: experiment.design.matters,
+        started_unix_s: now.map_or(0, |time| time.as_secs()),
+    };
+    let mut writer = JournalWriter::create(options.folder, &header)?;
+    if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
+        for condition in experiment.conditions() {
+            writer.append(&JournalRow::Rate(RateChoice {
+                condition,
+                rate_per_s,
+                slowest_per_s: None,
+            }))?;
+        }
+    }
+    Ok((writer, None, options.seed))
+}
+
+/// What an earlier part of the run has done.
+#[derive(Default)]
+struct Done {
+    trials: Vec<Trial>,
+    rates: BTreeMap<Condition, f64>,
+}
+
+impl Done {
+    fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
+        let mut done = Done::default();
+        let Some(journal) = journal else { return done };
+        done.trials = journal.trials();
+        for row in &journal.rows {
+            if let JournalRow::Rate(choice) = row
+                && plan.conditions.contains(&choice.condition)
+            {
+                done.rates
+                    .insert(choice.condition.clone(), choice.rate_per_s);
+            }
+        }
+        done
+    }
+
+    /// Whether every trial of a group was measured. A group with a failed trial is made again.
+    fn has(&self, block: u32, group: &Group) -> bool {
+        group.lanes.iter().all(|lane| {
+            self.trials.iter().any(|trial| {
+                trial.block == block
+                    && trial.condition == group.condition
+                    && trial.subject == lane.subject
+                    && trial.again == lane.again
+                    && matches!(trial.outcome, Outcome::Done(_))
+            })
+        })
+    }
+}

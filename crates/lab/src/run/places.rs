@@ -1,0 +1,122 @@
+//! Which CPUs and ports the programs of a run get.
+
+use std::net::TcpListener;
+
+use crate::experiment::Experiment;
+use crate::run::RunError;
+
+/// The CPUs of the load and of servers that no host binds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// CPUs of the load; empty leaves it free.
+    pub load_cpus: Vec<u32>,
+    /// CPUs of servers whose host names none; empty leaves them free.
+    pub server_cpus: Vec<u32>,
+    /// What the reader of the result should know about them.
+    pub warnings: Vec<String>,
+}
+
+impl Places {
+    /// Finds places on this machine: the load gets a CPU of its own where there is more than one.
+    ///
+    /// # Errors
+    /// When a host is bound to a CPU that cannot be used.
+    pub fn of(experiment: &Experiment) -> Result<Self, RunError> {
+        let have = net::os::allowed_cpus().unwrap_or_default();
+        for host in &experiment.hosts {
+            if let Some(&cpu) = host.cpus.iter().find(|cpu| !have.contains(cpu)) {
+                let list: Vec<String> = have.iter().map(u32::to_string).collect();
+                return Err(RunError::Cpu {
+                    host: host.name.clone(),
+                    cpu,
+                    have: list.join(", "),
+                });
+            }
+        }
+        let cpus_of = |host: Option<&String>| {
+            experiment
+                .hosts
+                .iter()
+                .find(|one| Some(&one.name) == host)
+                .map(|one| one.cpus.clone())
+                .unwrap_or_default()
+        };
+        let mut named_servers: Vec<u32> = experiment
+            .servers
+            .iter()
+            .flat_map(|server| cpus_of(server.host.as_ref()))
+            .collect();
+        named_servers.sort_unstable();
+        named_servers.dedup();
+        let mut load_cpus = cpus_of(experiment.load.host.as_ref());
+        if load_cpus.is_empty() {
+            let free: Vec<u32> = have
+                .iter()
+                .copied()
+                .filter(|cpu| !named_servers.contains(cpu))
+                .collect();
+            if have.len() > 1 {
+                load_cpus.extend(free.last().copied());
+            }
+        }
+        let server_cpus: Vec<u32> = have
+            .iter()
+            .copied()
+            .filter(|cpu| !load_cpus.contains(cpu))
+            .collect();
+        let mut warnings = Vec::new();
+        let shared = load_cpus.iter().any(|cpu| named_servers.contains(cpu));
+        if have.len() < 2 {
+            warnings.push(
+                "the load shares its only CPU with the servers: what it takes, they lack; \
+                 throughput and latency are those of the pair"
+                    .to_string(),
+            );
+        } else if shared || load_cpus.is_empty() {
+            warnings.push(
+                "the load and the servers share a CPU: what the load takes, the servers lack"
+                    .to_string(),
+            );
+        }
+        Ok(Self {
+            load_cpus,
+            server_cpus,
+            warnings,
+        })
+    }
+}
+
+/// Looks whether the ports that the experiment names are free.
+///
+/// # Errors
+/// When one is not.
+pub(super) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
+    for server in experiment.start_order() {
+        if let Some(port) = server.port
+            && !is_free(port)
+        {
+            return Err(RunError::Port {
+                server: server.name.clone(),
+                port,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
+}
+
+/// A free port below the range that the kernel gives to outgoing connections, so that the load's
+/// own connections cannot take it.
+pub(super) fn free_port(random: &mut fastrand::Rng) -> u16 {
+    for _ in 0..1_000 {
+        let port = random.u16(18_000..32_000);
+        if is_free(port) {
+            return port;
+        }
+    }
+    // All taken: the server will say so itself.
+    18_000
+}

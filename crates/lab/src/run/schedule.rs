@@ -1,0 +1,167 @@
+//! How load alternates between subjects inside a block.
+
+use std::time::Duration;
+
+use readings::{LoadReading, Pacing};
+
+use crate::agent::wire::StintOrder;
+use crate::experiment::SliceLength;
+
+/// A slice is never shorter: its edges would weigh too much.
+const SLICE_MIN_MS: f64 = 100.0;
+/// A slice lasts so many median answers, so that it holds many of them.
+const ANSWERS_PER_SLICE: f64 = 25.0;
+/// Open-loop slices are at least so long, so that a stall falls into one.
+const LATENCY_SLICE_MIN_MS: f64 = 1_000.0;
+/// Of the start of a slice so much is cut off...
+const CUT_SHARE: f64 = 0.1;
+/// ...or so many median answers, whichever is longer...
+const CUT_ANSWERS: f64 = 2.0;
+/// ...or this.
+const CUT_MIN_MS: f64 = 5.0;
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The warm-up: each lane once, recorded to the lane's own number.
+pub(super) fn warm_up(lanes: usize, warmup: Duration) -> Vec<StintOrder> {
+    (0..lanes)
+        .map(|lane| StintOrder {
+            lane,
+            pacing: Pacing::Closed,
+            cut_ms: ms(warmup) * 0.3,
+            window_ms: ms(warmup) * 0.7,
+            requests: None,
+            reading: Some(lane),
+        })
+        .collect()
+}
+
+/// The slowest lane's median answer time in a warm-up, ms.
+pub(super) fn median_ms(warm: &[LoadReading]) -> f64 {
+    warm.iter()
+        .map(|reading| reading.response.quantile_us(0.5) / 1e3)
+        .fold(0.0, f64::max)
+}
+
+/// Rounds of slices: in each round every lane once, in random order.
+fn rounds(
+    lanes: usize,
+    count: usize,
+    window_ms: f64,
+    cut_ms: f64,
+    pacing: Pacing,
+    random: &mut fastrand::Rng,
+) -> Vec<StintOrder> {
+    let mut stints = Vec::with_capacity(count * lanes);
+    let mut order: Vec<usize> = (0..lanes).collect();
+    for _ in 0..count {
+        random.shuffle(&mut order);
+        for &lane in &order {
+            stints.push(StintOrder {
+                lane,
+                pacing,
+                cut_ms,
+                window_ms,
+                requests: None,
+                reading: Some(lane),
+            });
+        }
+    }
+    stints
+}
+
+/// The closed-loop slices of a block.
+pub(super) fn throughput(
+    lanes: usize,
+    window: Duration,
+    slice: SliceLength,
+    median_ms: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<StintOrder> {
+    let wanted = match slice {
+        SliceLength::Fixed(length) => ms(length),
+        SliceLength::Auto => SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms),
+    };
+    let count = (ms(window) / wanted).round().max(1.0);
+    let window_ms = ms(window) / count;
+    let cut = cut_ms(window_ms, median_ms);
+    rounds(lanes, count as usize, window_ms, cut, Pacing::Closed, random)
+}
+
+/// The open-loop slices of a block.
+pub(super) fn latency(
+    lanes: usize,
+    window: Duration,
+    rate_per_s: f64,
+    median_ms: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<StintOrder> {
+    let wanted = LATENCY_SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms);
+    let count = (ms(window) / wanted).floor().max(1.0);
+    let window_ms = ms(window) / count;
+    let cut = cut_ms(window_ms, median_ms).min(250.0_f64.max(CUT_ANSWERS * median_ms));
+    let pacing = Pacing::Open { rate_per_s };
+    rounds(lanes, count as usize, window_ms, cut, pacing, random)
+}
+
+fn cut_ms(window_ms: f64, median_ms: f64) -> f64 {
+    (window_ms * CUT_SHARE)
+        .max(CUT_ANSWERS * median_ms)
+        .max(CUT_MIN_MS)
+}
+
+/// The common rate for latency: half of what the slowest subject carries, to two digits.
+pub(super) fn common_rate(slowest_per_s: f64) -> f64 {
+    let half = slowest_per_s / 2.0;
+    if half < 1.0 {
+        return half.max(0.01);
+    }
+    let unit = 10_f64.powf(half.log10().floor() - 1.0);
+    (half / unit).floor() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_fill_the_window_and_every_round_has_every_lane() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let window = Duration::from_millis(1_530);
+        let stints = throughput(3, window, SliceLength::Auto, 0.6, &mut random);
+        assert_eq!(stints.len(), 15 * 3);
+        for lane in 0..3 {
+            let own: Vec<_> = stints.iter().filter(|s| s.lane == lane).collect();
+            let sum: f64 = own.iter().map(|s| s.window_ms).sum();
+            assert!((sum - 1_530.0).abs() < 1e-6);
+        }
+        for round in stints.chunks(3) {
+            let mut lanes: Vec<_> = round.iter().map(|s| s.lane).collect();
+            lanes.sort_unstable();
+            assert_eq!(lanes, [0, 1, 2]);
+        }
+        let orders: std::collections::BTreeSet<Vec<usize>> = stints
+            .chunks(3)
+            .map(|round| round.iter().map(|s| s.lane).collect())
+            .collect();
+        assert!(orders.len() > 2, "the order varies");
+    }
+
+    #[test]
+    fn slow_answers_get_long_slices() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let window = Duration::from_secs(20);
+        let stints = throughput(2, window, SliceLength::Auto, 170.0, &mut random);
+        assert!(stints[0].window_ms >= 4_000.0, "{stints:?}");
+        assert!(stints[0].cut_ms >= 340.0);
+    }
+
+    #[test]
+    fn the_common_rate_is_below_half_and_round() {
+        assert_eq!(common_rate(48_300.0), 24_000.0);
+        assert_eq!(common_rate(250.0), 120.0);
+        assert!(common_rate(0.5) > 0.0);
+    }
+}

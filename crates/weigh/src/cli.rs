@@ -1,0 +1,286 @@
+//! The command line as plain values; nothing happens while it is parsed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use net::IoKind;
+
+use crate::units;
+
+/// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
+/// trusted.
+#[derive(Debug, Parser)]
+#[command(name = "weigh", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong words or files; \
+    3 a gate was breached; 4 measured, but invalid; 130 or 143 stopped by a signal.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run an experiment: one of the catalogue, or your own file.
+    Run(RunArgs),
+    /// Compare URLs that already run.
+    Compare(CompareArgs),
+    /// Put load on a URL and say what it took.
+    Load(LoadArgs),
+    /// Show a run's folder again.
+    Report(ReportArgs),
+    /// Look what on this machine would spoil a measurement, and how to mend it.
+    Doctor(DoctorArgs),
+    /// List experiments, recipes and drivers, and whether each can run here.
+    List(ListArgs),
+    /// Run the built-in back end.
+    Origin(OriginArgs),
+    /// Run the built-in balancer.
+    Balance(BalanceArgs),
+    /// Speak the agent protocol over standard input and output (used by `run`).
+    #[command(hide = true)]
+    Agent,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// `weigh run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Name of the catalogue (see `weigh list`) or an experiment file.
+    #[arg(required_unless_present = "resume")]
+    pub experiment: Option<String>,
+    /// The shorter form that the experiment describes.
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder of the run [default: weigh-runs/NAME-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set"])]
+    pub resume: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Change a value of the experiment, such as design.blocks=20.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = units::key_value)]
+    pub set: Vec<(String, String)>,
+    /// Print the plan and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Folder of recipes of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub recipes: Vec<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `weigh compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Subjects as NAME=URL; the first is the baseline.
+    #[arg(required = true, num_args = 2.., value_name = "NAME=URL", value_parser = units::key_value)]
+    pub subjects: Vec<(String, String)>,
+    /// Connections.
+    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Threads that make the load.
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Blocks.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub blocks: u32,
+    /// Measured time per subject and block, such as 2s.
+    #[arg(long, default_value = "2s", value_parser = units::duration)]
+    pub window: Duration,
+    /// The smallest difference that matters, such as 3%.
+    #[arg(long, default_value = "3%")]
+    pub matters: String,
+    /// Rate at which latency is compared, requests per second [default: half of what the slower carries].
+    #[arg(long, value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Folder of the run [default: weigh-runs/compare-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `weigh load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Where to, such as http://127.0.0.1:8080/.
+    pub url: String,
+    /// Connections, exactly, over all threads.
+    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Threads.
+    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// How long [default: 10s].
+    #[arg(short, long, value_parser = units::duration, conflicts_with = "count")]
+    pub duration: Option<Duration>,
+    /// Stop after so many requests instead.
+    #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Time before the measured one, cut off.
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    pub warmup: Duration,
+    /// Open loop: requests per second over all connections.
+    #[arg(long, value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// When the requests of an open loop are due.
+    #[arg(long, value_enum, default_value_t)]
+    pub arrivals: Arrivals,
+    /// A new connection for each request.
+    #[arg(long, conflicts_with = "requests_per_connection")]
+    pub no_keepalive: bool,
+    /// Requests before a connection is closed and opened anew.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests_per_connection: Option<u64>,
+    /// A header field; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
+    pub headers: Vec<(String, String)>,
+    /// The method.
+    #[arg(short, long, default_value = "GET")]
+    pub method: String,
+    /// A file whose content is sent as the body.
+    #[arg(long, value_name = "FILE")]
+    pub body: Option<PathBuf>,
+    /// Longest wait for a connection, and for an answer.
+    #[arg(long, default_value = "5s", value_parser = units::duration)]
+    pub timeout: Duration,
+    /// The status that counts as good [default: what the first answer has, if it is a success].
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
+    pub expect_status: Option<u16>,
+    /// Text that a good answer's body contains.
+    #[arg(long, value_name = "TEXT")]
+    pub expect_contains: Option<String>,
+    /// Do not compare the content of answers.
+    #[arg(long)]
+    pub body_varies: bool,
+    /// The event loop [default: uring where it is allowed].
+    #[arg(long, value_name = "uring|epoll")]
+    pub io: Option<IoKind>,
+    /// CPUs to bind the threads to, such as 1 or 2,3.
+    #[arg(long, value_delimiter = ',')]
+    pub cpus: Vec<u32>,
+    /// Write the response times to this file as HdrHistogram (V2, compressed, base64).
+    #[arg(long, value_name = "FILE")]
+    pub hlog: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// When the requests of an open loop are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// At exponentially distributed distances.
+    Poisson,
+}
+
+/// `weigh report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// What to make.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+    /// Where to write it [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// The forms of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For the terminal.
+    #[default]
+    Text,
+    /// One page with pictures.
+    Html,
+    /// Markdown.
+    Md,
+    /// A row per trial.
+    Csv,
+    /// One JSON document.
+    Json,
+}
+
+/// `weigh doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// What this experiment needs, beside what all need.
+    pub experiment: Option<String>,
+    /// Folder of recipes of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub recipes: Vec<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `weigh list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Folder of recipes of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub recipes: Vec<PathBuf>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// `weigh origin`.
+#[derive(Debug, Args)]
+pub struct OriginArgs {
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1:8081")]
+    pub listen: SocketAddr,
+    /// Threads.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Most connections at one time, per thread.
+    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    pub connections: u32,
+    /// Length of the queue of connections that wait to be accepted.
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..=65_535))]
+    pub backlog: i32,
+    /// The event loop [default: uring where it is allowed].
+    #[arg(long, value_name = "uring|epoll")]
+    pub io: Option<IoKind>,
+}
+
+/// `weigh balance`.
+#[derive(Debug, Args)]
+pub struct BalanceArgs {
+    /// The configuration, TOML: listen, upstreams, threads.
+    pub config: PathBuf,
+    /// Read the configuration, say whether it is right, and end.
+    #[arg(long)]
+    pub check: bool,
+    /// The event loop [default: uring where it is allowed].
+    #[arg(long, value_name = "uring|epoll")]
+    pub io: Option<IoKind>,
+}

@@ -1,0 +1,62 @@
+//! `weigh doctor` and `weigh list`: what this machine has, lacks, and spoils.
+
+use std::path::PathBuf;
+
+use lab::recipe::Recipes;
+//TMP use lab::{catalogue, doctor as examination, listing};
+
+use crate::cli::{DoctorArgs, Format, ListArgs};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text};
+//TMP use crate::{doctor, list};
+
+/// The recipes of the program and of the user: the folders named, `$WEIGH_RECIPES`, and
+/// `servers/` in the user's configuration folder.
+///
+/// # Errors
+/// When one of them has a mistake.
+pub fn recipes(named: &[PathBuf]) -> Result<Recipes, Failure> {
+    let mut folders = Vec::new();
+    let config = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")));
+    if let Some(folder) = config.map(|config| config.join("weigh/servers"))
+        && folder.is_dir()
+    {
+        folders.push(folder);
+    }
+    if let Some(paths) = std::env::var_os("WEIGH_RECIPES") {
+        folders.extend(std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()));
+    }
+    folders.extend(named.iter().cloned());
+    Recipes::load(&folders).map_err(Failure::file)
+}
+
+/*TMP
+/// Looks what would spoil a measurement.
+pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
+    let recipes = recipes(&args.recipes)?;
+    let experiment = match &args.experiment {
+        None => None,
+        Some(name) => Some(
+            catalogue::open_experiment(name, &[], false, &recipes).map_err(Failure::file)?,
+        ),
+    };
+    let found = examination::examine(experiment.as_ref(), &recipes);
+    match args.format {
+        Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
+        Format::Text => print_text(&doctor::text(&found)),
+    }
+    Ok(0)
+}
+
+/// Lists what can be run.
+pub fn list(args: &ListArgs) -> Result<u8, Failure> {
+    let found = listing::list(&recipes(&args.recipes)?);
+    match args.format {
+        Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
+        Format::Text => print_text(&list::text(&found)),
+    }
+    Ok(0)
+}
+TMP*/

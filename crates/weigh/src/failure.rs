@@ -1,0 +1,51 @@
+//! How a verb fails: a message and an exit status.
+
+use std::fmt::Display;
+
+/// Exit status when it could not be done.
+const FAILED: u8 = 1;
+/// Exit status when the caller's words or files are wrong.
+const WRONG_WORDS: u8 = 2;
+
+/// Why a verb did not do its work.
+pub enum Failure {
+    /// The machine could not.
+    Failed(String),
+    /// The caller's words are wrong.
+    Words(String),
+    /// A file of the caller's is wrong, shown in the file.
+    File(Box<miette::Report>),
+}
+
+impl Failure {
+    /// It could not be done.
+    pub fn failed(why: impl Display) -> Self {
+        Failure::Failed(why.to_string())
+    }
+
+    /// The caller's words are wrong.
+    pub fn words(why: impl Display) -> Self {
+        Failure::Words(why.to_string())
+    }
+
+    /// A file of the caller's is wrong.
+    pub fn file(why: impl miette::Diagnostic + Send + Sync + 'static) -> Self {
+        Failure::File(Box::new(miette::Report::new(why)))
+    }
+
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => FAILED,
+            Failure::Words(_) | Failure::File(_) => WRONG_WORDS,
+        }
+    }
+
+    /// Prints the message to standard error.
+    pub fn print(&self) {
+        match self {
+            Failure::Failed(text) | Failure::Words(text) => eprintln!("weigh: {text}"),
+            Failure::File(report) => eprintln!("{report:?}"),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `weigh run`.
+
+use std::path::{Path, PathBuf};
+
+use lab::catalogue;
+use lab::experiment::Experiment;
+use lab::journal::Journal;
+use lab::plan::Plan;
+use lab::recipe::Recipes;
+use lab::run::{RunOptions, default_folder, missing, run as carry_out};
+use serde_json::{Value, json};
+use verdict::{Analysis, Verdict, analyse};
+
+use crate::cli::{Format, RunArgs};
+use crate::examine;
+use crate::failure::Failure;
+use crate::output::{colour, print_json, print_text, width};
+use crate::progress::Progress;
+use crate::signals::Signals;
+
+/// Exit status when it was measured, but is invalid.
+const INVALID: u8 = 4;
+
+/// Runs an experiment, or goes on with one.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let recipes = examine::recipes(&args.recipes)?;
+    if let Some(folder) = &args.resume {
+        let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
+            .map_err(Failure::file)?;
+        return measure(&Wanted {
+            experiment: &experiment,
+            recipes: &recipes,
+            seed: 0,
+            folder: folder.clone(),
+            resume: true,
+            format: args.format,
+        });
+    }
+    let name = args.experiment.as_deref().unwrap_or_default();
+    let experiment = catalogue::open_experiment(name, &args.set, args.quick, &recipes)
+        .map_err(Failure::file)?;
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    if args.dry_run {
+        return dry_run(&experiment, &recipes, seed, args.format);
+    }
+    measure(&Wanted {
+        experiment: &experiment,
+        recipes: &recipes,
+        seed,
+        folder: args
+            .out
+            .clone()
+            .unwrap_or_else(|| default_folder(&experiment.name)),
+        resume: false,
+        format: args.format,
+    })
+}
+
+fn dry_run(
+    experiment: &Experiment,
+    recipes: &Recipes,
+    seed: u64,
+    format: Format,
+) -> Result<u8, Failure> {
+    let plan = Plan::new(experiment, seed);
+    let missing = missing(experiment, recipes);
+    match format {
+        Format::Text => print_text(&plan.describe(&missing)),
+        Format::Json => print_json(&json!({
+            "title": plan.title,
+            "seed": plan.seed,
+            "estimated_s": plan.estimated.as_secs_f64(),
+            "missing": missing,
+            "trials": plan.groups().flat_map(|(block, group)| {
+                group.lanes.iter().map(move |lane| json!({
+                    "trial": lane.trial,
+                    "block": block,
+                    "condition": group.condition,
+                    "subject": lane.subject,
+                    "again": lane.again,
+                }))
+            }).collect::<Vec<Value>>(),
+        })),
+    }
+    Ok(0)
+}
+
+/// A run that is wanted.
+pub struct Wanted<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The recipes that it may use.
+    pub recipes: &'a Recipes,
+    /// The seed; a run that goes on has its own.
+    pub seed: u64,
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Whether the folder holds a run that shall go on.
+    pub resume: bool,
+    /// How the result is printed.
+    pub format: Format,
+}
+
+/// Measures, decides and shows.
+pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
+    let signals = Signals::listen()?;
+    let weigh = std::env::current_exe()
+        .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))?;
+    let options = RunOptions {
+        experiment: wanted.experiment,
+        recipes: wanted.recipes,
+        seed: wanted.seed,
+        folder: &wanted.folder,
+        resume: wanted.resume,
+        weigh: &weigh,
+    };
+    let mut progress = Progress::new();
+    let result = carry_out(&options, &signals.stop, |event| progress.event(&event));
+    progress.end();
+    result.map_err(|e| {
+        if e.is_callers() {
+            Failure::words(e)
+        } else {
+            Failure::failed(e)
+        }
+    })?;
+    let status = show(&wanted.folder, wanted.format)?;
+    if let Some(status) = signals.status() {
+        eprintln!(
+            "weigh: stopped; what was measured is kept, go on with: weigh run --resume {}",
+            wanted.folder.display()
+        );
+        return Ok(status);
+    }
+    Ok(status)
+}
+
+/// A run's folder, read and decided.
+pub struct Decided {
+    /// The journal.
+    pub journal: Journal,
+    /// What it shows.
+    pub analysis: Analysis,
+}
+
+/// Reads a run's folder and decides.
+pub fn decide(folder: &Path) -> Result<Decided, Failure> {
+    let journal = Journal::read(folder).map_err(Failure::words)?;
+    let mut analysis = analyse(&journal.header, &journal.trials());
+    analysis.warnings.splice(0..0, journal.warnings());
+    Ok(Decided { journal, analysis })
+}
+
+/// Writes the summaries and prints the result; returns the exit status.
+fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
+    let decided = decide(folder)?;
+    let (header, analysis) = (&decided.journal.header, &decided.analysis);
+    let document = report::json(header, analysis);
+    let files = [
+        ("summary.md", report::markdown(header, analysis)),
+        (
+            "summary.json",
+            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
+        ),
+        (
+            "report.html",
+            report::html(header, &decided.journal.trials(), analysis),
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.join(name).display())))?;
+    }
+    match format {
+        Format::Json => print_json(&document),
+        Format::Text => {
+            let place = folder.join("report.html").display().to_string();
+            print_text(&report::terminal(
+                header,
+                analysis,
+                width(),
+                colour(),
+                Some(&place),
+            ));
+        }
+    }
+    Ok(status(analysis))
+}
+
+fn status(analysis: &Analysis) -> u8 {
+    let invalid = analysis
+        .comparisons
+        .iter()
+        .any(|comparison| comparison.verdict == Verdict::Invalid);
+    let nothing = analysis.trials_done == 0 && analysis.trials_failed > 0;
+    if invalid || nothing { INVALID } else { 0 }
+}

@@ -1,0 +1,62 @@
+//! Values with units on the command line.
+
+use std::time::Duration;
+
+use lab::experiment::units;
+
+/// A duration with its unit, such as `10s`, `150ms` or `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    units::duration(text).map_err(|e| e.to_string())
+}
+
+/// A rate in requests per second: `2000`, `2000/s`.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text);
+    match number.trim().replace('_', "").parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err(format!(
+            "expected requests per second above 0, such as 2000 or 2000/s, found `{text}`"
+        )),
+    }
+}
+
+/// `KEY=VALUE`.
+pub fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_string(), value.trim().to_string()))
+        }
+        _ => Err(format!("expected NAME=VALUE, found `{text}`")),
+    }
+}
+
+/// `Name: value`.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("expected a header such as `Accept: text/html`, found `{text}`");
+    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+    let name_ok = !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    let value = value.trim();
+    if !name_ok || value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
+        return Err(wrong());
+    }
+    Ok((name.to_string(), value.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_asked_for_and_headers_cannot_smuggle() {
+        assert_eq!(duration("150ms"), Ok(Duration::from_millis(150)));
+        assert!(duration("10").is_err());
+        assert_eq!(rate("2000/s"), Ok(2000.0));
+        assert!(rate("-1").is_err());
+        assert_eq!(header("A: b"), Ok(("A".into(), "b".into())));
+        assert!(header("A b").is_err());
+        assert!(header("A: b\r\nC: d").is_err());
+    }
+}
