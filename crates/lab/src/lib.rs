@@ -4,8 +4,10 @@
 
 pub mod agent;
 pub mod catalogue;
+pub mod doctor;
 pub mod experiment;
 pub mod journal;
+pub mod listing;
 pub mod plan;
 pub mod recipe;
 pub mod run;

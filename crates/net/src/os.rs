@@ -237,8 +237,10 @@ pub fn user_ids(name: &str) -> Option<(u32, u32)> {
 }
 
 /// What a child process is given before it runs its program.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ChildSetup {
+    /// A file that the child writes `0` to: it enters a control group by that.
+    pub enter: Option<std::fs::File>,
     /// CPUs that it and its descendants may use; empty leaves them as they are.
     pub cpus: Vec<u32>,
     /// A session of its own: no terminal, and a process group to signal as a whole.
@@ -254,6 +256,10 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     // allocated before, nothing that takes a lock or allocates.
     unsafe {
         command.pre_exec(move || {
+            if let Some(file) = &setup.enter {
+                // An accounting group that cannot be entered is no reason not to start.
+                let _ = libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1);
+            }
             if setup.own_session {
                 check(libc::setsid())?;
             }

@@ -12,9 +12,16 @@ use crate::units;
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.
 #[derive(Debug, Parser)]
-#[command(name = "weigh", version, arg_required_else_help = true, disable_help_subcommand = true)]
-#[command(after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong words or files; \
-    3 a gate was breached; 4 measured, but invalid; 130 or 143 stopped by a signal.")]
+#[command(
+    name = "weigh",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong words or files; \
+    3 a gate was breached; 4 measured, but invalid; 130 or 143 stopped by a signal."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

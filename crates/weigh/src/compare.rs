@@ -37,7 +37,11 @@ fn quoted(text: &str) -> String {
 
 /// The experiment that the arguments stand for.
 fn experiment_text(args: &CompareArgs) -> String {
-    let names: Vec<&str> = args.subjects.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = args
+        .subjects
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
     let mut text = format!(
         "name = \"compare\"\ntitle = {}\n\n[subjects]\n",
         quoted(&names.join(" against "))

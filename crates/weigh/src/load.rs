@@ -63,7 +63,9 @@ fn locate(url: &str) -> Result<(SocketAddr, String, String), Failure> {
     };
     let bad = host.is_empty()
         || host.contains('@')
-        || url.bytes().any(|b| b.is_ascii_whitespace() || b.is_ascii_control());
+        || url
+            .bytes()
+            .any(|b| b.is_ascii_whitespace() || b.is_ascii_control());
     if bad {
         return Err(Failure::words(format!(
             "{url}: expected a URL such as http://127.0.0.1:8080/path"
@@ -86,12 +88,7 @@ fn locate(url: &str) -> Result<(SocketAddr, String, String), Failure> {
     Ok((address, host.to_string(), path))
 }
 
-fn target(
-    args: &LoadArgs,
-    address: SocketAddr,
-    host: &str,
-    path: &str,
-) -> Result<Target, Failure> {
+fn target(args: &LoadArgs, address: SocketAddr, host: &str, path: &str) -> Result<Target, Failure> {
     let method_ok = !args.method.is_empty() && args.method.bytes().all(|b| b.is_ascii_alphabetic());
     if !method_ok {
         return Err(Failure::words(format!(
@@ -140,7 +137,10 @@ fn check(args: &LoadArgs, mut target: Target) -> Result<(Target, bool), Failure>
             "{} answers with status {status}; say --expect-status {status} if that is intended",
             args.url
         ))),
-        Err(e) => Err(Failure::failed(format!("{} does not answer: {e}", args.url))),
+        Err(e) => Err(Failure::failed(format!(
+            "{} does not answer: {e}",
+            args.url
+        ))),
     }
 }
 
@@ -231,7 +231,10 @@ fn write_hlog(args: &LoadArgs, reading: &LoadReading) -> Result<(), Failure> {
 fn extra(args: &LoadArgs, varies: bool) -> Map<String, Value> {
     let mut extra = Map::new();
     extra.insert("url".into(), json!(args.url));
-    extra.insert("content_compared".into(), json!(!varies && !args.body_varies));
+    extra.insert(
+        "content_compared".into(),
+        json!(!varies && !args.body_varies),
+    );
     extra
 }
 
@@ -260,7 +263,13 @@ mod tests {
             parts("http://[::1]?x=1"),
             expected("[::1]:80", "[::1]", "/?x=1")
         );
-        for bad in ["127.0.0.1", "https://127.0.0.1/", "http://", "http://a b/", "ftp://x/"] {
+        for bad in [
+            "127.0.0.1",
+            "https://127.0.0.1/",
+            "http://",
+            "http://a b/",
+            "ftp://x/",
+        ] {
             assert!(locate(bad).is_err(), "{bad}");
         }
     }

@@ -37,8 +37,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
-    let experiment = catalogue::open_experiment(name, &args.set, args.quick, &recipes)
-        .map_err(Failure::file)?;
+    let experiment =
+        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     if args.dry_run {
         return dry_run(&experiment, &recipes, seed, args.format);

@@ -30,9 +30,7 @@ impl Signals {
             // In this order: a further signal ends the program the hard way.
             flag::register_conditional_shutdown(signal, 128 + signal, signals.stop.clone())
                 .and_then(|_| flag::register(signal, signals.stop.clone()))
-                .and_then(|_| {
-                    flag::register_usize(signal, signals.which.clone(), signal as usize)
-                })
+                .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
                 .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
         }
         Ok(signals)

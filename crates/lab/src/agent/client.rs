@@ -50,7 +50,8 @@ impl Agent {
             ..ChildSetup::default()
         };
         os::set_up_child(&mut command, setup);
-        let lost = |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
+        let lost =
+            |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
         let mut child = command.spawn().map_err(lost)?;
         let orders = child.stdin.take();
         let Some(output) = child.stdout.take() else {

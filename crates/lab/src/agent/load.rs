@@ -8,7 +8,7 @@ use std::time::Duration;
 use load::{Arrivals, BodyRule, Expect, Job, Lane, Progress, StatusRule, Stint, Stop, Target};
 use net::IoKind;
 
-use super::watch;
+use super::watch::{self, Watched};
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
 /// With more processes than this, servers are looked at only in long windows: looking costs time
@@ -26,7 +26,9 @@ fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
         address: order.address,
         request: order.request.clone().into_bytes(),
         expect: Expect {
-            status: order.status.map_or(StatusRule::Success, StatusRule::Exactly),
+            status: order
+                .status
+                .map_or(StatusRule::Success, StatusRule::Exactly),
             body: match &order.contains {
                 Some(text) => BodyRule::Contains(Arc::from(text.as_bytes())),
                 None => BodyRule::Any,
@@ -56,7 +58,7 @@ fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
 
 pub(super) fn carry_out(
     order: &LoadOrder,
-    trees: &BTreeMap<String, Vec<i32>>,
+    servers: &BTreeMap<String, Watched<'_>>,
     stop: &Arc<AtomicBool>,
     mut tell: impl FnMut(Answer),
 ) -> Result<Loaded, String> {
@@ -107,7 +109,7 @@ pub(super) fn carry_out(
         varying,
         ..Loaded::default()
     };
-    let processes: usize = trees.values().map(Vec::len).sum();
+    let effort: usize = servers.values().map(Watched::effort).sum();
     let mut cpu_before = None;
     let mut opens_before = None;
     loaded.readings = load::run(&job, stop, |progress| match progress {
@@ -121,14 +123,15 @@ pub(super) fn carry_out(
             }
         }
         Progress::WindowOpens { stint } => {
-            let look = processes <= PROCESSES_FEW
+            let look = effort <= PROCESSES_FEW
                 || order.stints[stint].window_ms >= LONG_WINDOW_MS
                 || order.stints[stint].requests.is_some();
-            cpu_before = look.then(|| watch::cpu_s(trees));
+            cpu_before = look.then(|| watch::cpu_s(servers));
         }
         Progress::WindowCloses { stint } => {
-            if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading) {
-                for (server, after) in watch::cpu_s(trees) {
+            if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading)
+            {
+                for (server, after) in watch::cpu_s(servers) {
                     let used = after - before.get(&server).copied().unwrap_or(after);
                     *loaded.cpu_s[reading].entry(server).or_insert(0.0) += used.max(0.0);
                 }

@@ -4,6 +4,7 @@
 //! standard output, a JSON document a line. When its input ends, everything that it started is
 //! killed and its folder removed: that is what keeps a machine clean when `weigh` itself dies.
 
+mod cgroup;
 mod client;
 mod load;
 mod serve;

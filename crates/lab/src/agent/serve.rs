@@ -15,10 +15,7 @@ use super::wire::{Answer, Order};
 ///
 /// # Errors
 /// When its folder cannot be made, or its output is closed.
-pub fn serve(
-    input: impl BufRead + Send + 'static,
-    mut output: impl Write,
-) -> io::Result<()> {
+pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io::Result<()> {
     net::os::adopt_orphans();
     net::os::raise_open_files();
     let mut servers = Servers::new()?;
@@ -122,12 +119,13 @@ fn carry_out(
             files: servers.logs(&server),
         }),
         Order::Load(order) => {
-            let trees: BTreeMap<String, Vec<i32>> = order
+            let watched = order
                 .watch
                 .iter()
-                .map(|server| (server.clone(), servers.processes(server)))
-                .collect();
-            let loaded = load::carry_out(&order, &trees, stop, tell)?;
+                .map(|server| (server.clone(), servers.watched(server)))
+                .collect::<BTreeMap<_, _>>();
+            let loaded = load::carry_out(&order, &watched, stop, tell)?;
+            drop(watched);
             match servers.ended() {
                 Some(reason) => Err(reason),
                 None => Ok(Answer::Loaded(Box::new(loaded))),

@@ -15,7 +15,8 @@ use base64::engine::general_purpose::STANDARD;
 use net::fetch::fetch;
 use net::os::{self, ChildSetup};
 
-use super::watch;
+use super::cgroup::Cgroup;
+use super::watch::{self, Watched};
 use super::wire::{AwaitServer, StartServer};
 
 /// What a server printed, beside its own log files.
@@ -31,6 +32,8 @@ struct Server {
     folder: PathBuf,
     logs: Vec<String>,
     ended: Option<ExitStatus>,
+    /// Where the system has it: everything that the server starts is in it.
+    group: Option<Cgroup>,
 }
 
 /// All servers of an agent and the folder that they live in.
@@ -41,7 +44,11 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        let name = format!("weigh-{}-{:06x}", std::process::id(), fastrand::u32(..0x100_0000));
+        let name = format!(
+            "weigh-{}-{:06x}",
+            std::process::id(),
+            fastrand::u32(..0x100_0000)
+        );
         let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder)?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
@@ -53,6 +60,12 @@ impl Servers {
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    fn folder_name(&self) -> String {
+        self.folder
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
     /// Makes an empty folder for a server.
@@ -90,7 +103,10 @@ impl Servers {
         if let Some((uid, gid)) = ids(user) {
             command.uid(uid).gid(gid);
         }
+        let name = format!("{}-{}", self.folder_name(), order.server);
+        let group = Cgroup::make(&name);
         let setup = ChildSetup {
+            enter: group.as_ref().and_then(Cgroup::entrance),
             cpus: order.cpus.clone(),
             own_session: true,
             die_with_parent: true,
@@ -107,12 +123,18 @@ impl Servers {
                 folder,
                 logs: order.logs.clone(),
                 ended: None,
+                group,
             },
         );
         Ok(pid)
     }
 
-    fn write_files(&self, folder: &Path, order: &StartServer, user: Option<&str>) -> io::Result<()> {
+    fn write_files(
+        &self,
+        folder: &Path,
+        order: &StartServer,
+        user: Option<&str>,
+    ) -> io::Result<()> {
         for dir in &order.dirs {
             fs::create_dir_all(folder.join(dir))?;
             own(&folder.join(dir), user)?;
@@ -133,7 +155,10 @@ impl Servers {
     /// Waits until a server answers as expected.
     pub(super) fn wait_until_ready(&mut self, order: &AwaitServer) -> Result<(), String> {
         let end = Instant::now() + Duration::from_millis(order.timeout_ms);
-        let name = order.server.clone().unwrap_or_else(|| order.address.to_string());
+        let name = order
+            .server
+            .clone()
+            .unwrap_or_else(|| order.address.to_string());
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
@@ -207,11 +232,15 @@ impl Servers {
             .find_map(|name| self.must_be_alive(Some(name)).err())
     }
 
-    /// A server's process and all its descendants.
-    pub(super) fn processes(&self, server: &str) -> Vec<i32> {
-        self.running
-            .get(server)
-            .map_or_else(Vec::new, |one| watch::tree(one.child.id() as i32))
+    /// What can be counted of a server.
+    pub(super) fn watched(&self, server: &str) -> Watched<'_> {
+        match self.running.get(server) {
+            None => Watched::Processes(Vec::new()),
+            Some(one) => match &one.group {
+                Some(group) => Watched::Group(group),
+                None => Watched::Processes(watch::tree(one.child.id() as i32)),
+            },
+        }
     }
 
     /// Stops a server: each signal and its wait in turn, then the kill of all that is left.
@@ -244,9 +273,18 @@ impl Servers {
             let _ = os::kill(pid, SIGKILL);
             let _ = one.child.wait();
         }
-        for pid in family.into_iter().skip(1) {
-            if is_descendant_of(pid, std::process::id() as i32) {
-                let _ = os::kill(pid, SIGKILL);
+        match &one.group {
+            Some(group) => {
+                for pid in group.processes() {
+                    let _ = os::kill(pid, SIGKILL);
+                }
+            }
+            None => {
+                // Orphans have come to this process; a number that is now another's is left alone.
+                let mine = watch::tree(std::process::id() as i32);
+                for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
+                    let _ = os::kill(pid, SIGKILL);
+                }
             }
         }
         Some((!gone, ended_before))
@@ -303,10 +341,6 @@ impl Servers {
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-fn is_descendant_of(pid: i32, ancestor: i32) -> bool {
-    watch::tree(ancestor).contains(&pid)
 }
 
 fn ids(user: Option<&str>) -> Option<(u32, u32)> {

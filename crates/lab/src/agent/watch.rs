@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use super::cgroup::Cgroup;
+
 /// Connections accepted so far in this network namespace: `PassiveOpens` of `/proc/net/snmp`.
 pub(super) fn passive_opens() -> Option<u64> {
     let text = fs::read_to_string("/proc/net/snmp").ok()?;
@@ -42,17 +44,47 @@ pub(super) fn tree(root: i32) -> Vec<i32> {
     let mut at = 0;
     while at < found.len() {
         let parent = found[at];
-        found.extend(all.iter().filter(|(_, p)| *p == parent).map(|(pid, _)| *pid));
+        found.extend(
+            all.iter()
+                .filter(|(_, p)| *p == parent)
+                .map(|(pid, _)| *pid),
+        );
         at += 1;
     }
     found
 }
 
-/// CPU time of processes, by server, in seconds since their start.
-pub(super) fn cpu_s(trees: &BTreeMap<String, Vec<i32>>) -> BTreeMap<String, f64> {
-    trees
+/// What a server's CPU time is read from.
+pub(super) enum Watched<'a> {
+    /// Its control group: exact, whatever it starts.
+    Group(&'a Cgroup),
+    /// The processes that it had when the load began.
+    Processes(Vec<i32>),
+}
+
+impl Watched<'_> {
+    /// How many files are read for one look.
+    pub(super) fn effort(&self) -> usize {
+        match self {
+            Watched::Group(_) => 1,
+            Watched::Processes(pids) => pids.len(),
+        }
+    }
+
+    /// CPU time since its start, in seconds.
+    pub(super) fn cpu_s(&self) -> f64 {
+        match self {
+            Watched::Group(group) => group.usage_s().unwrap_or(0.0),
+            Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),
+        }
+    }
+}
+
+/// CPU time of servers since their start, in seconds.
+pub(super) fn cpu_s(servers: &BTreeMap<String, Watched<'_>>) -> BTreeMap<String, f64> {
+    servers
         .iter()
-        .map(|(server, pids)| (server.clone(), pids.iter().map(|&pid| process_cpu_s(pid)).sum()))
+        .map(|(server, watched)| (server.clone(), watched.cpu_s()))
         .collect()
 }
 
@@ -93,7 +125,10 @@ mod tests {
             std::hint::spin_loop();
         }
         assert!(process_cpu_s(me) > before);
-        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("5")
+            .spawn()
+            .unwrap();
         assert!(tree(me).contains(&(child.id() as i32)));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -57,7 +57,9 @@ impl Look {
             .flatten()
             .filter(|entry| {
                 let name = entry.file_name();
-                name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
+                name.as_encoded_bytes()
+                    .first()
+                    .is_some_and(u8::is_ascii_digit)
             })
             // A process may end between the two reads; then it is passed over.
             .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())

@@ -74,7 +74,9 @@ impl Sysctls {
     /// A setting's text with single spaces; `None` when there is none of that name.
     pub fn text(&self, name: &str) -> Option<String> {
         let raw = match self {
-            Self::Kernel => fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok(),
+            Self::Kernel => {
+                fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()
+            }
             #[cfg(test)]
             Self::Table(table) => table.get(name).cloned(),
         }?;

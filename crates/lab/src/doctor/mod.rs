@@ -269,8 +269,7 @@ mod tests {
     fn the_experiments_of_the_catalogue_can_be_examined_for() {
         let recipes = Recipes::embedded().unwrap();
         for name in crate::catalogue::names() {
-            let experiment =
-                crate::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
+            let experiment = crate::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
             let examination = examine(Some(&experiment), &recipes);
             assert_eq!(examination.experiment.as_deref(), Some(name));
             // What needs mending, and can be mended by a command, says how.
@@ -283,8 +282,8 @@ mod tests {
 
     #[test]
     fn the_document_has_words_for_levels_and_topics() {
-        let finding = Finding::new(Topic::AcceptQueue, Level::Warning, "128", "4096", "it is")
-            .mend("true");
+        let finding =
+            Finding::new(Topic::AcceptQueue, Level::Warning, "128", "4096", "it is").mend("true");
         let examination = Examination::of(Some("x".into()), vec![finding]);
         assert_eq!(
             serde_json::to_value(&examination).unwrap(),

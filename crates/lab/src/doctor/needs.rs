@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn the_load_and_the_servers_are_kept_apart_where_that_can_be() {
         let hosts = "[hosts.a]\ncpus = [0]\n[hosts.b]\ncpus = [0, 5]\n";
-        let cases: [(&str, &[u32], &[u32], &[u32]); 6] = [
+        type Case<'a> = (&'a str, &'a [u32], &'a [u32], &'a [u32]);
+        let cases: [Case<'_>; 6] = [
             // The text between the hosts and the subjects, CPUs, the load's, the servers'.
             (SERVER, &[0, 1, 2], &[2], &[0, 1]),
             (SERVER, &[3], &[3], &[3]),

@@ -89,7 +89,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             for lane in &group.lanes {
                 if !result.outcomes.iter().any(|(l, _)| l.trial == lane.trial) {
                     let reason = reason.to_string();
-                    result.outcomes.push((lane.clone(), Outcome::Failed { reason }));
+                    result
+                        .outcomes
+                        .push((lane.clone(), Outcome::Failed { reason }));
                 }
             }
             result.agent_lost = matches!(reason, AgentError::Lost(_));
@@ -362,13 +364,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             seed: self.seed,
         };
         let tell = &mut *self.tell;
-        self.agent.load(order, self.stop, |stint, requests, errors| {
-            tell(RunEvent::Load {
-                subject: subjects.get(stint).cloned().unwrap_or_default(),
-                requests,
-                errors,
-            });
-        })
+        self.agent
+            .load(order, self.stop, |stint, requests, errors| {
+                tell(RunEvent::Load {
+                    subject: subjects.get(stint).cloned().unwrap_or_default(),
+                    requests,
+                    errors,
+                });
+            })
     }
 
     /// Stops what was started, upstreams last, and keeps the logs.
@@ -413,7 +416,10 @@ fn closing() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
 }
 
-fn resolve(target: &Target, addresses: &BTreeMap<String, SocketAddr>) -> Result<SocketAddr, String> {
+fn resolve(
+    target: &Target,
+    addresses: &BTreeMap<String, SocketAddr>,
+) -> Result<SocketAddr, String> {
     match target {
         Target::Server(name) => addresses
             .get(name)
@@ -498,8 +504,7 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
         let accepted = closed.accepted.get(number).copied().flatten()?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
-        (answered > 0)
-            .then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
+        (answered > 0).then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
     });
     Reading {
         servers: one
@@ -517,4 +522,3 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
         warnings: Vec::new(),
     }
 }
-

@@ -92,7 +92,9 @@ pub enum RunError {
         sentences: Vec<String>,
     },
     /// A port that the experiment names is taken.
-    #[error("server `{server}` shall listen on port {port}, which is in use; stop what listens there, or leave `port` out so that a free one is chosen")]
+    #[error(
+        "server `{server}` shall listen on port {port}, which is in use; stop what listens there, or leave `port` out so that a free one is chosen"
+    )]
     Port {
         /// The server.
         server: String,
@@ -100,7 +102,9 @@ pub enum RunError {
         port: u16,
     },
     /// A host without a usable CPU.
-    #[error("host `{host}` is bound to CPU {cpu}, which this machine does not have or may not use (it has {have})")]
+    #[error(
+        "host `{host}` is bound to CPU {cpu}, which this machine does not have or may not use (it has {have})"
+    )]
     Cpu {
         /// The host.
         host: String,
@@ -126,7 +130,10 @@ pub enum RunError {
 impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
-        !matches!(self, RunError::Agent(_) | RunError::Journal(JournalError::Io { .. }))
+        !matches!(
+            self,
+            RunError::Agent(_) | RunError::Journal(JournalError::Io { .. })
+        )
     }
 }
 

@@ -87,7 +87,14 @@ pub(super) fn throughput(
     let count = (ms(window) / wanted).round().max(1.0);
     let window_ms = ms(window) / count;
     let cut = cut_ms(window_ms, median_ms);
-    rounds(lanes, count as usize, window_ms, cut, Pacing::Closed, random)
+    rounds(
+        lanes,
+        count as usize,
+        window_ms,
+        cut,
+        Pacing::Closed,
+        random,
+    )
 }
 
 /// The open-loop slices of a block.

@@ -1,0 +1,118 @@
+//! Control groups: the CPU time of everything that a server starts, also of processes that are
+//! gone and that nobody waited for, and a list of all that is left of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::PathBuf;
+
+/// A server's group. Removed, once it is empty, when dropped.
+pub(super) struct Cgroup {
+    folder: PathBuf,
+    /// The file with the CPU time, and what one unit of it is in seconds.
+    usage: (PathBuf, Usage),
+}
+
+#[derive(Clone, Copy)]
+enum Usage {
+    /// cgroup v1: a file with nanoseconds.
+    Nanoseconds,
+    /// cgroup v2: a line `usage_usec N`.
+    StatLine,
+}
+
+const V1: &str = "/sys/fs/cgroup/cpuacct";
+const V2: &str = "/sys/fs/cgroup";
+
+impl Cgroup {
+    /// Makes a group where the system has control groups and lets this process make some.
+    pub(super) fn make(name: &str) -> Option<Self> {
+        let candidates = [
+            (PathBuf::from(V1), "cpuacct.usage", Usage::Nanoseconds),
+            (PathBuf::from(V2), "cpu.stat", Usage::StatLine),
+        ];
+        candidates.into_iter().find_map(|(base, file, usage)| {
+            if !base.join(file).exists() {
+                return None;
+            }
+            let folder = base.join(name);
+            fs::create_dir(&folder).ok()?;
+            let usage = (folder.join(file), usage);
+            let group = Self { folder, usage };
+            group.usage_s().is_some().then_some(group)
+        })
+    }
+
+    /// The file that a process enters the group by: it writes `0` to it.
+    pub(super) fn entrance(&self) -> Option<File> {
+        OpenOptions::new()
+            .write(true)
+            .open(self.folder.join("cgroup.procs"))
+            .ok()
+    }
+
+    /// CPU time of all that ever ran in it, in seconds.
+    pub(super) fn usage_s(&self) -> Option<f64> {
+        let text = fs::read_to_string(&self.usage.0).ok()?;
+        match self.usage.1 {
+            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
+            Usage::StatLine => text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "))
+                .and_then(|us| us.trim().parse::<f64>().ok())
+                .map(|us| us / 1e6),
+        }
+    }
+
+    /// The processes that are in it now.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        fs::read_to_string(self.folder.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.trim().parse().ok())
+            .collect()
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A process that was just killed leaves its group a moment later.
+        for _ in 0..40 {
+            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_counts_what_nobody_waited_for() {
+        let name = format!("weigh-test-{}", std::process::id());
+        let Some(group) = Cgroup::make(&name) else {
+            // Not root, or no control groups: CPU time then comes from /proc.
+            return;
+        };
+        let entrance = group.entrance().unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' CHLD; (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done)",
+        ]);
+        net::os::set_up_child(
+            &mut command,
+            net::os::ChildSetup {
+                enter: Some(entrance),
+                ..Default::default()
+            },
+        );
+        assert!(command.status().unwrap().success());
+        assert!(group.usage_s().unwrap() > 0.0);
+        assert!(group.processes().is_empty());
+        let folder = group.folder.clone();
+        drop(group);
+        assert!(!folder.exists());
+    }
+}

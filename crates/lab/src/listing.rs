@@ -1,0 +1,256 @@
+//! What there is to run, and whether it can run on this machine.
+
+use serde::Serialize;
+
+use crate::catalogue;
+use crate::recipe::{Recipe, Recipes};
+
+/// Experiments, recipes and drivers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// The catalogue, in alphabetical order.
+    pub experiments: Vec<ListedExperiment>,
+    /// The recipes, in alphabetical order.
+    pub recipes: Vec<ListedRecipe>,
+    /// What can make the load.
+    pub drivers: Vec<ListedDriver>,
+}
+
+/// An experiment of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedExperiment {
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The question in full, where it has one.
+    pub question: Option<String>,
+    /// Whether nothing is missing.
+    pub can_run: bool,
+    /// What is missing, a sentence each.
+    pub missing: Vec<String>,
+    /// The command that runs it.
+    pub command: String,
+}
+
+/// A recipe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedRecipe {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub summary: String,
+    /// Whether what it needs is installed.
+    pub can_run: bool,
+    /// Programs and files that are not installed.
+    pub missing: Vec<String>,
+    /// The command that installs them; absent where none is needed or known.
+    pub install_command: Option<String>,
+    /// Where it comes from.
+    pub source: RecipeSource,
+}
+
+/// Where a recipe comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecipeSource {
+    /// The program.
+    BuiltIn,
+    /// A folder of the user's.
+    Path,
+}
+
+/// What can make the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedDriver {
+    /// Its name.
+    pub name: String,
+    /// What it is or how it works here, in a sentence.
+    pub summary: String,
+    /// Whether it can run.
+    pub can_run: bool,
+    /// What is missing.
+    pub missing: Vec<String>,
+}
+
+/// Lists all that there is, with what is missing on this machine.
+pub fn list(recipes: &Recipes) -> Listing {
+    let built_in = Recipes::embedded().ok();
+    let have = net::os::allowed_cpus().unwrap_or_default();
+    Listing {
+        experiments: catalogue::names()
+            .into_iter()
+            .map(|name| experiment(name, recipes, &have))
+            .collect(),
+        recipes: recipes
+            .iter()
+            .map(|one| recipe(one, built_in.as_ref()))
+            .collect(),
+        drivers: vec![engine(net::uring_unavailable())],
+    }
+}
+
+fn experiment(name: &str, recipes: &Recipes, have: &[u32]) -> ListedExperiment {
+    let command = format!("weigh run {name}");
+    match catalogue::open_experiment(name, &[], false, recipes) {
+        Ok(found) => {
+            let mut missing: Vec<String> = Vec::new();
+            for server in found.start_order() {
+                let available = recipes.get(&server.recipe).map(Recipe::available);
+                let sentence = available.and_then(|available| available.sentence());
+                missing.extend(sentence.filter(|sentence| !missing.contains(sentence)));
+            }
+            for host in &found.hosts {
+                for cpu in host.cpus.iter().filter(|cpu| !have.contains(cpu)) {
+                    missing.push(format!("CPU {cpu} of host `{}` may not be used", host.name));
+                }
+            }
+            ListedExperiment {
+                name: name.to_owned(),
+                title: found.title,
+                question: found.question,
+                can_run: missing.is_empty(),
+                missing,
+                command,
+            }
+        }
+        // A recipe of the user's may stand in the place of one that the experiment is written for.
+        Err(error) => ListedExperiment {
+            name: name.to_owned(),
+            title: String::new(),
+            question: None,
+            can_run: false,
+            missing: vec![format!("it does not fit your recipes: {error}")],
+            command,
+        },
+    }
+}
+
+fn recipe(recipe: &Recipe, built_in: Option<&Recipes>) -> ListedRecipe {
+    let available = recipe.available();
+    let files = available
+        .missing_files
+        .iter()
+        .map(|file| file.display().to_string());
+    let own = built_in.and_then(|built_in| built_in.get(&recipe.name)) == Some(recipe);
+    ListedRecipe {
+        name: recipe.name.clone(),
+        summary: recipe.summary.clone(),
+        can_run: available.is_complete(),
+        missing: available
+            .missing_programs
+            .iter()
+            .cloned()
+            .chain(files)
+            .collect(),
+        install_command: available.install_command.clone(),
+        source: if own {
+            RecipeSource::BuiltIn
+        } else {
+            RecipeSource::Path
+        },
+    }
+}
+
+/// The built-in load engine; it runs everywhere, on one of two interfaces of the kernel.
+fn engine(uring_unavailable: Option<&str>) -> ListedDriver {
+    ListedDriver {
+        name: "built-in".to_owned(),
+        summary: match uring_unavailable {
+            None => "on io_uring, which this kernel allows".to_owned(),
+            Some(reason) => format!("on epoll, since io_uring cannot be used: {reason}"),
+        },
+        can_run: true,
+        missing: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn everything_is_listed_and_the_cost_floor_runs_everywhere() {
+        let recipes = Recipes::embedded().unwrap();
+        let listing = list(&recipes);
+        let names: Vec<&str> = listing
+            .experiments
+            .iter()
+            .map(|e| e.name.as_str())
+            .collect();
+        assert_eq!(names, catalogue::names());
+        let floor = listing
+            .experiments
+            .iter()
+            .find(|experiment| experiment.name == "proxy-cost")
+            .unwrap();
+        assert!(floor.can_run, "{:?}", floor.missing);
+        assert_eq!(floor.command, "weigh run proxy-cost");
+        assert!(!floor.title.is_empty());
+        let names: Vec<&str> = listing.recipes.iter().map(|r| r.name.as_str()).collect();
+        assert_eq!(names, recipes.names().collect::<Vec<_>>());
+        for recipe in &listing.recipes {
+            assert_eq!(recipe.source, RecipeSource::BuiltIn);
+            assert_eq!(recipe.can_run, recipe.missing.is_empty());
+            assert_eq!(recipe.can_run, recipe.install_command.is_none());
+        }
+        assert!(listing.drivers[0].can_run);
+    }
+
+    #[test]
+    fn a_recipe_of_the_user_is_told_apart_and_what_it_lacks_is_named() {
+        let dir = std::env::temp_dir().join(format!("weigh-listing-{}", std::process::id()));
+        // Under a name of its own, and in the place of one of the program's.
+        for name in ["own", "origin"] {
+            fs::create_dir_all(dir.join(name)).unwrap();
+            fs::write(
+                dir.join(name).join("recipe.toml"),
+                "summary = \"of my own\"\n[programs]\nown = [\"no-such-program-here\"]\n\
+                 [packages]\ndebian = [\"own\"]\n[start]\ncommand = [\"{{ programs.own }}\"]\n",
+            )
+            .unwrap();
+        }
+        let recipes = Recipes::load(std::slice::from_ref(&dir));
+        fs::remove_dir_all(&dir).unwrap();
+        let listing = list(&recipes.unwrap());
+        for recipe in &listing.recipes {
+            let mine = ["own", "origin"].contains(&recipe.name.as_str());
+            let expected = if mine {
+                RecipeSource::Path
+            } else {
+                RecipeSource::BuiltIn
+            };
+            assert_eq!(recipe.source, expected, "{}", recipe.name);
+            if mine {
+                assert_eq!(recipe.missing, ["no-such-program-here"]);
+                let command = recipe.install_command.as_deref().unwrap();
+                assert!(command.ends_with(" own"), "{command}");
+            }
+        }
+        let floor = &listing.experiments[listing
+            .experiments
+            .iter()
+            .position(|experiment| experiment.name == "proxy-cost")
+            .unwrap()];
+        assert!(!floor.can_run);
+        assert!(!floor.missing.is_empty());
+    }
+
+    #[test]
+    fn the_engine_says_which_interface_it_takes_and_why() {
+        assert!(engine(None).summary.starts_with("on io_uring"));
+        let fallback = engine(Some("not permitted"));
+        assert!(fallback.can_run);
+        assert!(fallback.summary.starts_with("on epoll"));
+        assert!(fallback.summary.ends_with("not permitted"));
+    }
+
+    #[test]
+    fn the_document_says_where_a_recipe_comes_from() {
+        let word = |source: RecipeSource| serde_json::to_value(source).unwrap();
+        assert_eq!(word(RecipeSource::BuiltIn), "built-in");
+        assert_eq!(word(RecipeSource::Path), "path");
+    }
+}

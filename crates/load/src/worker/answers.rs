@@ -1,0 +1,328 @@
+//! What a worker does with the events of its loop.
+
+use std::time::Duration;
+
+use net::http::Progress as Parsing;
+use net::{Buf, ConnId, Event, Io, os};
+use readings::{ErrorCounts, Pacing, Wrong, WrongKind};
+
+use super::{Current, REST_NS, Worker, ns};
+use crate::conn::State;
+use crate::run::Progress;
+
+/// The two error numbers that this room tells apart; the same on every Linux.
+const EPIPE: i32 = 32;
+const EADDRNOTAVAIL: i32 = 99;
+
+impl<I: Io> Worker<I> {
+    pub(super) fn handle(&mut self, current: &mut Current, event: Event) {
+        match event {
+            Event::Data { conn, buf } => {
+                self.data(current, conn, &buf);
+                self.io.recycle(buf);
+            }
+            Event::Connected { conn: id } => {
+                let number = self.by_slot[id.slot()] as usize;
+                let conn = &mut self.conns[number];
+                if conn.id != Some(id) || conn.state != State::Connecting {
+                    return;
+                }
+                let now = os::now_ns();
+                conn.state = State::Waiting;
+                conn.sent = now;
+                let took = now - conn.since;
+                let recorder = &mut self.recorders[current.recorder];
+                recorder.connects += 1;
+                if now >= current.from && now < current.end {
+                    recorder.connect.record_ns(took);
+                }
+            }
+            Event::ConnectFailed { conn: id, errno } => {
+                let number = self.by_slot[id.slot()] as usize;
+                if self.conns[number].id == Some(id) {
+                    self.could_not_connect(current, number, errno);
+                }
+            }
+            Event::Eof { conn: id } => self.ended(current, id, 0),
+            Event::Failed { conn: id, errno } => self.ended(current, id, errno),
+            Event::Accepted { .. } | Event::AcceptFailed { .. } | Event::Drained { .. } => {}
+        }
+    }
+
+    fn data(&mut self, current: &mut Current, id: ConnId, buf: &Buf) {
+        let number = self.by_slot[id.slot()] as usize;
+        let conn = &mut self.conns[number];
+        if conn.id != Some(id) {
+            return;
+        }
+        if conn.state != State::Waiting {
+            // An answer that nobody asked for: the connection is of no more use.
+            let busy = conn.is_busy();
+            if busy {
+                self.protocol_error(current, number, "an answer before the request was sent");
+            } else {
+                self.close(number);
+            }
+            return;
+        }
+        let now = os::now_ns();
+        if conn.first_byte == 0 {
+            conn.first_byte = now;
+        }
+        conn.bytes += buf.len() as u64;
+        let rule = &self.job.lanes[current.lane].target.expect.body;
+        let check = &mut conn.check;
+        match conn
+            .parser
+            .feed(self.io.bytes(buf), |piece| check.take(rule, piece))
+        {
+            Ok(Parsing::More) => {}
+            Ok(Parsing::Done { taken }) => {
+                let surplus = taken < buf.len();
+                self.complete(current, number, now, surplus);
+            }
+            Err(e) => self.protocol_error(current, number, &e.to_string()),
+        }
+    }
+
+    /// An answer is complete.
+    fn complete(&mut self, current: &mut Current, number: usize, now: u64, surplus: bool) {
+        let conn = &mut self.conns[number];
+        let head = conn.parser.head();
+        let target = &self.job.lanes[current.lane].target;
+        let wrong = target
+            .expect
+            .judge(head.status, target.is_head(), &conn.check);
+        let inside = match current.stint.pacing {
+            Pacing::Closed => now >= current.from && now < current.end,
+            Pacing::Open { .. } => conn.intended >= current.from && conn.intended < current.end,
+        };
+        let recorder = &mut self.recorders[current.recorder];
+        if let Some(count) = recorder.statuses.get_mut(head.status as usize) {
+            *count += 1;
+        }
+        if inside {
+            recorder.bytes_read += conn.bytes;
+        }
+        current.last_done = now;
+        match wrong {
+            None => {
+                recorder.requests_all += 1;
+                self.tick_requests += 1;
+                if inside {
+                    current.requests += 1;
+                    recorder
+                        .response
+                        .record_ns(now.saturating_sub(conn.intended));
+                    recorder.service.record_ns(now.saturating_sub(conn.sent));
+                    recorder
+                        .first_byte
+                        .record_ns(conn.first_byte.saturating_sub(conn.sent));
+                    recorder
+                        .transfer
+                        .record_ns(now.saturating_sub(conn.first_byte));
+                }
+            }
+            Some(wrong) => {
+                let kind = wrong.kind;
+                recorder.keep_wrong(wrong);
+                match kind {
+                    WrongKind::Status => self.count_error(current, inside, |e| &mut e.status),
+                    _ => self.count_error(current, inside, |e| &mut e.verify),
+                }
+            }
+        }
+        let conn = &self.conns[number];
+        let used_up = self
+            .job
+            .requests_per_connection
+            .is_some_and(|most| conn.requests >= most);
+        if !head.keep_alive || used_up || surplus {
+            self.close(number);
+        } else {
+            self.conns[number].state = State::Idle;
+        }
+        self.free(current, number);
+    }
+
+    /// The connection's request is over, for good or ill: on to the next.
+    fn free(&mut self, current: &mut Current, number: usize) {
+        self.busy = self.busy.saturating_sub(1);
+        if current.schedule.is_some() {
+            self.idle.push_back(number as u32);
+            self.serve_backlog(current);
+        } else {
+            self.issue(current, number, os::now_ns());
+        }
+    }
+
+    pub(super) fn count_error(
+        &mut self,
+        current: &mut Current,
+        inside: bool,
+        count: fn(&mut ErrorCounts) -> &mut u64,
+    ) {
+        let recorder = &mut self.recorders[current.recorder];
+        *count(&mut recorder.errors_all) += 1;
+        self.tick_errors += 1;
+        if inside {
+            *count(&mut recorder.errors) += 1;
+            current.errors += 1;
+        }
+    }
+
+    /// A request ended without an answer.
+    fn fail(
+        &mut self,
+        current: &mut Current,
+        number: usize,
+        count: fn(&mut ErrorCounts) -> &mut u64,
+        wrong: Wrong,
+    ) {
+        let now = os::now_ns();
+        let conn = &self.conns[number];
+        let inside = match current.stint.pacing {
+            Pacing::Closed => now >= current.from && now < current.end,
+            Pacing::Open { .. } => conn.intended >= current.from && conn.intended < current.end,
+        };
+        self.recorders[current.recorder].keep_wrong(wrong);
+        self.count_error(current, inside, count);
+        current.last_done = now;
+        self.close(number);
+    }
+
+    fn protocol_error(&mut self, current: &mut Current, number: usize, found: &str) {
+        let wrong = Wrong {
+            kind: WrongKind::Protocol,
+            expected: "an HTTP/1.1 answer".to_string(),
+            found: found.to_string(),
+        };
+        self.fail(current, number, |e| &mut e.read, wrong);
+        self.free(current, number);
+    }
+
+    pub(super) fn could_not_connect(&mut self, current: &mut Current, number: usize, errno: i32) {
+        let mut found = std::io::Error::from_raw_os_error(errno).to_string();
+        if errno == EADDRNOTAVAIL {
+            found.push_str(
+                ": no local port is free; widen net.ipv4.ip_local_port_range, set \
+                 net.ipv4.tcp_tw_reuse=1, or give several source addresses",
+            );
+        }
+        let wrong = Wrong {
+            kind: WrongKind::Connection,
+            expected: "an open connection".to_string(),
+            found,
+        };
+        self.fail(current, number, |e| &mut e.connect, wrong);
+        // A rest, so that a dead server is not asked a million times a second.
+        self.busy = self.busy.saturating_sub(1);
+        let conn = &mut self.conns[number];
+        conn.state = State::Resting;
+        conn.since = os::now_ns() + REST_NS;
+    }
+
+    /// The connection ended, by its peer's will or by a failure.
+    fn ended(&mut self, current: &mut Current, id: ConnId, errno: i32) {
+        let number = self.by_slot[id.slot()] as usize;
+        let conn = &mut self.conns[number];
+        if conn.id != Some(id) {
+            return;
+        }
+        if !conn.is_busy() {
+            // An idle connection may be closed; it is opened again when it is needed.
+            self.close(number);
+            return;
+        }
+        if errno == 0 && conn.parser.end() {
+            let now = os::now_ns();
+            self.complete(current, number, now, true);
+            return;
+        }
+        let found = match (errno, conn.bytes) {
+            (0, 0) => "the connection closed before an answer".to_string(),
+            (0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
+            (errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
+        };
+        let wrong = Wrong {
+            kind: WrongKind::Connection,
+            expected: "a complete answer".to_string(),
+            found,
+        };
+        let sending = conn.state == State::Connecting || errno == EPIPE;
+        if sending {
+            self.fail(current, number, |e| &mut e.write, wrong);
+        } else {
+            self.fail(current, number, |e| &mut e.read, wrong);
+        }
+        self.free(current, number);
+    }
+
+    pub(super) fn close(&mut self, number: usize) {
+        let conn = &mut self.conns[number];
+        if let Some(id) = conn.id.take() {
+            self.io.close(id);
+        }
+        conn.state = State::Closed;
+        conn.parser.reset();
+    }
+
+    /// Gives up what is under way on a lane.
+    pub(super) fn abandon(&mut self, lane: usize) {
+        for number in self.lanes[lane].clone() {
+            if self.conns[number].is_busy() {
+                self.close(number);
+            }
+        }
+        self.busy = 0;
+    }
+
+    /// Looks at time limits, and wakes connections that rested.
+    pub(super) fn scan(&mut self, current: &mut Current) {
+        self.now = os::now_ns();
+        self.scanned = self.now;
+        let (connect, answer) = (ns(self.job.connect_timeout), ns(self.job.timeout));
+        for number in self.lanes[current.lane].clone() {
+            let conn = &self.conns[number];
+            let (late, what, limit) = match conn.state {
+                State::Connecting => (self.now > conn.since + connect, "a connection", connect),
+                State::Waiting => (self.now > conn.sent + answer, "a complete answer", answer),
+                State::Resting if self.now >= conn.since => {
+                    self.conns[number].state = State::Closed;
+                    self.busy += 1;
+                    self.free(current, number);
+                    continue;
+                }
+                _ => continue,
+            };
+            if late {
+                let wrong = Wrong {
+                    kind: WrongKind::Connection,
+                    expected: format!("{what} within {:?}", Duration::from_nanos(limit)),
+                    found: "none".to_string(),
+                };
+                self.fail(current, number, |e| &mut e.timeout, wrong);
+                self.free(current, number);
+            }
+        }
+        // Due requests that found no connection in all that time will not be answered in time.
+        while let Some(&due) = self.backlog.front() {
+            if self.now <= due.saturating_add(answer) {
+                break;
+            }
+            self.backlog.pop_front();
+            let inside = due >= current.from && due < current.end;
+            self.count_error(current, inside, |e| &mut e.timeout);
+        }
+    }
+
+    pub(super) fn tick(&mut self, current: &Current) {
+        self.ticked = self.now;
+        let _ = self.tell.send(Progress::Tick {
+            thread: self.thread,
+            stint: current.number,
+            requests: std::mem::take(&mut self.tick_requests),
+            errors: std::mem::take(&mut self.tick_errors),
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! What readiness means.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::{Epoll, LISTENER};
+use crate::io::{Buf, ConnId, Event, Io};
+
+impl Epoll {
+    fn connected(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
+            return;
+        };
+        let mut errno: i32 = 0;
+        let mut len = std::mem::size_of::<i32>() as libc::socklen_t;
+        // SAFETY: both pointers are valid places of the size given.
+        let got = unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                (&raw mut errno).cast(),
+                &mut len,
+            )
+        };
+        if got < 0 {
+            errno = libc::EIO;
+        }
+        slot.connecting = false;
+        if errno != 0 {
+            slot.failed = true;
+            self.events.push_back(Event::ConnectFailed { conn, errno });
+            return;
+        }
+        let first = slot.first.take();
+        self.events.push_back(Event::Connected { conn });
+        if let Some(payload) = first {
+            self.send(conn, payload);
+        } else {
+            self.flush(conn);
+        }
+    }
+
+    pub(super) fn handle(&mut self, event: libc::epoll_event) {
+        let (bits, data) = (event.events as i32, event.u64);
+        let index = data as u32;
+        if index == LISTENER {
+            self.to_accept.push_back((data >> 32) as usize);
+            return;
+        }
+        let conn = ConnId {
+            index,
+            generation: (data >> 32) as u32,
+        };
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.connecting {
+            if bits & (libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) == 0 {
+                return;
+            }
+            self.connected(conn);
+        } else if bits & libc::EPOLLOUT != 0 {
+            self.flush(conn);
+        }
+        if bits & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP) != 0 {
+            if bits & (libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP) != 0
+                && let Some(slot) = self.slot(conn)
+            {
+                slot.ending = true;
+            }
+            self.mark_readable(conn);
+        }
+    }
+
+    fn take_buffer(&mut self) -> u16 {
+        self.free_buffers.pop().unwrap_or_else(|| {
+            // All are lent out: one more, so that reading never stands still.
+            let size = self.buffers.first().map_or(16 * 1024, |b| b.len());
+            self.buffers.push(vec![0; size].into_boxed_slice());
+            (self.buffers.len() - 1) as u16
+        })
+    }
+
+    pub(super) fn read_one(&mut self, conn: ConnId) -> Option<Event> {
+        let slot = self.slot(conn)?;
+        slot.queued_to_read = false;
+        if slot.paused || slot.failed || !slot.readable {
+            return None;
+        }
+        let fd = slot.socket.as_ref()?.as_raw_fd();
+        let id = self.take_buffer();
+        let buffer = &mut self.buffers[id as usize];
+        let size = buffer.len();
+        let n = loop {
+            // SAFETY: pointer and length describe the buffer.
+            let n = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), size, libc::MSG_DONTWAIT) };
+            if n >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                break n;
+            }
+        };
+        if n > 0 {
+            let n = n as usize;
+            let slot = self.slot(conn)?;
+            if n < size && !slot.ending {
+                // A short read has emptied the socket; the next edge will tell.
+                slot.readable = false;
+            } else {
+                slot.queued_to_read = true;
+                self.to_read.push_back(conn);
+            }
+            let len = n as u32;
+            return Some(Event::Data {
+                conn,
+                buf: Buf { id, len },
+            });
+        }
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        self.free_buffers.push(id);
+        let slot = self.slot(conn)?;
+        slot.readable = false;
+        if n == 0 {
+            return Some(Event::Eof { conn });
+        }
+        if errno != libc::EAGAIN {
+            self.fail(conn, errno);
+        }
+        None
+    }
+
+    pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
+        let fd = self.listeners[listener].as_raw_fd();
+        // SAFETY: null pointers mean that the peer's address is not wanted.
+        let got = unsafe {
+            libc::accept4(
+                fd,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+            )
+        };
+        if got < 0 {
+            return match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+                libc::EAGAIN => None,
+                libc::EINTR | libc::ECONNABORTED => {
+                    self.to_accept.push_front(listener);
+                    None
+                }
+                errno => Some(Event::AcceptFailed { errno }),
+            };
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let socket = unsafe { OwnedFd::from_raw_fd(got) };
+        self.to_accept.push_front(listener);
+        let Some(index) = self.free_accepted.pop() else {
+            return Some(Event::AcceptFailed {
+                errno: libc::ENFILE,
+            });
+        };
+        let conn = self.occupy(index, socket, false);
+        let fd = got;
+        match self.watch(fd, conn) {
+            Ok(()) => Some(Event::Accepted { conn }),
+            Err(e) => {
+                self.close(conn);
+                Some(Event::AcceptFailed {
+                    errno: e.raw_os_error().unwrap_or(libc::EIO),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What completions mean.
+
+use io_uring::cqueue;
+
+use super::{Op, Outgoing, Slot, Uring};
+use crate::io::{Buf, ConnId, Event};
+
+impl Uring {
+    fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
+        let slot = self.slot(conn)?;
+        if slot.failed {
+            return None;
+        }
+        slot.failed = true;
+        Some(Event::Failed { conn, errno })
+    }
+
+    fn sent(&mut self, conn: ConnId, result: i32) -> Option<Event> {
+        self.slot(conn)?;
+        let index = conn.index as usize;
+        if result < 0 {
+            self.discard_sends(index);
+            return self.fail(conn, -result);
+        }
+        let done = match self.slots[index].sends.front_mut() {
+            None => return None,
+            Some(Outgoing::Shared(bytes, from)) => {
+                *from += result as usize;
+                *from >= bytes.len()
+            }
+            Some(Outgoing::Own(bytes, from)) => {
+                *from += result as usize;
+                *from >= bytes.len()
+            }
+            Some(Outgoing::Lent(buf, from)) => {
+                *from += result as usize;
+                *from >= buf.len()
+            }
+        };
+        if done && let Some(outgoing) = self.slots[index].sends.pop_front() {
+            self.discard(outgoing);
+        }
+        if !self.slots[index].sends.is_empty() {
+            self.send_front(conn);
+            return None;
+        }
+        if std::mem::take(&mut self.slots[index].finish) {
+            self.shut_down(conn);
+        }
+        Some(Event::Drained { conn })
+    }
+
+    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
+        let more = cqueue::more(flags);
+        let buffer = cqueue::buffer_select(flags);
+        let live = self.slot(conn).is_some_and(|slot| !slot.failed);
+        if !live {
+            if let Some(id) = buffer {
+                self.buffers.give(Buf { id, len: 0 });
+            }
+            return None;
+        }
+        let slot = &mut self.slots[conn.index as usize];
+        slot.receiving = more;
+        if result > 0 {
+            slot.quiet = false;
+            let id = buffer?;
+            if !more {
+                self.starved.push(conn);
+            }
+            let len = result as u32;
+            return Some(Event::Data {
+                conn,
+                buf: Buf { id, len },
+            });
+        }
+        if let Some(id) = buffer {
+            self.buffers.give(Buf { id, len: 0 });
+        }
+        match -result {
+            0 => Some(Event::Eof { conn }),
+            libc::ENOBUFS => {
+                self.starved.push(conn);
+                None
+            }
+            libc::ECANCELED => {
+                // A pause that was undone before its cancellation came.
+                self.starved.push(conn);
+                None
+            }
+            errno => self.fail(conn, errno),
+        }
+    }
+
+    fn accepted(&mut self, listener: usize, result: i32, flags: u32) -> Option<Event> {
+        if !cqueue::more(flags) {
+            self.relisten.push(listener);
+        }
+        if result < 0 {
+            return Some(Event::AcceptFailed { errno: -result });
+        }
+        let index = result as u32;
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            ..Slot::default()
+        };
+        let conn = ConnId { index, generation };
+        self.receive(conn);
+        Some(Event::Accepted { conn })
+    }
+
+    pub(super) fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {
+        let data = entry.user_data();
+        let op = Op::from_u8((data >> 56) as u8)?;
+        let index = data as u32;
+        let generation = ((data >> 32) & 0xff_ffff) as u32;
+        let (result, flags) = (entry.result(), entry.flags());
+        if op == Op::Accept {
+            return self.accepted(index as usize, result, flags);
+        }
+        if op == Op::Cancel {
+            return None;
+        }
+        let conn = ConnId { index, generation };
+        let slot = &mut self.slots[index as usize];
+        let current = slot.generation == generation;
+        if current && op != Op::QuietSend && !cqueue::more(flags) {
+            slot.pending = slot.pending.saturating_sub(1);
+        }
+        if op == Op::Send && !self.limbo.is_empty() {
+            self.leave_limbo(data);
+        }
+        if op == Op::Shutdown && current {
+            let slot = &mut self.slots[index as usize];
+            slot.shutting = false;
+            if std::mem::take(&mut slot.close_after_shutdown) {
+                self.close_slot(index);
+            }
+        }
+        let event = match op {
+            Op::Connect if result == 0 => self.slot(conn).map(|_| Event::Connected { conn }),
+            Op::Socket | Op::Connect if result < 0 => match self.slot(conn) {
+                Some(slot) if !slot.failed => {
+                    slot.failed = true;
+                    Some(Event::ConnectFailed {
+                        conn,
+                        errno: -result,
+                    })
+                }
+                _ => None,
+            },
+            Op::Recv => self.received(conn, result, flags),
+            Op::Send => self.sent(conn, result),
+            Op::QuietSend | Op::ChainSend if result < 0 && result != -libc::ECANCELED => {
+                self.fail(conn, -result)
+            }
+            _ => None,
+        };
+        if current {
+            self.settle(index);
+        }
+        event
+    }
+}
