@@ -180,7 +180,11 @@ lighttpd-proxy can run here, but what is warned of would blur its result (1 warn
                 .map(|level| finding(Topic::Cpus, *level, "x", None))
                 .collect();
             let examination = Examination::of(experiment.map(str::to_owned), findings);
-            text(&examination).lines().last().unwrap().to_owned()
+            text(&examination)
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .to_owned()
         };
         assert_eq!(
             last(Some("x"), &[Level::Note, Level::Blocker, Level::Blocker]),

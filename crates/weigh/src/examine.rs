@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use lab::recipe::Recipes;
-//TMP use lab::{catalogue, doctor as examination, listing};
+use lab::{catalogue, doctor as examination, listing};
 
 use crate::cli::{DoctorArgs, Format, ListArgs};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text};
-//TMP use crate::{doctor, list};
+use crate::{doctor, list};
 
 /// The recipes of the program and of the user: the folders named, `$WEIGH_RECIPES`, and
 /// `servers/` in the user's configuration folder.
@@ -32,15 +32,14 @@ pub fn recipes(named: &[PathBuf]) -> Result<Recipes, Failure> {
     Recipes::load(&folders).map_err(Failure::file)
 }
 
-/*TMP
 /// Looks what would spoil a measurement.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let recipes = recipes(&args.recipes)?;
     let experiment = match &args.experiment {
         None => None,
-        Some(name) => Some(
-            catalogue::open_experiment(name, &[], false, &recipes).map_err(Failure::file)?,
-        ),
+        Some(name) => {
+            Some(catalogue::open_experiment(name, &[], false, &recipes).map_err(Failure::file)?)
+        }
     };
     let found = examination::examine(experiment.as_ref(), &recipes);
     match args.format {
@@ -59,4 +58,3 @@ pub fn list(args: &ListArgs) -> Result<u8, Failure> {
     }
     Ok(0)
 }
-TMP*/

@@ -5,10 +5,10 @@ mod agent;
 mod balance;
 mod cli;
 mod compare;
-//TMP mod doctor;
+mod doctor;
 mod examine;
 mod failure;
-//TMP mod list;
+mod list;
 mod load;
 mod origin;
 mod output;
@@ -49,11 +49,10 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Compare(args) => compare::compare(&args),
         Verb::Load(args) => load::load(&args),
         Verb::Report(args) => report::report(&args),
-        //TMP Verb::Doctor(args) => examine::doctor(&args),
-        //TMP Verb::List(args) => examine::list(&args),
+        Verb::Doctor(args) => examine::doctor(&args),
+        Verb::List(args) => examine::list(&args),
         Verb::Origin(args) => origin::origin(&args),
         Verb::Balance(args) => balance::balance(&args),
-        Verb::Doctor(_) | Verb::List(_) => Ok(0), //TMPX
         Verb::Agent => agent::agent(),
     }
 }

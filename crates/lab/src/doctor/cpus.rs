@@ -96,8 +96,8 @@ fn core_sharing(machine: &Machine, needs: &Needs) -> Option<Finding> {
         .iter()
         .find(|core| has(core, &needs.load_cpus) && has(core, &needs.server_cpus));
     let wanted = "the load and the servers on different cores";
-    let why = "Two hardware threads of one core share its execution units and caches: \
-               when one works, the other is slower, often by a third.";
+    let why = "Two hardware threads of one core share its execution units and caches: when one \
+               works, the other is slower.";
     if let Some(core) = torn.filter(|_| needs.connections.is_some()) {
         return Some(
             Finding::new(

@@ -487,7 +487,12 @@ fn choose_rate(
     if !all || !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
-    let rate_per_s = schedule::common_rate(slowest);
+    let client = closed
+        .readings
+        .iter()
+        .map(schedule::client_rate)
+        .fold(f64::INFINITY, f64::min);
+    let rate_per_s = schedule::common_rate(slowest, client);
     result.rate = Some(RateChoice {
         condition: group.condition.clone(),
         rate_per_s,

@@ -119,9 +119,24 @@ fn cut_ms(window_ms: f64, median_ms: f64) -> f64 {
         .max(CUT_MIN_MS)
 }
 
-/// The common rate for latency: half of what the slowest subject carries, to two digits.
-pub(super) fn common_rate(slowest_per_s: f64) -> f64 {
-    let half = slowest_per_s / 2.0;
+/// Of what a load thread could carry if it did nothing else, an open loop asks for so much: paced
+/// requests come one by one and cost the client several times what a closed loop's batches do.
+const CLIENT_SHARE: f64 = 0.2;
+
+/// The most that the load's own threads can be asked for on time, from what a closed loop cost
+/// them.
+pub(super) fn client_rate(reading: &LoadReading) -> f64 {
+    if reading.client.cpu_s <= 0.0 {
+        return f64::INFINITY;
+    }
+    let per_thread = reading.requests as f64 / reading.client.cpu_s;
+    per_thread * reading.client.threads.len() as f64 * CLIENT_SHARE
+}
+
+/// The common rate for latency: half of what the slowest subject carries and no more than the
+/// client can keep, to two digits.
+pub(super) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
+    let half = (slowest_per_s / 2.0).min(client_per_s);
     if half < 1.0 {
         return half.max(0.01);
     }
@@ -167,8 +182,9 @@ mod tests {
 
     #[test]
     fn the_common_rate_is_below_half_and_round() {
-        assert_eq!(common_rate(48_300.0), 24_000.0);
-        assert_eq!(common_rate(250.0), 120.0);
-        assert!(common_rate(0.5) > 0.0);
+        assert_eq!(common_rate(48_300.0, f64::INFINITY), 24_000.0);
+        assert_eq!(common_rate(250.0, 1e6), 120.0);
+        assert_eq!(common_rate(200_000.0, 41_999.0), 41_000.0);
+        assert!(common_rate(0.5, 1e6) > 0.0);
     }
 }
