@@ -68,6 +68,16 @@ pub enum Arrivals {
     Poisson,
 }
 
+/// How a thread waits for what is due or comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It sleeps until the kernel wakes it: tens of microseconds late, and no CPU time wasted.
+    Sleep,
+    /// In open-loop stints it polls without sleeping: late by a microsecond, and a CPU is taken
+    /// whole. Only where the servers do not need that CPU.
+    Spin,
+}
+
 /// A whole load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -91,6 +101,8 @@ pub struct Job {
     pub sources: Vec<SocketAddr>,
     /// The event loop.
     pub io: IoKind,
+    /// How threads wait in open-loop stints; in a closed loop they always sleep.
+    pub wait: Wait,
     /// Seed of random arrivals.
     pub seed: u64,
 }

@@ -16,6 +16,6 @@ mod run;
 mod worker;
 
 pub use check::{BodyRule, Expect, StatusRule};
-pub use job::{Arrivals, Job, JobError, Lane, Stint, Stop, Target};
+pub use job::{Arrivals, Job, JobError, Lane, Stint, Stop, Target, Wait};
 pub use learn::{LearnError, Learned, learn};
 pub use run::{LoadError, Progress, run};

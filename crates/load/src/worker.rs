@@ -14,7 +14,7 @@ mod answers;
 
 use crate::barrier::Barrier;
 use crate::conn::{Conn, State};
-use crate::job::{Job, Stint, Stop};
+use crate::job::{Job, Stint, Stop, Wait};
 use crate::pacing::Schedule;
 use crate::record::Recorder;
 use crate::run::{LoadError, Progress};
@@ -46,6 +46,10 @@ struct Current {
     errors: u64,
     cpu_from: Option<u64>,
     cpu_end: Option<u64>,
+    /// Time spent polling in vain, ns: so far, and at the window's two ends.
+    idle: u64,
+    idle_from: u64,
+    idle_end: u64,
     open: u64,
     last_done: u64,
 }
@@ -195,6 +199,9 @@ impl<I: Io> Worker<I> {
             errors: 0,
             cpu_from: None,
             cpu_end: None,
+            idle: 0,
+            idle_from: 0,
+            idle_end: 0,
             open: 0,
             last_done: start,
         }
@@ -260,9 +267,8 @@ impl<I: Io> Worker<I> {
                 self.cross_edges(current);
             }
             let over = self.now >= current.end;
-            if !over {
-                self.issue_due(current);
-            }
+            // Also after the window's end: what was due before it and was held up must be sent.
+            self.issue_due(current);
             let exhausted = current.left == 0 && self.backlog.is_empty();
             if self.busy == 0 && (over || exhausted) {
                 break;
@@ -271,11 +277,15 @@ impl<I: Io> Worker<I> {
                 self.abandon(current.lane);
                 break;
             }
-            self.io
-                .poll(Some(self.wait(current, over)))
-                .map_err(LoadError::Loop)?;
+            let wait = self.wait(current, over);
+            self.io.poll(Some(wait)).map_err(LoadError::Loop)?;
+            let mut idle = wait == 0;
             while let Some(event) = self.io.next_event() {
                 self.handle(current, event);
+                idle = false;
+            }
+            if idle {
+                current.idle += os::now_ns().saturating_sub(self.now);
             }
             if self.now >= self.scanned + SCAN_NS {
                 self.scan(current);
@@ -305,6 +315,9 @@ impl<I: Io> Worker<I> {
 
     /// How long to wait for events: until something is due.
     fn wait(&self, current: &Current, over: bool) -> u64 {
+        if self.job.wait == Wait::Spin && current.schedule.is_some() {
+            return 0;
+        }
         let mut until = self.scanned + SCAN_NS;
         if !over {
             until = until.min(current.end);
@@ -324,6 +337,7 @@ impl<I: Io> Worker<I> {
     fn cross_edges(&mut self, current: &mut Current) {
         if current.cpu_from.is_none() && self.now >= current.from {
             current.cpu_from = Some(os::thread_cpu_ns());
+            current.idle_from = current.idle;
             if self.thread == 0 {
                 let _ = self.tell.send(Progress::WindowOpens {
                     stint: current.number,
@@ -332,6 +346,7 @@ impl<I: Io> Worker<I> {
         }
         if current.cpu_end.is_none() && self.now >= current.end {
             current.cpu_end = Some(os::thread_cpu_ns());
+            current.idle_end = current.idle;
             current.open = self.conns[self.lanes[current.lane].clone()]
                 .iter()
                 .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
@@ -348,7 +363,9 @@ impl<I: Io> Worker<I> {
         let recorder = &mut self.recorders[current.recorder];
         recorder.requests += current.requests;
         let cpu = current.cpu_end.unwrap_or(0);
-        let cpu_ns = cpu.saturating_sub(current.cpu_from.unwrap_or(cpu));
+        let cpu_ns = cpu
+            .saturating_sub(current.cpu_from.unwrap_or(cpu))
+            .saturating_sub(current.idle_end - current.idle_from);
         recorder.slices.push(Slice {
             start_s: (current.from - current.start) as f64 / 1e9,
             duration_s: current.end.saturating_sub(current.from) as f64 / 1e9,

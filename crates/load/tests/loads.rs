@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{Arrivals, BodyRule, Expect, Job, Lane, StatusRule, Stint, Stop, Target, learn, run};
+use load::{
+    Arrivals, BodyRule, Expect, Job, Lane, StatusRule, Stint, Stop, Target, Wait, learn, run,
+};
 use net::IoKind;
 use net::fetch::request;
 use origin::{Origin, OriginOptions};
@@ -55,6 +57,7 @@ fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop)
         cpus: Vec::new(),
         sources: Vec::new(),
         io,
+        wait: Wait::Sleep,
         seed: 1,
     }
 }
@@ -119,7 +122,8 @@ fn connections_are_renewed_as_often_as_asked() {
 
 #[test]
 fn a_window_is_as_long_as_asked_and_its_requests_fit_the_rate() {
-    for io in BOTH {
+    let ways = BOTH.map(|io| [(io, Wait::Sleep), (io, Wait::Spin)]);
+    for (io, wait) in ways.into_iter().flatten() {
         let origin = origin();
         let window = Duration::from_millis(400);
         let mut job = job(io, target(origin.address(), "/"), 8, 2, Stop::After(window));
@@ -127,6 +131,7 @@ fn a_window_is_as_long_as_asked_and_its_requests_fit_the_rate() {
         job.stints[0].pacing = Pacing::Open {
             rate_per_s: 2_000.0,
         };
+        job.wait = wait;
         let reading = one(&job);
         assert!((reading.duration_s - 0.4).abs() < 1e-9);
         assert_eq!(reading.requests + reading.errors.total(), 800);

@@ -122,6 +122,11 @@ fn user_data(op: Op, generation: u32, index: u32) -> u64 {
 }
 
 impl Uring {
+    fn is_quiet(&mut self) -> bool {
+        let queue = self.ring.submission();
+        queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
+    }
+
     fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
         // queued bytes are boxed and owned by `self` until their completion was seen, and the
@@ -288,6 +293,7 @@ impl Io for Uring {
         let ring: IoUring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
@@ -534,6 +540,10 @@ impl Io for Uring {
         self.next = 0;
         let ready = !self.ring.completion().is_empty();
         let result = match wait_ns {
+            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
+            // call is made at all.
+            Some(0) if !ready && self.is_quiet() => Ok(0),
+            Some(0) => self.ring.submit_and_wait(0),
             _ if ready => self.ring.submit_and_wait(0),
             None => self.ring.submit_and_wait(1),
             Some(ns) => {

@@ -3,6 +3,8 @@
 //! Everything here is plain data with units in the field names. Nothing here measures, decides or
 //! prints: `load` and `lab` fill these types, `verdict` and `report` read them.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod errors;
 mod histogram;
 mod journal;

@@ -155,6 +155,11 @@ pub struct LoadArgs {
     /// When the requests of an open loop are due.
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
+    /// How an open loop waits: `spin` is on time to the microsecond and takes a CPU per thread,
+    /// `sleep` takes none and is late by a timer's wake-up; `auto` spins where threads are fewer
+    /// than CPUs.
+    #[arg(long, value_enum, default_value_t)]
+    pub wait: Wait,
     /// A new connection for each request.
     #[arg(long, conflicts_with = "requests_per_connection")]
     pub no_keepalive: bool,
@@ -204,6 +209,18 @@ pub enum Arrivals {
     Even,
     /// At exponentially distributed distances.
     Poisson,
+}
+
+/// How an open loop waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Spin where threads are fewer than CPUs, sleep otherwise.
+    #[default]
+    Auto,
+    /// Poll without sleeping.
+    Spin,
+    /// Sleep until woken.
+    Sleep,
 }
 
 /// `weigh report`.

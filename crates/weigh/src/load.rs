@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use load::{
     Arrivals, BodyRule, Expect, Job, Lane, LearnError, Progress, StatusRule, Stint, Stop, Target,
-    learn, run,
+    Wait, learn, run,
 };
 use net::IoKind;
 use readings::{LoadReading, Pacing};
@@ -180,6 +180,18 @@ fn job(args: &LoadArgs, target: Target) -> Job {
         cpus: args.cpus.clone(),
         sources: Vec::new(),
         io: args.io.unwrap_or_else(IoKind::best),
+        wait: match args.wait {
+            cli::Wait::Spin => Wait::Spin,
+            cli::Wait::Sleep => Wait::Sleep,
+            cli::Wait::Auto => {
+                let cpus = net::os::allowed_cpus().map_or(1, |cpus| cpus.len());
+                if (args.threads as usize) < cpus {
+                    Wait::Spin
+                } else {
+                    Wait::Sleep
+                }
+            }
+        },
         seed: fastrand::u64(..),
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Arrivals, BodyRule, Expect, Job, Lane, Progress, StatusRule, Stint, Stop, Target};
+use load::{
+    Arrivals, BodyRule, Expect, Job, Lane, Progress, StatusRule, Stint, Stop, Target, Wait,
+};
 use net::IoKind;
 
 use super::watch::{self, Watched};
@@ -56,6 +58,16 @@ fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
     Ok((lane, varies))
 }
 
+/// Keeps this thread, which only watches, off the load's CPUs where there are others.
+fn keep_off(cpus: &[u32]) {
+    let mut others = net::os::allowed_cpus().unwrap_or_default();
+    others.retain(|cpu| !cpus.contains(cpu));
+    if !others.is_empty() {
+        // Where it cannot be done the load is disturbed a little, and its lag shows it.
+        let _ = net::os::bind_to_cpus(&others);
+    }
+}
+
 pub(super) fn carry_out(
     order: &LoadOrder,
     servers: &BTreeMap<String, Watched<'_>>,
@@ -63,6 +75,7 @@ pub(super) fn carry_out(
     mut tell: impl FnMut(Answer),
 ) -> Result<Loaded, String> {
     let timeout = Duration::from_millis(order.timeout_ms);
+    keep_off(&order.cpus);
     let mut lanes = Vec::new();
     let mut varying = Vec::new();
     for (number, one) in order.lanes.iter().enumerate() {
@@ -100,6 +113,7 @@ pub(super) fn carry_out(
         cpus: order.cpus.clone(),
         sources: Vec::new(),
         io,
+        wait: if order.spin { Wait::Spin } else { Wait::Sleep },
         seed: order.seed,
     };
     let count = job.readings();

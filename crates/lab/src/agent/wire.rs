@@ -107,6 +107,8 @@ pub struct LoadOrder {
     pub cpus: Vec<u32>,
     /// `io_uring` or `epoll`; `None` for the best there is.
     pub io: Option<String>,
+    /// Whether open-loop threads may take their CPUs whole, to be on time.
+    pub spin: bool,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
     /// Seed of random arrivals.

@@ -359,6 +359,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             },
             timeout_ms: load.timeout.as_millis() as u64,
             cpus,
+            spin: self.places.load_alone,
             io: None,
             watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
             seed: self.seed,

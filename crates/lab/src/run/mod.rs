@@ -186,6 +186,7 @@ pub fn run(
     }
     places::check_ports(experiment)?;
     let places = Places::of(experiment)?;
+    let _out_of_the_way = places::OutOfTheWay::of(&places);
     let (mut journal, before, seed) = open_journal(options)?;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);

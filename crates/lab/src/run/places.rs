@@ -12,6 +12,8 @@ pub struct Places {
     pub load_cpus: Vec<u32>,
     /// CPUs of servers whose host names none; empty leaves them free.
     pub server_cpus: Vec<u32>,
+    /// Whether the load's CPUs are its own.
+    pub load_alone: bool,
     /// What the reader of the result should know about them.
     pub warnings: Vec<String>,
 }
@@ -79,10 +81,33 @@ impl Places {
             );
         }
         Ok(Self {
+            load_alone: warnings.is_empty() && !load_cpus.is_empty(),
             load_cpus,
             server_cpus,
             warnings,
         })
+    }
+}
+
+/// Keeps the calling thread, which only looks on, off the load's CPUs until it is dropped.
+pub(super) struct OutOfTheWay {
+    before: Vec<u32>,
+}
+
+impl OutOfTheWay {
+    pub(super) fn of(places: &Places) -> Self {
+        let before = net::os::allowed_cpus().unwrap_or_default();
+        if places.load_alone && !places.server_cpus.is_empty() {
+            // Where it cannot be done the load is disturbed a little, and its lag shows it.
+            let _ = net::os::bind_to_cpus(&places.server_cpus);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for OutOfTheWay {
+    fn drop(&mut self) {
+        let _ = net::os::bind_to_cpus(&self.before);
     }
 }
 
