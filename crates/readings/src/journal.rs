@@ -50,8 +50,31 @@ pub struct RunHeader {
     pub blocks: u32,
     /// The smallest difference that matters, as a fraction: 0.03 is 3%.
     pub matters: f64,
+    /// The share of requests that may fail on the way before a trial is invalid, as a fraction.
+    #[serde(default = "one_percent")]
+    pub max_error: f64,
     /// Seconds since 1970 when the run began.
     pub started_unix_s: u64,
+    /// Figures that others published, to be shown beside what is measured.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+fn one_percent() -> f64 {
+    0.01
+}
+
+/// A figure that someone published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// What was measured.
+    pub what: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Where it stands.
+    pub source: String,
 }
 
 /// The open-loop rate under one condition.

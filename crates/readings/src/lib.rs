@@ -14,7 +14,7 @@ mod quantiles;
 pub use errors::ErrorCounts;
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{
-    Condition, JournalRow, Outcome, RateChoice, Reading, RunHeader, ServerReading, Trial,
+    Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
 pub use load::{
     ClientReading, LoadReading, Pacing, Slice, StatusCount, ThreadReading, Wrong, WrongKind,

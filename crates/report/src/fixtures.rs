@@ -16,7 +16,9 @@ pub fn header() -> RunHeader {
         conditions: vec![condition()],
         blocks: 6,
         matters: 0.03,
+        max_error: 0.01,
         started_unix_s: 1_700_000_000,
+        published: Vec::new(),
     }
 }
 

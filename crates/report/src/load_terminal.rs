@@ -35,6 +35,13 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
     for note in notes(reading) {
         out.push_str(&format!("  Note: {note}\n"));
     }
+    if let Some(late) = verdict::late_at(reading, 0.99)
+        && verdict::late_at(reading, 0.5).is_none()
+    {
+        out.push_str(&format!(
+            "  Note: {late}; do not read the tail as the server's\n"
+        ));
+    }
     for reason in verdict::reasons(reading) {
         out.push_str(&format!("  Invalid: {reason}\n"));
     }

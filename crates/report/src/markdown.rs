@@ -5,6 +5,26 @@ use verdict::text::{counted, fraction};
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial};
 
+/// What others published, beside which the figures stand.
+fn published(header: &RunHeader) -> String {
+    let mut out = String::new();
+    if !header.published.is_empty() {
+        out.push_str(
+            "\n## Published by others\n\n| what | value | unit | source |\n|---|---:|---|---|\n",
+        );
+    }
+    for figure in &header.published {
+        out.push_str(&format!(
+            "| {} | {} | {} | {} |\n",
+            escaped(&figure.what),
+            figure.value,
+            escaped(&figure.unit),
+            escaped(&figure.source)
+        ));
+    }
+    out
+}
+
 /// A run's result as Markdown: the text of `summary.md`.
 pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     let mut out = format!("# {}\n\n", escaped(&header.title));
@@ -29,6 +49,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
     );
+    out.push_str(&published(header));
     list(&mut out, "Warnings", analysis.warnings.iter().cloned());
     list(
         &mut out,

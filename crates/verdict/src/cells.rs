@@ -39,7 +39,7 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    fn judge(trial: &'a Trial) -> Self {
+    fn judge(trial: &'a Trial, max_error: f64) -> Self {
         let mut cell = Cell {
             trial,
             throughput_flaws: Vec::new(),
@@ -49,7 +49,11 @@ impl<'a> Cell<'a> {
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
         };
-        let judged = |load: &Option<LoadReading>| load.as_ref().map(flaws).unwrap_or_default();
+        let judged = |load: &Option<LoadReading>| {
+            load.as_ref()
+                .map(|load| flaws(load, max_error))
+                .unwrap_or_default()
+        };
         let (throughput, latency) = (judged(&reading.throughput), judged(&reading.latency));
         for (name, flaws) in [("throughput", &throughput), ("latency", &latency)] {
             for flaw in flaws {
@@ -123,7 +127,7 @@ impl<'a> Cells<'a> {
                 .entry((&trial.condition, &trial.subject, trial.again))
                 .or_default()
                 .insert(trial.block, cells.all.len());
-            cells.all.push(Cell::judge(trial));
+            cells.all.push(Cell::judge(trial, header.max_error));
         }
         cells
     }

@@ -36,4 +36,4 @@ pub use floor::NoiseFloor;
 pub use rules::Rules;
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
-pub use validity::reasons;
+pub use validity::{late_at, reasons};

@@ -5,6 +5,7 @@ use readings::{LoadReading, Outcome, Pacing, Quantiles};
 use crate::cells::Cell;
 use crate::compare::{BlockRatio, Metric};
 use crate::sample::Sample;
+use crate::validity::late_at;
 
 /// What one trial has to say on one metric.
 enum Datum {
@@ -164,7 +165,10 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     let value = match metric.quantile() {
         None => load.requests_per_s(),
         Some(q) if !resolves(load, q) => return Datum::Unresolved,
-        Some(q) => load.response.quantile_us(q),
+        Some(q) => match late_at(load, q) {
+            Some(reason) => return Datum::Unusable(reason),
+            None => load.response.quantile_us(q),
+        },
     };
     if value > 0.0 && value.is_finite() {
         Datum::Value(value)

@@ -4,7 +4,8 @@ use crate::text::{grouped, rate};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
-/// Transport errors above this share of all requests make a load invalid.
+/// Transport errors above this share of all requests make a load invalid, unless the run says
+/// another.
 const TRANSPORT_SHARE: f64 = 0.01;
 /// Lag of the client's own schedule that is never held against it, in microseconds.
 const LAG_US: f64 = 100.0;
@@ -27,10 +28,14 @@ pub(crate) struct Flaw {
 /// asked for, or an open loop's client could not keep its own schedule. A closed loop whose
 /// client was busy is valid: its throughput is a lower bound.
 pub fn reasons(load: &LoadReading) -> Vec<String> {
-    flaws(load).into_iter().map(|f| f.reason).collect()
+    flaws(load, TRANSPORT_SHARE)
+        .into_iter()
+        .map(|f| f.reason)
+        .collect()
 }
 
-pub(crate) fn flaws(load: &LoadReading) -> Vec<Flaw> {
+/// `max_error` is the share of requests that may fail on the way.
+pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
     let broken = |reason| Flaw {
         reason,
         whole_trial: true,
@@ -41,7 +46,7 @@ pub(crate) fn flaws(load: &LoadReading) -> Vec<Flaw> {
     };
     let mut found = Vec::new();
     found.extend(wrong_answers(load).map(broken));
-    found.extend(transport_errors(load).map(broken));
+    found.extend(transport_errors(load, max_error).map(broken));
     if load.requests == 0 && found.is_empty() {
         found.push(broken("no good answer came".to_owned()));
     }
@@ -94,11 +99,11 @@ fn describe(wrong: &Wrong) -> String {
     format!("expected {expected}, found {found}")
 }
 
-fn transport_errors(load: &LoadReading) -> Option<String> {
+fn transport_errors(load: &LoadReading, max_error: f64) -> Option<String> {
     let e = &load.errors_all;
     let failed = e.connect + e.read + e.write + e.timeout;
     let requests = load.requests_all + e.total();
-    if failed == 0 || failed as f64 <= TRANSPORT_SHARE * requests as f64 {
+    if failed == 0 || failed as f64 <= max_error * requests as f64 {
         return None;
     }
     let kinds = [
@@ -170,12 +175,25 @@ fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
             rate(rate_per_s)
         ));
     }
-    let lag = load.schedule_lag.quantile_us(0.99);
+    late_at(load, 0.5)
+}
+
+/// Why a quantile of an open loop's response latency is partly the client's own doing: at that
+/// quantile the client's lag is above 100 us and above a tenth of the median latency.
+///
+/// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
+/// tail's quantiles and not the median.
+pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
+    if load.pacing == Pacing::Closed {
+        return None;
+    }
+    let lag = load.schedule_lag.quantile_us(quantile);
     let median = load.response.quantile_us(0.5);
     if lag > LAG_US && lag > LAG_SHARE * median {
         return Some(format!(
-            "the client sent late: p99 of its lag is {lag:.0} us, more than a tenth of the median \
-             latency of {median:.0} us"
+            "the client sent late: p{} of its lag is {lag:.0} us, more than a tenth of the median \
+             latency of {median:.0} us",
+            quantile * 100.0
         ));
     }
     None

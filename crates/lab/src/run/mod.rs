@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use readings::{Condition, JournalRow, Outcome, RateChoice, RunHeader, Trial};
+use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
 use crate::agent::{Agent, AgentError};
 use crate::experiment::{Experiment, ExperimentError, Rate};
@@ -289,6 +289,17 @@ fn open_journal(
         conditions: experiment.conditions(),
         blocks: experiment.design.blocks,
         matters: experiment.design.matters,
+        max_error: experiment.design.max_error,
+        published: experiment
+            .published
+            .iter()
+            .map(|figure| Published {
+                what: figure.what.clone(),
+                value: figure.value,
+                unit: figure.unit.clone(),
+                source: figure.source.clone(),
+            })
+            .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
     };
     let mut writer = JournalWriter::create(options.folder, &header)?;

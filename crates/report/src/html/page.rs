@@ -41,6 +41,7 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
     ));
+    main.push_str(&published(header));
     main.push_str(&list("Warnings", analysis.warnings.iter().cloned()));
     main.push_str(&list(
         "Invalid trials",
@@ -61,6 +62,30 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
          </body>\n</html>\n",
         escaped(&header.title)
     )
+}
+
+/// What others published, beside which the figures stand.
+fn published(header: &RunHeader) -> String {
+    if header.published.is_empty() {
+        return String::new();
+    }
+    let rows: String = header
+        .published
+        .iter()
+        .map(|figure| {
+            format!(
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                escaped(&figure.what),
+                figure.value,
+                escaped(&figure.unit),
+                escaped(&figure.source)
+            )
+        })
+        .collect();
+    let table = format!(
+        "<table>\n<tr><th>what</th><th>value</th><th>unit</th><th>source</th></tr>\n{rows}</table>\n"
+    );
+    section("Published by others", &table)
 }
 
 fn verdicts(analysis: &Analysis) -> String {
