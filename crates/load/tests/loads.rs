@@ -24,6 +24,7 @@ fn origin() -> Origin {
         io: IoKind::best(),
         backlog: 1024,
         connections: 2048,
+        spin: false,
     })
     .unwrap()
 }

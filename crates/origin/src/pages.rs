@@ -16,6 +16,69 @@ pub(crate) enum Page {
     Own(Vec<u8>),
     /// The counters.
     Stats,
+    /// The small body, after a delay.
+    Delayed(Delay),
+    /// The delays that were kept so far, as recorded by the origin itself.
+    Delays,
+    /// The thread stands still for so many milliseconds, then answers.
+    Stall(u64),
+}
+
+/// How long an answer is held back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Delay {
+    /// Always so long, ns.
+    Constant(u64),
+    /// Exponentially distributed with this mean, ns.
+    Exponential(f64),
+    /// Mostly the first, and with this probability the second, ns.
+    Bimodal(u64, u64, f64),
+}
+
+impl Delay {
+    /// The path's words after `/delay/`: `constant/1ms`, `exponential/2ms`, `bimodal/1ms/50ms/2`
+    /// with a percentage at the end.
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split('/').collect();
+        match words.as_slice() {
+            ["constant", time] => Some(Delay::Constant(time_ns(time)?)),
+            ["exponential", mean] => Some(Delay::Exponential(time_ns(mean)? as f64)),
+            ["bimodal", most, some, percent] => {
+                let share = percent.parse::<f64>().ok()? / 100.0;
+                let fits = (0.0..=1.0).contains(&share);
+                fits.then_some(Delay::Bimodal(time_ns(most)?, time_ns(some)?, share))
+            }
+            _ => None,
+        }
+    }
+
+    /// One delay, ns.
+    pub(crate) fn draw(self, random: &mut fastrand::Rng) -> u64 {
+        match self {
+            Delay::Constant(ns) => ns,
+            Delay::Exponential(mean) => (-(1.0 - random.f64()).ln() * mean) as u64,
+            Delay::Bimodal(most, some, share) => {
+                if random.f64() < share {
+                    some
+                } else {
+                    most
+                }
+            }
+        }
+    }
+}
+
+/// `1ms`, `250us` or `2s` in nanoseconds; at most a minute.
+fn time_ns(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    let ns = digits.parse::<f64>().ok()? * unit;
+    (0.0..=60e9).contains(&ns).then_some(ns as u64)
 }
 
 /// Finds the page of a request.
@@ -33,6 +96,25 @@ pub(crate) fn page(request: &Request) -> Page {
     }
     if path == "/.weigh/stats" {
         return Page::Stats;
+    }
+    if path == "/.weigh/delays" {
+        return Page::Delays;
+    }
+    if let Some(ms) = path.strip_prefix("/.weigh/stall/") {
+        return match ms.parse() {
+            Ok(ms @ 0..=60_000) => Page::Stall(ms),
+            _ => fixed(400, "text/plain", b"expected /.weigh/stall/MILLISECONDS\n"),
+        };
+    }
+    if let Some(words) = path.strip_prefix("/delay/") {
+        return match Delay::parse(words) {
+            Some(delay) => Page::Delayed(delay),
+            None => fixed(
+                400,
+                "text/plain",
+                b"expected /delay/constant/1ms, /delay/exponential/2ms or /delay/bimodal/1ms/50ms/2\n",
+            ),
+        };
     }
     if path == "/env" || path.starts_with("/cgi-bin/") {
         let body = environment(request, path);

@@ -1,16 +1,20 @@
 //! The origin's threads.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use net::http::RequestParser;
 use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os};
 
-use crate::pages::{Page, answer, page};
+use readings::Histogram;
+
+use crate::pages::{HELLO, Page, answer, page};
 
 /// How to run an origin.
 #[derive(Clone, Debug)]
@@ -25,6 +29,9 @@ pub struct OriginOptions {
     pub backlog: i32,
     /// Most connections open at one time, per thread.
     pub connections: u32,
+    /// Whether threads poll without sleeping: each takes a CPU whole and sees requests within a
+    /// microsecond, so that its record of its own delays is the truth.
+    pub spin: bool,
 }
 
 /// Why an origin does not start.
@@ -56,6 +63,8 @@ pub struct Stats {
 struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
+    /// Delays that were kept, written once a turn by their thread while there are any.
+    delays: Mutex<Histogram>,
 }
 
 /// A running origin; dropping it stops it.
@@ -95,7 +104,7 @@ impl Origin {
             .enumerate()
             .map(|(number, listener)| {
                 let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-                let (kind, connections) = (options.io, options.connections);
+                let (kind, connections, spin) = (options.io, options.connections, options.spin);
                 std::thread::spawn(move || {
                     let io_options = IoOptions {
                         outgoing: 0,
@@ -107,14 +116,14 @@ impl Origin {
                         IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop);
+                                Worker::new(io, connections, number, all).run(&stop, spin);
                             }
                             Err(e) => drop(opened.send(Err(e))),
                         },
                         IoKind::Epoll => match start_loop::<Epoll>(io_options, listener) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop);
+                                Worker::new(io, connections, number, all).run(&stop, spin);
                             }
                             Err(e) => drop(opened.send(Err(e))),
                         },
@@ -176,6 +185,7 @@ fn start_loop<I: Io>(options: IoOptions, listener: std::net::TcpListener) -> io:
 
 #[derive(Default)]
 struct Client {
+    conn: Option<ConnId>,
     parser: RequestParser,
     /// The last request's bytes when it came in one piece and has a fixed page: load generators
     /// send the same bytes again and again.
@@ -193,6 +203,29 @@ struct Worker<I: Io> {
     all: Vec<Arc<Counters>>,
     connections: u64,
     requests: u64,
+    /// Answers held back: when each is due, and when its request came, ns.
+    held: BinaryHeap<Reverse<(u64, u64, ConnKey)>>,
+    delays: Histogram,
+    random: fastrand::Rng,
+}
+
+/// Orders a connection in the heap; the order means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ConnKey {
+    conn: ConnId,
+    keep_alive: bool,
+}
+
+impl PartialOrd for ConnKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ConnKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.conn.slot().cmp(&other.conn.slot())
+    }
 }
 
 impl<I: Io> Worker<I> {
@@ -207,22 +240,62 @@ impl<I: Io> Worker<I> {
             all,
             connections: 0,
             requests: 0,
+            held: BinaryHeap::new(),
+            delays: Histogram::new(),
+            random: fastrand::Rng::new(),
         }
     }
 
-    fn run(&mut self, stop: &AtomicBool) {
+    fn run(&mut self, stop: &AtomicBool, spin: bool) {
         while !stop.load(Ordering::Relaxed) {
-            if self.io.poll(Some(TURN_NS)).is_err() {
+            let wait = if spin { 0 } else { self.wait() };
+            if self.io.poll(Some(wait)).is_err() {
                 return;
             }
             while let Some(event) = self.io.next_event() {
                 self.handle(event);
             }
+            if !self.held.is_empty() {
+                self.answer_due();
+            }
             self.publish();
         }
     }
 
-    fn publish(&self) {
+    /// How long to wait for events: until an answer is due.
+    fn wait(&self) -> u64 {
+        match self.held.peek() {
+            None => TURN_NS,
+            Some(Reverse((due, _, _))) => due.saturating_sub(os::now_ns()).min(TURN_NS),
+        }
+    }
+
+    /// Answers what was held back long enough, and notes how long it was.
+    fn answer_due(&mut self) {
+        while let Some(&Reverse((due, came, key))) = self.held.peek() {
+            let now = os::now_ns();
+            if now < due {
+                break;
+            }
+            self.held.pop();
+            let client = &mut self.clients[key.conn.slot()];
+            if client.conn != Some(key.conn) {
+                continue; // It has gone meanwhile.
+            }
+            client.closing = !key.keep_alive;
+            let bytes = answer(200, "text/plain", HELLO, false, key.keep_alive);
+            self.io.send_copy(key.conn, &bytes);
+            self.delays.record_ns(now - came);
+        }
+    }
+
+    fn publish(&mut self) {
+        if self.delays.count() > 0
+            && let Ok(mut shared) = self.all[self.number].delays.lock()
+        {
+            shared.merge(&self.delays);
+            self.delays.clear();
+        }
         let own = &self.all[self.number];
         own.connections.store(self.connections, Ordering::Relaxed);
         own.requests.store(self.requests, Ordering::Relaxed);
@@ -232,7 +305,10 @@ impl<I: Io> Worker<I> {
         match event {
             Event::Accepted { conn } => {
                 self.connections += 1;
-                self.clients[conn.slot()] = Client::default();
+                self.clients[conn.slot()] = Client {
+                    conn: Some(conn),
+                    ..Client::default()
+                };
             }
             Event::Data { conn, buf } => {
                 self.data(conn, &buf);
@@ -304,6 +380,35 @@ impl<I: Io> Worker<I> {
         match page(request) {
             Page::Own(bytes) => {
                 client.last.clear();
+                self.io.send_copy(conn, &bytes);
+            }
+            Page::Delayed(delay) => {
+                client.last.clear();
+                let came = os::now_ns();
+                let due = came + delay.draw(&mut self.random);
+                let key = ConnKey { conn, keep_alive };
+                // A client that asks again before it is answered is answered in any order: this
+                // page is for load generators, which wait.
+                client.closing = false;
+                self.held.push(Reverse((due, came, key)));
+            }
+            Page::Delays => {
+                client.last.clear();
+                self.publish();
+                let mut sum = Histogram::new();
+                for counters in &self.all {
+                    if let Ok(own) = counters.delays.lock() {
+                        sum.merge(&own);
+                    }
+                }
+                let text = sum.to_base64();
+                let bytes = answer(200, "text/plain", text.as_bytes(), head_only, keep_alive);
+                self.io.send_copy(conn, &bytes);
+            }
+            Page::Stall(ms) => {
+                client.last.clear();
+                std::thread::sleep(Duration::from_millis(ms));
+                let bytes = answer(200, "text/plain", b"stood still\n", head_only, keep_alive);
                 self.io.send_copy(conn, &bytes);
             }
             Page::Stats => {

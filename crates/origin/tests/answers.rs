@@ -16,6 +16,7 @@ fn origin(io: IoKind, threads: usize) -> Origin {
         io,
         backlog: 64,
         connections: 64,
+        spin: false,
     })
     .unwrap()
 }
@@ -84,5 +85,31 @@ fn nonsense_is_a_bad_request() {
         let mut got = String::new();
         stream.read_to_string(&mut got).unwrap();
         assert!(got.starts_with("HTTP/1.1 400 "), "{got}");
+    }
+}
+
+#[test]
+fn delays_are_kept_and_recorded() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let start = std::time::Instant::now();
+        for _ in 0..20 {
+            assert_eq!(
+                get(&origin, "/delay/constant/2ms"),
+                (200, "Hello, world!".into())
+            );
+        }
+        assert!(start.elapsed() >= Duration::from_millis(40));
+        for _ in 0..20 {
+            get(&origin, "/delay/bimodal/0ms/3ms/50");
+        }
+        assert_eq!(get(&origin, "/delay/sometimes/2ms").0, 400);
+        let text = get(&origin, "/.weigh/delays").1;
+        let recorded = readings::Histogram::from_base64(&text).unwrap();
+        assert_eq!(recorded.count(), 40);
+        assert!(recorded.quantile_us(0.9) >= 2_000.0);
+        let start = std::time::Instant::now();
+        get(&origin, "/.weigh/stall/120");
+        assert!(start.elapsed() >= Duration::from_millis(120));
     }
 }

@@ -1,0 +1,225 @@
+//! What the load engine reports against what the server knows of its own delays.
+//!
+//! `cargo run --release -p load --example truth [SECONDS]`: the built-in origin holds its answers
+//! back by known distributions and records each delay itself; the engine asks it at 2,000
+//! requests per second in an open loop. The two should agree but for the way there and back.
+//! Where wrk and ab are installed, what they say of the same server stands beside it.
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use load::{Arrivals, BodyRule, Expect, Job, Lane, StatusRule, Stint, Stop, Target, Wait, run};
+use net::IoKind;
+use net::fetch::{fetch, request};
+use origin::{Origin, OriginOptions};
+use readings::{Histogram, LoadReading, Pacing};
+
+const RATE_PER_S: f64 = 2_000.0;
+const CONNECTIONS: u32 = 200;
+
+fn start() -> Origin {
+    let cpus = net::os::allowed_cpus().unwrap();
+    let before = cpus.clone();
+    net::os::bind_to_cpus(&cpus[..1]).unwrap();
+    let origin = Origin::start(&OriginOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        threads: 1,
+        io: IoKind::best(),
+        backlog: 4096,
+        connections: 4096,
+        spin: true,
+    })
+    .unwrap();
+    net::os::bind_to_cpus(&before).unwrap();
+    origin
+}
+
+fn engine(address: SocketAddr, path: &str, seconds: u64) -> LoadReading {
+    let cpus = net::os::allowed_cpus().unwrap();
+    let job = Job {
+        lanes: vec![Lane {
+            target: Target {
+                address,
+                request: request("GET", "origin", path, &[]),
+                expect: Expect {
+                    status: StatusRule::Exactly(200),
+                    body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
+                },
+            },
+            connections: CONNECTIONS,
+        }],
+        stints: vec![Stint {
+            lane: 0,
+            pacing: Pacing::Open {
+                rate_per_s: RATE_PER_S,
+            },
+            cut: Duration::ZERO,
+            stop: Stop::After(Duration::from_secs(seconds)),
+            reading: Some(0),
+        }],
+        threads: 1,
+        requests_per_connection: None,
+        connect_timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
+        arrivals: Arrivals::Even,
+        cpus: cpus.last().copied().into_iter().collect(),
+        sources: Vec::new(),
+        io: IoKind::best(),
+        wait: if cpus.len() > 1 {
+            Wait::Spin
+        } else {
+            Wait::Sleep
+        },
+        seed: 1,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    run(&job, &stop, |_| {}).unwrap().remove(0)
+}
+
+fn known(address: SocketAddr) -> Histogram {
+    let bytes = request("GET", "origin", "/.weigh/delays", &[]);
+    let answer = fetch(address, &bytes, Duration::from_secs(5), 1 << 24).unwrap();
+    Histogram::from_base64(std::str::from_utf8(&answer.body).unwrap()).unwrap()
+}
+
+/// What another tool prints of the same server, its lines with percentages.
+fn peer(program: &str, arguments: &[&str]) -> Option<String> {
+    let cpus = net::os::allowed_cpus().ok()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let setup = net::os::ChildSetup {
+        cpus: cpus.last().copied().into_iter().collect(),
+        ..Default::default()
+    };
+    net::os::set_up_child(&mut command, setup);
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| {
+            ["50%", "75%", "90%", "99%"]
+                .iter()
+                .any(|q| l.starts_with(q))
+        })
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("  "))
+}
+
+fn main() {
+    let seconds = std::env::args()
+        .nth(1)
+        .map_or(20, |text| text.parse().expect("expected seconds"));
+    let cases = [
+        "/delay/constant/1ms",
+        "/delay/exponential/2ms",
+        "/delay/bimodal/1ms/50ms/2",
+    ];
+    for path in cases {
+        let origin = start();
+        let reading = engine(origin.address(), path, seconds);
+        let truth = known(origin.address());
+        println!(
+            "\n{path}: {} requests, {} errors",
+            reading.requests,
+            reading.errors.total()
+        );
+        println!(
+            "  {:>8} {:>12} {:>12} {:>12} {:>10}",
+            "", "origin us", "engine us", "lag us", "difference"
+        );
+        for q in [0.5, 0.75, 0.9, 0.99, 0.999] {
+            let (own, seen) = (truth.quantile_us(q), reading.response.quantile_us(q));
+            println!(
+                "  {:>8} {own:>12.1} {seen:>12.1} {:>12.1} {:>+9.1}us",
+                format!("p{}", q * 100.0),
+                reading.schedule_lag.quantile_us(q),
+                seen - own
+            );
+        }
+        let url = format!("http://{}{path}", origin.address());
+        let time = format!("{}s", seconds.min(5));
+        for (name, text) in [
+            (
+                "wrk",
+                peer("wrk", &["-t1", "-c4", "-d", &time, "--latency", &url]),
+            ),
+            (
+                "ab",
+                peer("ab", &["-q", "-k", "-c", "4", "-n", "5000", &url]),
+            ),
+        ] {
+            println!(
+                "  {name}: {}",
+                text.unwrap_or_else(|| "not installed".into())
+            );
+        }
+    }
+    stall();
+}
+
+/// A stop of one second in ten at 1,000 requests per second: of 10,000 requests 1,000 are due in
+/// the stop and wait from 1 s down to 0, so p95 is 0.5 s and p99 is 0.9 s.
+fn stall() {
+    let origin = start();
+    let address = origin.address();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(4));
+        let bytes = request("GET", "origin", "/.weigh/stall/1000", &[]);
+        fetch(address, &bytes, Duration::from_secs(5), 1 << 20).unwrap();
+    });
+    let reading = stall_load(address);
+    stopper.join().unwrap();
+    println!("\na stop of 1 s in 10 s at 1,000 requests/s (arithmetic: p95 500 ms, p99 900 ms)");
+    for q in [0.95, 0.99] {
+        println!(
+            "  p{}: response {:.1} ms, service {:.1} ms",
+            q * 100.0,
+            reading.response.quantile_us(q) / 1e3,
+            reading.service.quantile_us(q) / 1e3
+        );
+    }
+}
+
+fn stall_load(address: SocketAddr) -> LoadReading {
+    let mut job_seconds = 10;
+    if let Some(text) = std::env::args().nth(2) {
+        job_seconds = text.parse().expect("expected seconds");
+    }
+    let cpus = net::os::allowed_cpus().unwrap();
+    let job = Job {
+        lanes: vec![Lane {
+            target: Target {
+                address,
+                request: request("GET", "origin", "/", &[]),
+                expect: Expect::default(),
+            },
+            connections: 32,
+        }],
+        stints: vec![Stint {
+            lane: 0,
+            pacing: Pacing::Open {
+                rate_per_s: 1_000.0,
+            },
+            cut: Duration::ZERO,
+            stop: Stop::After(Duration::from_secs(job_seconds)),
+            reading: Some(0),
+        }],
+        threads: 1,
+        requests_per_connection: None,
+        connect_timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
+        arrivals: Arrivals::Even,
+        cpus: cpus.last().copied().into_iter().collect(),
+        sources: Vec::new(),
+        io: IoKind::best(),
+        wait: Wait::Spin,
+        seed: 1,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    run(&job, &stop, |_| {}).unwrap().remove(0)
+}
