@@ -75,7 +75,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long)]
@@ -193,6 +193,10 @@ pub struct LoadArgs {
     /// CPUs to bind the threads to, such as 1 or 2,3.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<u32>,
+    /// Addresses of this machine that connections come from, in turn, such as
+    /// 127.0.0.2,127.0.0.3: each has ports of its own.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub source: Vec<std::net::IpAddr>,
     /// Write the response times to this file as HdrHistogram (V2, compressed, base64).
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,

@@ -178,7 +178,11 @@ fn job(args: &LoadArgs, target: Target) -> Job {
             cli::Arrivals::Poisson => Arrivals::Poisson,
         },
         cpus: args.cpus.clone(),
-        sources: Vec::new(),
+        sources: args
+            .source
+            .iter()
+            .map(|ip| SocketAddr::new(*ip, 0))
+            .collect(),
         io: args.io.unwrap_or_else(IoKind::best),
         wait: match args.wait {
             cli::Wait::Spin => Wait::Spin,

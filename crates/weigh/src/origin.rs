@@ -17,6 +17,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
         io,
         backlog: args.backlog,
         connections: args.connections,
+        spin: false,
     })
     .map_err(|e| match e {
         origin::OriginError::Listen { .. } => Failure::words(e),

@@ -2,7 +2,7 @@
 //! gone and that nobody waited for, and a list of all that is left of it.
 
 use std::fs::{self, File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A server's group. Removed, once it is empty, when dropped.
 pub(super) struct Cgroup {
@@ -74,13 +74,34 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A process that was just killed leaves its group a moment later.
-        for _ in 0..40 {
-            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
-                return;
+        remove(&self.folder);
+    }
+}
+
+/// Removes the groups of an agent that did not live to do so itself; their names begin with the
+/// name of its folder.
+pub(super) fn remove_all(agent: &str) {
+    for base in [V1, V2] {
+        let Ok(entries) = fs::read_dir(base) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if !agent.is_empty() && name.to_string_lossy().starts_with(&format!("{agent}-")) {
+                remove(&entry.path());
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
         }
+    }
+}
+
+/// Removes a group's folder as soon as nothing is in it: a process that was just killed leaves its
+/// group a moment later.
+fn remove(folder: &Path) {
+    for _ in 0..40 {
+        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 

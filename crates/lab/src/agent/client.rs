@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use net::os::{self, ChildSetup};
 
+use super::cgroup;
 use super::wire::{Answer, LoadOrder, Loaded, Order};
 
 /// Why an order was not carried out.
@@ -96,17 +97,44 @@ impl Agent {
             .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
     }
 
+    /// The next answer, if it comes soon. Tells the agent, once, that `stop` is set.
+    fn next_answer(
+        &mut self,
+        stop: &AtomicBool,
+        cancelled: &mut bool,
+    ) -> Result<Option<Answer>, AgentError> {
+        if !*cancelled && stop.load(Ordering::Relaxed) {
+            *cancelled = true;
+            self.send(&Order::Cancel)?;
+        }
+        match self.answers.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => Self::answer(line).map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(AgentError::Lost("it ended".into())),
+        }
+    }
+
     /// Gives an order and waits for its answer.
     ///
     /// # Errors
     /// When the agent is lost or says that it cannot.
     pub fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
+        self.ask_unless(order, &AtomicBool::new(false))
+    }
+
+    /// The same, but waiting for a server ends when `stop` is set.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
         self.send(order)?;
-        let line = self
-            .answers
-            .recv()
-            .map_err(|_| AgentError::Lost("it ended".into()))?;
-        match Self::answer(line)? {
+        let mut cancelled = false;
+        let answer = loop {
+            if let Some(answer) = self.next_answer(stop, &mut cancelled)? {
+                break answer;
+            }
+        };
+        match answer {
             Answer::Failed { reason } => Err(AgentError::Failed(reason)),
             Answer::Started { pid } => {
                 self.groups.push(pid);
@@ -130,18 +158,10 @@ impl Agent {
         self.send(&Order::Load(order))?;
         let mut cancelled = false;
         loop {
-            if !cancelled && stop.load(Ordering::Relaxed) {
-                cancelled = true;
-                self.send(&Order::Cancel)?;
-            }
-            let line = match self.answers.recv_timeout(Duration::from_millis(50)) {
-                Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(AgentError::Lost("it ended".into()));
-                }
+            let Some(answer) = self.next_answer(stop, &mut cancelled)? else {
+                continue;
             };
-            match Self::answer(line)? {
+            match answer {
                 Answer::Progress {
                     stint,
                     requests,
@@ -183,6 +203,9 @@ impl Drop for Agent {
         const SIGKILL: i32 = 9;
         for group in &self.groups {
             let _ = os::kill(-group, SIGKILL);
+        }
+        if let Some(name) = self.folder.file_name() {
+            cgroup::remove_all(&name.to_string_lossy());
         }
         if self.folder.starts_with(std::env::temp_dir()) {
             let _ = std::fs::remove_dir_all(&self.folder);

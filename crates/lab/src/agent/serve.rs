@@ -20,17 +20,19 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
     net::os::raise_open_files();
     let mut servers = Servers::new()?;
     let stop = Arc::new(AtomicBool::new(false));
-    let orders = read_orders(input, stop.clone());
-    let result = work(&orders, &mut servers, &stop, &mut output);
+    let ended = Arc::new(AtomicBool::new(false));
+    let orders = read_orders(input, stop.clone(), ended.clone());
+    let result = work(&orders, &mut servers, &stop, &ended, &mut output);
     servers.kill_all();
     result
 }
 
 /// Reads orders on a thread of its own, so that a load can be cut short, also by the end of the
-/// input.
+/// input, which sets `ended` as well: then nobody waits for anything any more.
 fn read_orders(
     input: impl BufRead + Send + 'static,
     stop: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
 ) -> Receiver<Result<Order, String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -43,6 +45,7 @@ fn read_orders(
                 break;
             }
         }
+        ended.store(true, Ordering::Relaxed);
         stop.store(true, Ordering::Relaxed);
     });
     receiver
@@ -52,6 +55,7 @@ fn work(
     orders: &Receiver<Result<Order, String>>,
     servers: &mut Servers,
     stop: &Arc<AtomicBool>,
+    ended: &AtomicBool,
     output: &mut impl Write,
 ) -> io::Result<()> {
     for order in orders {
@@ -60,7 +64,7 @@ fn work(
             Err(e) => Answer::Failed {
                 reason: format!("not an order: {e}"),
             },
-            Ok(order) => carry_out(order, servers, stop, &mut |answer| {
+            Ok(order) => carry_out(order, servers, stop, ended, &mut |answer| {
                 if let Err(e) = write_answer(output, &answer) {
                     lost = Some(e);
                     stop.store(true, Ordering::Relaxed);
@@ -86,6 +90,7 @@ fn carry_out(
     order: Order,
     servers: &mut Servers,
     stop: &Arc<AtomicBool>,
+    ended: &AtomicBool,
     tell: &mut impl FnMut(Answer),
 ) -> Result<Answer, String> {
     match order {
@@ -101,14 +106,16 @@ fn carry_out(
             })
             .map_err(|e| format!("cannot make a folder for `{server}`: {e}")),
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started { pid }),
-        Order::Await(order) => servers.wait_until_ready(&order).map(|()| Answer::Done),
+        Order::Await(order) => servers
+            .wait_until_ready(&order, stop)
+            .map(|()| Answer::Done),
         Order::Stop { server, signals } => {
             let signals = signals
                 .iter()
                 .map(|(name, wait_ms)| Ok((signal(name)?, Duration::from_millis(*wait_ms))))
                 .collect::<Result<Vec<_>, String>>()?;
             servers
-                .stop(&server, &signals)
+                .stop(&server, &signals, ended)
                 .map(|(killed, ended_before)| Answer::Stopped {
                     killed,
                     ended_before,

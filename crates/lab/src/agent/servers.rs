@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::fetch::fetch;
+use net::fetch::{Answer, FetchError, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
@@ -152,8 +155,12 @@ impl Servers {
         Ok(())
     }
 
-    /// Waits until a server answers as expected.
-    pub(super) fn wait_until_ready(&mut self, order: &AwaitServer) -> Result<(), String> {
+    /// Waits until a server answers as expected, or `stop` is set.
+    pub(super) fn wait_until_ready(
+        &mut self,
+        order: &AwaitServer,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
         let end = Instant::now() + Duration::from_millis(order.timeout_ms);
         let name = order
             .server
@@ -162,7 +169,9 @@ impl Servers {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
-            let found = match fetch(order.address, order.request.as_bytes(), limit, 1 << 20) {
+            let fetched = fetch_unless(order.address, &order.request, limit, stop)
+                .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
+            let found = match fetched {
                 Err(e) => e.to_string(),
                 Ok(answer) => {
                     let status_fits = match order.status {
@@ -243,11 +252,13 @@ impl Servers {
         }
     }
 
-    /// Stops a server: each signal and its wait in turn, then the kill of all that is left.
+    /// Stops a server: each signal and its wait in turn, then the kill of all that is left. When
+    /// `hurry` is set it is killed at once.
     pub(super) fn stop(
         &mut self,
         server: &str,
         signals: &[(i32, Duration)],
+        hurry: &AtomicBool,
     ) -> Option<(bool, bool)> {
         let mut one = self.running.remove(server)?;
         let pid = one.child.id() as i32;
@@ -260,7 +271,7 @@ impl Servers {
             }
             let _ = os::kill(pid, *signal);
             let end = Instant::now() + *wait;
-            while !gone && Instant::now() < end {
+            while !gone && Instant::now() < end && !hurry.load(Ordering::Relaxed) {
                 gone = matches!(one.child.try_wait(), Ok(Some(_)) | Err(_));
                 if !gone {
                     sleep(Duration::from_millis(5));
@@ -323,7 +334,7 @@ impl Servers {
     pub(super) fn kill_all(&mut self) {
         let names: Vec<String> = self.running.keys().cloned().collect();
         for name in names {
-            self.stop(&name, &[]);
+            self.stop(&name, &[], &AtomicBool::new(true));
         }
         // Orphans come to this process; there are none left when nothing descends from it.
         let me = std::process::id() as i32;
@@ -341,6 +352,26 @@ impl Servers {
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Fetches a page; nothing as soon as `stop` is set.
+fn fetch_unless(
+    address: SocketAddr,
+    request: &str,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Option<Result<Answer, FetchError>> {
+    let (sender, receiver) = mpsc::channel();
+    let request = request.to_string();
+    std::thread::spawn(move || sender.send(fetch(address, request.as_bytes(), limit, 1 << 20)));
+    while !stop.load(Ordering::Relaxed) {
+        match receiver.recv_timeout(Duration::from_millis(20)) {
+            Ok(fetched) => return Some(fetched),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
 }
 
 fn ids(user: Option<&str>) -> Option<(u32, u32)> {

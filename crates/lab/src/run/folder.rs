@@ -141,6 +141,14 @@ fn mitigations() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// What the machine is described in.
+const MACHINE: &str = "hosts.json";
+
+/// Whether the machine of a run was described already.
+pub(super) fn is_described(folder: &Path) -> bool {
+    folder.join(MACHINE).exists()
+}
+
 /// Writes `hosts.json`.
 pub(super) fn write_machine(
     options: &RunOptions<'_>,
@@ -156,6 +164,10 @@ pub(super) fn write_machine(
         }
     }
     let mut machine = machine();
+    // This thread keeps to the servers' CPUs by now, so it cannot be asked.
+    let mut cpus = [places.load_cpus.as_slice(), &places.server_cpus].concat();
+    cpus.sort_unstable();
+    machine["cpus"] = json!(cpus);
     machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
     machine["load_cpus"] = json!(places.load_cpus);
     machine["server_cpus"] = json!(places.server_cpus);
@@ -164,7 +176,7 @@ pub(super) fn write_machine(
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
     let text = serde_json::to_string_pretty(&json!({ "local": machine })).unwrap_or_default();
-    fs::write(options.folder.join("hosts.json"), text + "\n").map_err(|e| RunError::Folder {
+    fs::write(options.folder.join(MACHINE), text + "\n").map_err(|e| RunError::Folder {
         path: options.folder.to_path_buf(),
         why: e.to_string(),
     })

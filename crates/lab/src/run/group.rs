@@ -45,6 +45,8 @@ pub(super) struct GroupResult {
     pub(super) rate: Option<RateChoice>,
     /// Logs, by trial and file name.
     pub(super) logs: Vec<(u32, BTreeMap<String, String>)>,
+    /// What the reader of the result should know.
+    pub(super) warnings: Vec<String>,
     pub(super) agent_lost: bool,
 }
 
@@ -199,14 +201,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         }))?;
         let ready = rendered.ready;
         let request = net::fetch::request("GET", &server.name, &ready.path, &closing());
-        self.agent.ask(&Order::Await(AwaitServer {
+        let order = Order::Await(AwaitServer {
             server: Some(server.name.clone()),
             address,
             request: String::from_utf8_lossy(&request).into_owned(),
             status: ready.status,
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
-        }))?;
+        });
+        self.agent.ask_unless(&order, self.stop)?;
         Ok(())
     }
 
@@ -304,14 +307,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             let outcome = resolve(&subject.target, addresses).and_then(|address| {
                 let fields = [setting.load.headers.as_slice(), &closing()].concat();
                 let request = request(subject, &setting.load, &fields);
-                match self.agent.ask(&Order::Await(AwaitServer {
+                let order = Order::Await(AwaitServer {
                     server: None,
                     address,
                     request,
                     status: Some(expect.status),
                     contains: expect.contains.clone(),
                     timeout_ms: SUBJECT_READY_MS,
-                })) {
+                });
+                match self.agent.ask_unless(&order, self.stop) {
                     Ok(_) => Ok(address),
                     Err(AgentError::Failed(reason)) => Err(reason),
                     Err(lost) => Err(lost.to_string()),
@@ -393,13 +397,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 server: name.clone(),
                 signals,
             }) {
-                Ok(Answer::Stopped { killed: true, .. }) => (self.tell)(RunEvent::Warning {
-                    text: format!(
-                        "server `{name}` did not stop when it was told to in block {} and was \
-                         killed",
-                        self.block
-                    ),
-                }),
+                Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
+                    "server `{name}` did not stop when it was told to in block {} and was killed",
+                    self.block
+                )),
                 Ok(_) | Err(AgentError::Failed(_)) => {}
                 Err(AgentError::Lost(_)) => {
                     result.agent_lost = true;

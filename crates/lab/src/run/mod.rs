@@ -130,10 +130,14 @@ pub enum RunError {
 impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
-        !matches!(
-            self,
-            RunError::Agent(_) | RunError::Journal(JournalError::Io { .. })
-        )
+        match self {
+            RunError::Agent(_) => false,
+            // A run that shall go on, but is not there.
+            RunError::Journal(JournalError::Io { source, .. }) => {
+                source.kind() == std::io::ErrorKind::NotFound
+            }
+            _ => true,
+        }
     }
 }
 
@@ -207,7 +211,9 @@ pub fn run(
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
     let mut agent = Agent::start(options.weigh)?;
-    let mut described = before.is_some();
+    // How many servers `hosts.json` describes; an earlier part of the run may have died before it
+    // wrote one.
+    let mut described = folder::is_described(options.folder).then_some(usize::MAX);
     for (block, group) in groups {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -252,8 +258,14 @@ pub fn run(
         for (lane, files) in result.logs {
             folder::write_logs(options.folder, lane, &files);
         }
-        if !described {
-            described = true;
+        for text in result.warnings {
+            tell(RunEvent::Warning { text: text.clone() });
+            journal.append(&JournalRow::Warning { text })?;
+        }
+        let servers = configurations.len();
+        let describes_more = described.is_none_or(|before| servers > before);
+        if describes_more && !stop.load(Ordering::Relaxed) {
+            described = Some(servers);
             folder::write_machine(options, &places, &configurations)?;
         }
         tell(RunEvent::GroupEnds);
