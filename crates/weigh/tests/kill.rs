@@ -91,8 +91,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
         let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
         running.until("the journal has begun", || begun(&folder));
         let after = Duration::from_secs_f64(from_s + random_share(part as u32));
-        let end = Instant::now() + after;
-        running.until("its moment has come", || Instant::now() >= end);
+        running.go_on(after);
         kill(&place, running, &format!("{after:?} after it had begun"));
         resume(&place, 6);
     }
@@ -162,8 +161,7 @@ fn nothing_is_waited_for_once_the_program_is_dead() {
         });
         if script.contains("origin") {
             // Its first block is measured by then, and the server told to stop.
-            let end = Instant::now() + Duration::from_secs(4);
-            running.until("it is stopping", || Instant::now() >= end);
+            running.go_on(Duration::from_secs(4));
         }
         kill(&place, running, script);
     }
@@ -174,12 +172,8 @@ fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
     let place = Place::new();
     let folder = place.path("r");
     let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
-    running.until("servers are started", || {
-        let entries = std::fs::read_dir(place.temp()).unwrap();
-        entries
-            .flatten()
-            .any(|entry| entry.path().join("balancer").is_dir())
-    });
+    running.until_said("block 1/2");
+    running.go_on(Duration::from_millis(800));
     let agent = descendants(running.pid())
         .into_iter()
         .find(|process| process.to_string().ends_with(" agent)"))

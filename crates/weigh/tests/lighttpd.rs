@@ -101,7 +101,7 @@ fn lighttpd_opens_a_connection_to_apache_for_each_request() {
         files["apache.conf"]
             .as_str()
             .unwrap()
-            .contains("ListenBackLog 10000")
+            .contains("ListenBacklog 10000")
     );
     let mut logs: Vec<String> = Vec::new();
     for trial in fs::read_dir(place.path("r/trials")).unwrap() {

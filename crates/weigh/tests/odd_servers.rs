@@ -151,8 +151,6 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_words() {
     let script = "{{ weigh }} origin --listen {{ listen.addr }} &\nsleep 3\n\
                   echo out of memory >&2\nkill -9 $!\nexit 9\n";
     shell(&place, script, READY);
-    let more = "timeout = \"1s\"\n[quick]\nwarmup = \"100ms\"";
-    place.write("unused", more);
     place.write(
         "x.toml",
         "title = \"t\"\n[servers.odd]\nrecipe = \"odd\"\n[servers.good]\nrecipe = \"origin\"\n\

@@ -44,13 +44,9 @@ fn stopped_and_resumed(number: i32, status: i32) {
     let place = Place::new();
     let folder = place.path("r");
     let mut running = start(&place);
-    // The first block is in the journal, the second under way.
-    running.until("a block is done", || trials(&folder).len() >= 3);
-    running.until("the next block has begun", || {
-        names(&place.temp())
-            .iter()
-            .any(|path| path.join("origin").is_dir())
-    });
+    // The first block is in the journal, the second under way: its load lasts some two seconds.
+    running.until_said("block 2/3");
+    running.go_on(Duration::from_millis(800));
     let family = descendants(running.pid());
     running.signal(number);
     let done = running.end().expect(status);
@@ -65,7 +61,7 @@ fn stopped_and_resumed(number: i32, status: i32) {
     let before = trials(&folder);
     assert_eq!(document["trials"]["done"], before.len());
     assert!(
-        before.len() % 3 == 0 && before.len() < 9,
+        before.len().is_multiple_of(3) && before.len() < 9,
         "{}",
         before.len()
     );
@@ -88,11 +84,6 @@ fn stopped_and_resumed(number: i32, status: i32) {
     assert_eq!(journal(&folder).last().unwrap()["complete"], true);
     assert!(folder.join("hosts.json").exists());
     assert!(place.left().is_empty(), "{:?}", place.left());
-}
-
-fn names(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    entries.flatten().map(|entry| entry.path()).collect()
 }
 
 /// No control group of these agents is left.
@@ -158,19 +149,14 @@ fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
 fn the_agent_is_not_reached_by_a_terminals_ctrl_c() {
     use std::os::unix::process::CommandExt as _;
     let place = Place::new();
-    let folder = place.path("r");
     let mut call = CALL.to_vec();
     call.push("r");
     let mut command = place.weigh(&call);
     // A terminal signals the whole group of processes in its foreground.
     command.process_group(0);
     let mut running = place.start_command(command);
-    running.until("the journal has begun", || !journal(&folder).is_empty());
-    running.until("servers are started", || {
-        names(&place.temp())
-            .iter()
-            .any(|path| path.join("origin").is_dir())
-    });
+    running.until_said("block 1/3");
+    running.go_on(Duration::from_millis(800));
     net::os::kill(-(running.pid() as i32), INT).unwrap();
     let done = running.end().expect(130);
     assert!(!done.err.contains("lost the agent"), "{}", done.err);

@@ -250,6 +250,20 @@ impl Running<'_> {
         self.look();
     }
 
+    /// Waits until the program has said something.
+    pub fn until_said(&mut self, text: &str) {
+        let err = self.err.clone();
+        self.until(&format!("it said `{text}`"), || {
+            String::from_utf8_lossy(&fs::read(&err).unwrap()).contains(text)
+        });
+    }
+
+    /// Lets the program run for a time.
+    pub fn go_on(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        self.until("its time was over", || Instant::now() >= end);
+    }
+
     /// Waits for the end.
     pub fn end(self) -> Done {
         self.end_within(LIMIT)

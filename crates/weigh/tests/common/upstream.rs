@@ -17,10 +17,8 @@ pub struct Origin<'a> {
 impl<'a> Origin<'a> {
     pub fn start(place: &'a Place) -> Self {
         let mut running = place.start(&["origin", "--listen", "127.0.0.1:0"]);
-        let err = running.err.clone();
-        let said = || std::fs::read_to_string(&err).unwrap();
-        running.until("it says where it listens", || said().contains("/status/N"));
-        let said = said();
+        running.until_said("/status/N");
+        let said = running.errors();
         let from = said.find("http://").unwrap();
         let url = said[from..].split_whitespace().next().unwrap();
         let url = url.trim_end_matches('/').to_owned();
