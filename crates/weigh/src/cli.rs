@@ -101,7 +101,7 @@ pub struct CompareArgs {
     #[arg(required = true, num_args = 2.., value_name = "NAME=URL", value_parser = units::key_value)]
     pub subjects: Vec<(String, String)>,
     /// Connections.
-    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
     /// Threads that make the load.
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -115,7 +115,8 @@ pub struct CompareArgs {
     /// The smallest difference that matters, such as 3%.
     #[arg(long, default_value = "3%")]
     pub matters: String,
-    /// Rate at which latency is compared, requests per second [default: half of what the slower carries].
+    /// Rate at which latency is compared, requests per second [default: half of what
+    /// the slower carries, at most a fifth of what the client could].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
     /// Folder of the run [default: weigh-runs/compare-TIME].

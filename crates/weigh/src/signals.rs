@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the first asks to stop and keep what was measured, the third ends at once.
+//! Ctrl-C and its like: the first asks to stop and keep what was measured, a second ends at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -44,9 +44,10 @@ fn stopped_and_resumed(number: i32, status: i32) {
     let place = Place::new();
     let folder = place.path("r");
     let mut running = start(&place);
-    // The first block is in the journal, the second under way: its load lasts some two seconds.
+    // The first block is in the journal, the second under way: after a second of warming up it is
+    // measured for a second and a half.
     running.until_said("block 2/3");
-    running.go_on(Duration::from_millis(800));
+    running.go_on(Duration::from_millis(1500));
     let family = descendants(running.pid());
     running.signal(number);
     let done = running.end().expect(status);
@@ -65,6 +66,11 @@ fn stopped_and_resumed(number: i32, status: i32) {
         "{}",
         before.len()
     );
+    for trial in &before {
+        let measured = &trial["outcome"]["done"]["throughput"];
+        let duration_s = measured["duration_s"].as_f64().unwrap();
+        assert!((duration_s - 0.5).abs() < 0.01, "cut short: {duration_s} s");
+    }
     let last = journal(&folder).pop().unwrap();
     assert_eq!(last["row"], "end");
     assert_eq!(last["complete"], false);

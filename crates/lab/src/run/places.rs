@@ -81,7 +81,10 @@ impl Places {
             );
         }
         Ok(Self {
-            load_alone: warnings.is_empty() && !load_cpus.is_empty(),
+            // Servers that run already may be on any CPU.
+            load_alone: warnings.is_empty()
+                && !load_cpus.is_empty()
+                && !experiment.servers.is_empty(),
             load_cpus,
             server_cpus,
             warnings,
