@@ -347,10 +347,15 @@ impl<I: Io> Worker<I> {
         if current.cpu_end.is_none() && self.now >= current.end {
             current.cpu_end = Some(os::thread_cpu_ns());
             current.idle_end = current.idle;
-            current.open = self.conns[self.lanes[current.lane].clone()]
-                .iter()
-                .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
-                .count() as u64;
+            let lane = &self.conns[self.lanes[current.lane].clone()];
+            current.open = match current.stint.stop {
+                // After the last request of a count connections have nothing more to do.
+                Stop::Requests(_) => lane.len() as u64,
+                Stop::After(_) => lane
+                    .iter()
+                    .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
+                    .count() as u64,
+            };
             if self.thread == 0 {
                 let _ = self.tell.send(Progress::WindowCloses {
                     stint: current.number,

@@ -347,9 +347,10 @@ impl Done {
     #[track_caller]
     pub fn result(&self) -> Value {
         let document = self.json();
-        let invalid = array(&document["comparisons"])
-            .iter()
-            .any(|comparison| comparison["verdict"] == "invalid");
+        // The far tail alone makes no run invalid.
+        let invalid = array(&document["comparisons"]).iter().any(|comparison| {
+            comparison["verdict"] == "invalid" && comparison["metric"] != "latency_us_p99"
+        });
         let nothing = document["trials"]["done"] == 0 && document["trials"]["failed"] != 0;
         let status = if invalid || nothing { 4 } else { 0 };
         assert_eq!(self.status, status, "{}\n{}", self.out, self.err);
