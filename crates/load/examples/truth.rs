@@ -38,7 +38,13 @@ fn start() -> Origin {
     origin
 }
 
-fn engine(address: SocketAddr, path: &str, seconds: u64) -> LoadReading {
+fn engine(
+    address: SocketAddr,
+    path: &str,
+    rate_per_s: f64,
+    connections: u32,
+    seconds: u64,
+) -> LoadReading {
     let cpus = net::os::allowed_cpus().unwrap();
     let job = Job {
         lanes: vec![Lane {
@@ -50,13 +56,11 @@ fn engine(address: SocketAddr, path: &str, seconds: u64) -> LoadReading {
                     body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
                 },
             },
-            connections: CONNECTIONS,
+            connections,
         }],
         stints: vec![Stint {
             lane: 0,
-            pacing: Pacing::Open {
-                rate_per_s: RATE_PER_S,
-            },
+            pacing: Pacing::Open { rate_per_s },
             cut: Duration::ZERO,
             stop: Stop::After(Duration::from_secs(seconds)),
             reading: Some(0),
@@ -121,7 +125,7 @@ fn main() {
     ];
     for path in cases {
         let origin = start();
-        let reading = engine(origin.address(), path, seconds);
+        let reading = engine(origin.address(), path, RATE_PER_S, CONNECTIONS, seconds);
         let truth = known(origin.address());
         println!(
             "\n{path}: {} requests, {} errors",
@@ -172,7 +176,7 @@ fn stall() {
         let bytes = request("GET", "origin", "/.weigh/stall/1000", &[]);
         fetch(address, &bytes, Duration::from_secs(5), 1 << 20).unwrap();
     });
-    let reading = stall_load(address);
+    let reading = engine(address, "/", 1_000.0, 32, 10);
     stopper.join().unwrap();
     println!("\na stop of 1 s in 10 s at 1,000 requests/s (arithmetic: p95 500 ms, p99 900 ms)");
     for q in [0.95, 0.99] {
@@ -183,43 +187,4 @@ fn stall() {
             reading.service.quantile_us(q) / 1e3
         );
     }
-}
-
-fn stall_load(address: SocketAddr) -> LoadReading {
-    let mut job_seconds = 10;
-    if let Some(text) = std::env::args().nth(2) {
-        job_seconds = text.parse().expect("expected seconds");
-    }
-    let cpus = net::os::allowed_cpus().unwrap();
-    let job = Job {
-        lanes: vec![Lane {
-            target: Target {
-                address,
-                request: request("GET", "origin", "/", &[]),
-                expect: Expect::default(),
-            },
-            connections: 32,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing: Pacing::Open {
-                rate_per_s: 1_000.0,
-            },
-            cut: Duration::ZERO,
-            stop: Stop::After(Duration::from_secs(job_seconds)),
-            reading: Some(0),
-        }],
-        threads: 1,
-        requests_per_connection: None,
-        connect_timeout: Duration::from_secs(5),
-        timeout: Duration::from_secs(5),
-        arrivals: Arrivals::Even,
-        cpus: cpus.last().copied().into_iter().collect(),
-        sources: Vec::new(),
-        io: IoKind::best(),
-        wait: Wait::Spin,
-        seed: 1,
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    run(&job, &stop, |_| {}).unwrap().remove(0)
 }
