@@ -10,6 +10,7 @@ mod histogram;
 mod journal;
 mod load;
 mod quantiles;
+pub mod tools;
 
 pub use errors::ErrorCounts;
 pub use histogram::{Histogram, HistogramError};
