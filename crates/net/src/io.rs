@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use crate::address::Address;
+
 /// A connection of one event loop. Ids are not reused: a stale one names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
@@ -152,7 +154,7 @@ pub trait Io: Sized {
 
     /// Registers an address to connect to; with several `sources`, connections are bound to them
     /// in turn.
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId;
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId;
 
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
@@ -90,9 +91,9 @@ enum Outgoing {
 }
 
 struct TargetAddress {
-    domain: i32,
-    address: Box<(libc::sockaddr_storage, libc::socklen_t)>,
-    sources: Vec<(libc::sockaddr_storage, libc::socklen_t)>,
+    family: i32,
+    address: Box<RawAddress>,
+    sources: Vec<RawAddress>,
     turn: usize,
 }
 
@@ -343,14 +344,11 @@ impl Io for Uring {
         Ok(())
     }
 
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
         self.targets.push(TargetAddress {
-            domain: match address {
-                SocketAddr::V4(_) => libc::AF_INET,
-                SocketAddr::V6(_) => libc::AF_INET6,
-            },
-            address: Box::new(os::sockaddr(&address)),
-            sources: sources.iter().map(os::sockaddr).collect(),
+            family: address.family(),
+            address: Box::new(address.raw()),
+            sources: sources.iter().map(address::inet).collect(),
             turn: 0,
         });
         TargetId(self.targets.len() as u32 - 1)
@@ -386,7 +384,7 @@ impl Io for Uring {
         let place = DestinationSlot::try_from_slot_target(index)
             .map_err(|_| io::Error::other("connection slot out of range"))?;
         let address = &self.targets[target.0 as usize];
-        let domain = address.domain;
+        let family = address.family;
         let (to, to_len) = (
             &raw const address.address.0 as *const libc::sockaddr,
             address.address.1,
@@ -396,7 +394,7 @@ impl Io for Uring {
             (&raw const source.0 as *const libc::sockaddr, source.1)
         });
         self.push(
-            opcode::Socket::new(domain, libc::SOCK_STREAM, 0)
+            opcode::Socket::new(family, libc::SOCK_STREAM, 0)
                 .file_index(Some(place))
                 .build()
                 .flags(link)
@@ -452,10 +450,15 @@ impl Io for Uring {
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
-        let bytes = self.payloads[payload.0 as usize].clone();
-        let Some(slot) = self.slot(conn) else { return };
+        let bytes = &self.payloads[payload.0 as usize];
+        let Some(slot) = self.slots.get_mut(conn.index as usize) else {
+            return;
+        };
+        if !slot.open || slot.generation != conn.generation {
+            return;
+        }
         if !slot.sends.is_empty() {
-            slot.sends.push_back(Outgoing::Shared(bytes, 0));
+            slot.sends.push_back(Outgoing::Shared(bytes.clone(), 0));
             return;
         }
         slot.quiet = true;
