@@ -12,6 +12,7 @@ pub mod fetch;
 pub mod http;
 mod io;
 pub mod os;
+pub mod proxy_protocol;
 mod uring;
 
 pub use choose::{IoKind, uring_unavailable};
