@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod http;
 mod io;
 pub mod os;
+pub mod proxy_protocol;
 mod uring;
 
 pub use address::{Address, UnixPath, UnixPathError};
