@@ -48,19 +48,20 @@ fn engine(
     let cpus = net::os::allowed_cpus().unwrap();
     let job = Job {
         lanes: vec![Lane {
-            target: Target {
+            target: Target::new(
                 address,
-                request: request("GET", "origin", path, &[]),
-                expect: Expect {
+                request("GET", "origin", path, &[]),
+                Expect {
                     status: StatusRule::Exactly(200),
                     body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
                 },
-            },
+            ),
             connections,
         }],
         stints: vec![Stint {
             lane: 0,
             pacing: Pacing::Open { rate_per_s },
+            stages: Vec::new(),
             cut: Duration::ZERO,
             stop: Stop::After(Duration::from_secs(seconds)),
             reading: Some(0),
@@ -78,6 +79,7 @@ fn engine(
         } else {
             Wait::Sleep
         },
+        rows: None,
         seed: 1,
     };
     let stop = Arc::new(AtomicBool::new(false));
@@ -86,7 +88,7 @@ fn engine(
 
 fn known(address: SocketAddr) -> Histogram {
     let bytes = request("GET", "origin", "/.weigh/delays", &[]);
-    let answer = fetch(address, &bytes, Duration::from_secs(5), 1 << 24).unwrap();
+    let answer = fetch(&address.into(), &bytes, Duration::from_secs(5), 1 << 24).unwrap();
     Histogram::from_base64(std::str::from_utf8(&answer.body).unwrap()).unwrap()
 }
 
@@ -174,7 +176,7 @@ fn stall() {
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(4));
         let bytes = request("GET", "origin", "/.weigh/stall/1000", &[]);
-        fetch(address, &bytes, Duration::from_secs(5), 1 << 20).unwrap();
+        fetch(&address.into(), &bytes, Duration::from_secs(5), 1 << 20).unwrap();
     });
     let reading = engine(address, "/", 1_000.0, 32, 10);
     stopper.join().unwrap();

@@ -98,6 +98,21 @@ pub fn fetch(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
+    fetch_after(address, &[], request, limit, body_bytes_max)
+}
+
+/// As [`fetch`], with bytes that the connection begins with before the request: a PROXY protocol
+/// header.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_after(
+    address: &Address,
+    greeting: &[u8],
+    request: &[u8],
+    limit: Duration,
+    body_bytes_max: usize,
+) -> Result<Answer, FetchError> {
     let end = Instant::now() + limit;
     let left = || {
         end.checked_duration_since(Instant::now())
@@ -117,7 +132,7 @@ pub fn fetch(
         Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
     };
     stream.set_write_timeout(Some(left()?))?;
-    stream.send(request).map_err(late)?;
+    stream.send(&[greeting, request].concat()).map_err(late)?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];

@@ -24,7 +24,13 @@ fn origin(io: IoKind, threads: usize) -> Origin {
 fn get(origin: &Origin, path: &str) -> (u16, String) {
     let fields = [("X-Tag".to_string(), "a<b".to_string())];
     let bytes = request("GET", "here", path, &fields);
-    let answer = fetch(origin.address(), &bytes, Duration::from_secs(5), 1 << 26).unwrap();
+    let answer = fetch(
+        &origin.address().into(),
+        &bytes,
+        Duration::from_secs(5),
+        1 << 26,
+    )
+    .unwrap();
     (answer.status, String::from_utf8(answer.body).unwrap())
 }
 
