@@ -8,6 +8,7 @@
 mod barrier;
 mod check;
 mod conn;
+mod crawl;
 mod job;
 mod learn;
 mod merge;
@@ -18,6 +19,7 @@ mod run;
 mod worker;
 
 pub use check::{BodyRule, Expect, StatusRule};
+pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl};
 pub use job::{
     Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, Request, Stage, Stint, Stop,
     Target, Wait,

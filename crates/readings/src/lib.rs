@@ -7,6 +7,7 @@
 
 mod errors;
 mod histogram;
+pub mod hlog;
 mod journal;
 mod load;
 mod quantiles;
