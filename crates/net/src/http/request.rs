@@ -66,6 +66,11 @@ impl RequestParser {
         Ok((at + n, complete))
     }
 
+    /// Whether nothing of the next request has come.
+    pub fn at_start(&self) -> bool {
+        self.body.is_none() && self.partial.is_empty()
+    }
+
     /// The request that is complete.
     pub fn request(&self) -> &Request {
         &self.request
