@@ -73,8 +73,15 @@ pub fn fetch(
     };
     let mut stream = TcpStream::connect_timeout(&address, left()?).map_err(late)?;
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(left()?))?;
-    stream.write_all(request).map_err(late)?;
+    let mut unsent = request;
+    while !unsent.is_empty() {
+        // Each time anew: a peer that reads a little now and then must not draw it out.
+        stream.set_write_timeout(Some(left()?))?;
+        match stream.write(unsent).map_err(late)? {
+            0 => return Err(FetchError::Short),
+            n => unsent = &unsent[n..],
+        }
+    }
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
