@@ -83,9 +83,8 @@ fn a_connection_that_ends_while_idle_is_opened_anew() {
         ("close", |_| {}),
         ("reset", |peer| peer.reset()),
         ("bytes that nobody asked for", |peer| {
-            if peer.pause(Duration::from_millis(1)) && peer.send(GOOD) {
-                peer.drain();
-            }
+            // Where it comes late it answers the next request, and the one after is ahead of it.
+            while peer.pause(Duration::from_millis(1)) && peer.send(GOOD) && peer.answer(GOOD) {}
         }),
     ];
     for (name, end) in ends {

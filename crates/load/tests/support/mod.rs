@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -142,6 +142,15 @@ pub struct Server {
     acceptor: Option<JoinHandle<()>>,
 }
 
+/// A loopback address for one server of one process: when it has closed its port, nobody else
+/// gets it while the load still knocks there.
+fn own_address() -> Ipv4Addr {
+    static SERVERS: AtomicU32 = AtomicU32::new(0);
+    let (process, server) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
+    let part = |number: u32| 1 + (number % 250) as u8;
+    Ipv4Addr::new(127, part(process), part(process / 250), part(server))
+}
+
 impl Server {
     pub fn start(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
         Self::with_connections(usize::MAX, script)
@@ -152,7 +161,7 @@ impl Server {
         connections: usize,
         script: impl Fn(&mut Peer) + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind((own_address(), 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let stopped = Arc::new(Stopped::default());
         let stop = Arc::new(AtomicBool::new(false));
