@@ -165,8 +165,9 @@ pub trait Io: Sized {
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
 
-    /// Sends registered bytes without telling when they are gone; failure is told. Only for one
-    /// request at a time: two such sends may overtake each other when the peer does not read.
+    /// Sends registered bytes; failure is told, and success need not be: [`Event::Drained`] may
+    /// follow. Only for one request at a time: two such sends may overtake each other when the
+    /// peer does not read. Whether a long one is still under way is told by [`Io::queued`].
     fn send(&mut self, conn: ConnId, payload: PayloadId);
 
     /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.

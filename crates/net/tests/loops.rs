@@ -203,6 +203,41 @@ fn a_reset_is_told_once<I: Io>() {
     io.close(conn);
 }
 
+/// The answer to a long request may come before the request has gone, and is told at once.
+fn a_peer_that_answers_before_it_has_read<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
+    let payload = io.add_payload(Arc::from(vec![b'x'; 64 << 20]));
+    for is_first in [true, false] {
+        let conn = io.connect(target, is_first.then_some(payload)).unwrap();
+        turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::Connected { conn: c } if c == conn),
+        );
+        if !is_first {
+            io.send(conn, payload);
+        }
+        settle(&mut io);
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(b"enough").unwrap();
+        turn(&mut io, soon(), |io, event| match event {
+            Event::Data { conn: c, buf } => {
+                assert_eq!((c, io.bytes(&buf)), (conn, &b"enough"[..]));
+                io.recycle(buf);
+                true
+            }
+            other => panic!("unexpected {other:?}"),
+        });
+        assert!(io.queued(conn) > 0, "the request is still under way");
+        io.close(conn);
+        // Nothing more is told of it, and its bytes are let go of.
+        settle(&mut io);
+        drop(peer);
+    }
+}
+
 macro_rules! on_both {
     ($($name:ident),*) => {
         mod uring {
@@ -220,7 +255,8 @@ on_both!(
     source_addresses_turn,
     an_unusable_source_is_told,
     waits_as_long_as_told,
-    a_reset_is_told_once
+    a_reset_is_told_once,
+    a_peer_that_answers_before_it_has_read
 );
 
 fn over_a_unix_socket<I: Io>() {

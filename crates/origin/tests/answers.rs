@@ -119,3 +119,24 @@ fn delays_are_kept_and_recorded() {
         assert!(start.elapsed() >= Duration::from_millis(120));
     }
 }
+
+#[test]
+fn a_piece_of_a_body_is_not_taken_for_a_request() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        let length = 1_000_000;
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        // All pieces of the body are alike, also the last.
+        let request = [head.as_bytes(), &vec![b'x'; length]].concat();
+        for _ in 0..50 {
+            stream.write_all(&request).unwrap();
+            let mut parser = net::http::ResponseParser::default();
+            let mut buffer = [0; 4096];
+            let n = stream.read(&mut buffer).unwrap();
+            let done = parser.feed(&buffer[..n], |_| {});
+            assert_eq!(done, Ok(net::http::Progress::Done { taken: n }));
+            assert_eq!(parser.head().status, 200);
+        }
+    }
+}
