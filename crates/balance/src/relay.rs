@@ -107,7 +107,7 @@ impl<I: Io> Relay<I> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { conn } => {
+            Event::Accepted { conn, .. } => {
                 self.clients += 1;
                 let first = self.turn;
                 self.turn = (self.turn + 1) % self.targets.len();

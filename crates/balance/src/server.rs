@@ -133,6 +133,7 @@ fn relay<I: Io>(
         accepted: config.connections,
         buffers: 1024,
         buffer_size: 16 * 1024,
+        files: true,
     };
     let io = I::open(options).and_then(|mut io| io.listen(listener).map(|()| io));
     match io {

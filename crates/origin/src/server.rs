@@ -111,6 +111,7 @@ impl Origin {
                         accepted: connections,
                         buffers: 256,
                         buffer_size: 4096,
+                        files: false,
                     };
                     match kind {
                         IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
@@ -303,7 +304,7 @@ impl<I: Io> Worker<I> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { conn } => {
+            Event::Accepted { conn, .. } => {
                 self.connections += 1;
                 self.clients[conn.slot()] = Client {
                     conn: Some(conn),
