@@ -4,9 +4,12 @@
 //! received in. A client whose upstream refuses is given the next one in the same attempt.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod access;
 mod config;
+pub mod health;
 mod relay;
 mod server;
+pub mod sticky;
 
 pub use config::{BalancerConfig, ConfigError};
 pub use server::{Balancer, BalancerError, Stats};
