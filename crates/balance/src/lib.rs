@@ -4,11 +4,12 @@
 //! received in. A client whose upstream refuses is given the next one in the same attempt.
 //!
 //! [`config`] reads what a balancer does from Crossroads 1.x files and from TOML. [`access`],
-//! [`health`] and [`sticky`] hold decisions without input, output and clocks.
+//! [`dispatch`], [`health`] and [`sticky`] hold decisions without input, output and clocks.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
 pub mod config;
+pub mod dispatch;
 pub mod health;
 mod plain;
 mod relay;
