@@ -7,6 +7,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use written::units::shown;
+
 /// All addresses that begin with the same bits.
 ///
 /// IPv4 addresses in IPv6's form (`::ffff:10.0.0.1`) are IPv4 addresses here.
@@ -110,7 +112,7 @@ impl FromStr for Prefix {
         if address.contains(':') {
             let six: Ipv6Addr = address
                 .parse()
-                .map_err(|_| PrefixError::Ipv6(address.to_owned()))?;
+                .map_err(|_| PrefixError::Ipv6(shown(address)))?;
             let bits = bits.map_or(Ok(128), |bits| number_of_bits(bits, 128))?;
             return Ok(Prefix::new(six.into(), bits));
         }
@@ -126,7 +128,7 @@ impl FromStr for Prefix {
             if open {
                 return Err(PrefixError::Wildcard);
             }
-            *octet = octet_of(part).ok_or_else(|| PrefixError::Number(part.to_owned()))?;
+            *octet = octet_of(part).ok_or_else(|| PrefixError::Number(shown(part)))?;
             given += 1;
         }
         let bits = match bits {
@@ -150,7 +152,7 @@ fn number_of_bits(text: &str, most: u8) -> Result<u8, PrefixError> {
         .filter(|bits| *bits <= most)
         .ok_or_else(|| PrefixError::Bits {
             most,
-            found: text.to_owned(),
+            found: shown(text),
         })
 }
 

@@ -53,7 +53,7 @@ impl FromStr for State {
             "unavailable" => State::Unavailable,
             "waking" => State::Waking,
             "down" => State::Down,
-            other => return Err(UnknownState(other.to_owned())),
+            other => return Err(UnknownState(written::units::shown(other))),
         })
     }
 }

@@ -38,7 +38,7 @@ pub struct Facts<'f> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected %r, %b, %s or %% after a percent sign, found `{found}`")]
 pub struct TemplateError {
-    /// The percent sign and what follows it.
+    /// The percent sign and what follows it, fit to be shown.
     pub found: String,
     /// The byte at which it stands.
     pub at: usize,
@@ -61,9 +61,12 @@ impl Template {
                 Some('b') => Some(Part::Backend),
                 Some('s') => Some(Part::Service),
                 Some('%') => None,
-                other => {
+                _ => {
                     return Err(TemplateError {
-                        found: ['%'].into_iter().chain(other).collect(),
+                        found: after.map_or_else(
+                            || "%".to_owned(),
+                            |c| format!("%{}", written::units::shown(c.encode_utf8(&mut [0; 4]))),
+                        ),
                         at: text.len() - rest.len() + at,
                     });
                 }
