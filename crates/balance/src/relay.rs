@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use net::{Buf, ConnId, Event, Io, TargetId, os};
 
-use crate::config::BalancerConfig;
+use crate::plain::BalancerConfig;
 
 /// What one thread has done; written by it alone, once a turn.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
-use crate::config::BalancerConfig;
+use crate::plain::BalancerConfig;
 use crate::relay::{Counters, Relay};
 
 /// Why a balancer does not start.

@@ -7,13 +7,15 @@ use super::nearest::suggestion;
 use super::reader::{Fault, Reader};
 use super::tree::{Entry, Node, Place, Table, Tree};
 use super::units;
-use crate::recipe::Value;
 
 /// A table, its dotted name for messages, and the place that names it.
 #[derive(Clone, Debug)]
-pub(crate) struct Section<'t> {
+pub struct Section<'t> {
+    /// Its dotted name; empty for the whole file.
     pub path: String,
+    /// The key that names it.
     pub place: Place,
+    /// What it holds.
     pub table: &'t Table,
 }
 
@@ -311,29 +313,5 @@ impl Reader {
                     .map(|text| (text, item.place))
             })
             .collect()
-    }
-
-    /// A value that a recipe's parameter or a factor's level can be.
-    pub fn value(&mut self, node: &Node, path: &str) -> Option<Value> {
-        Some(match &node.tree {
-            Tree::Text(text) => Value::Text(text.clone()),
-            Tree::Integer(number) => Value::Integer(*number),
-            Tree::Boolean(value) => Value::Boolean(*value),
-            Tree::Float(number) if number.is_finite() => Value::Float(*number),
-            Tree::Array(_) => Value::List(
-                self.texts(node, path)?
-                    .into_iter()
-                    .map(|(text, _)| text)
-                    .collect(),
-            ),
-            _ => {
-                self.expected(
-                    node,
-                    path,
-                    "a string, a number, a boolean or a list of strings",
-                );
-                return None;
-            }
-        })
     }
 }

@@ -9,7 +9,7 @@ use super::reader::{Fault, Reader, line_and_column};
 use super::tree::{self, Place, Table};
 
 /// Files of this kind are a few kilobytes; anything beyond this is something else.
-pub(crate) const LARGEST_BYTES: u64 = 1024 * 1024;
+pub const LARGEST_BYTES: u64 = 1024 * 1024;
 
 /// A file that could not be opened as text.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl miette::Diagnostic for OpenError {
     fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
         match self {
             Self::Unreadable { .. } => None,
-            Self::Folder { .. } => Some(Box::new("name the TOML file inside it")),
+            Self::Folder { .. } => Some(Box::new("name a file inside it")),
             Self::TooLarge { .. } => Some(Box::new("is it the right file? It was not read.")),
             Self::NotText { help, .. } => Some(Box::new(help)),
         }
@@ -65,7 +65,7 @@ impl miette::Diagnostic for OpenError {
 ///
 /// The size is taken from the file's metadata before anything is read; what has no size there
 /// (a pipe, a device) is read up to the same limit.
-pub(crate) fn open(path: &Path) -> Result<String, OpenError> {
+pub fn open(path: &Path) -> Result<String, OpenError> {
     let unreadable = |why| OpenError::Unreadable {
         path: path.to_owned(),
         why,
@@ -110,7 +110,7 @@ fn not_text(path: &Path, error: &std::string::FromUtf8Error) -> OpenError {
 }
 
 /// Parses the reader's file. Mistakes in the TOML itself are noted, and give `None`.
-pub(crate) fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
+pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
     if text.len() as u64 > LARGEST_BYTES {
         reader.fault(Fault::of_the_file(format!(
             "{} bytes of text; a file of this kind has at most {LARGEST_BYTES}",

@@ -14,7 +14,7 @@ const LONGEST_LINE: usize = 400;
 
 /// A mistake that is being described.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     message: String,
     labels: Vec<(Place, String)>,
     help: Option<String>,
@@ -54,7 +54,7 @@ impl Fault {
 
 /// The sources that are read together, and the mistakes found in them so far.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     sources: Vec<(String, String)>,
     faults: Vec<Fault>,
     left_out: usize,
@@ -68,6 +68,13 @@ impl Reader {
             faults: Vec::new(),
             left_out: 0,
         }
+    }
+
+    /// The source of that number: its name and text.
+    pub fn source(&self, number: usize) -> Option<(&str, &str)> {
+        self.sources
+            .get(number)
+            .map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
     /// Adds a source and returns its number.
@@ -227,7 +234,7 @@ fn surroundings_are_short(text: &str, place: Place) -> bool {
 }
 
 /// Line and column of an offset, both from 1; columns count characters.
-pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

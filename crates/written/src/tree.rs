@@ -5,58 +5,77 @@ use toml::de::{DeTable, DeValue};
 
 /// Where something was written: bytes `start..end` of the source with that number.
 ///
-/// Source 0 is the file; the others are overrides from the command line.
+/// Source 0 is the file; the others were added to its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
+    /// The source's number.
     pub source: usize,
+    /// The first byte.
     pub start: usize,
+    /// The byte after the last.
     pub end: usize,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub struct Node {
+    /// Where it stands.
     pub place: Place,
+    /// The value.
     pub tree: Tree,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug)]
-pub(crate) enum Tree {
+pub enum Tree {
+    /// A string.
     Text(String),
+    /// A whole number.
     Integer(i64),
     /// A whole number beyond 64 bits, as written.
     Huge(String),
+    /// Any other number.
     Float(f64),
+    /// `true` or `false`.
     Boolean(bool),
+    /// A date or a time, as written.
     Date(String),
+    /// An array.
     Array(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// A TOML table, its entries in the order they were written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
+    /// What it holds.
     pub entries: Vec<Entry>,
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
+    /// The key.
     pub name: String,
+    /// Where the key stands.
     pub place: Place,
+    /// The value.
     pub node: Node,
 }
 
 impl Table {
+    /// The entry of a key.
     pub fn get(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
+    /// The entry of a key.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.name == name)
     }
 
+    /// Takes an entry out.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at))
@@ -87,7 +106,7 @@ impl Tree {
 }
 
 /// The tree of a parsed table.
-pub(crate) fn table(source: usize, parsed: &DeTable<'_>) -> Table {
+pub fn table(source: usize, parsed: &DeTable<'_>) -> Table {
     let entries = parsed
         .iter()
         .map(|(key, value)| Entry {
@@ -100,7 +119,7 @@ pub(crate) fn table(source: usize, parsed: &DeTable<'_>) -> Table {
 }
 
 /// The tree of a parsed value. Depth is bounded by the TOML parser, which refuses deep nesting.
-pub(crate) fn node(source: usize, parsed: &Spanned<DeValue<'_>>) -> Node {
+pub fn node(source: usize, parsed: &Spanned<DeValue<'_>>) -> Node {
     let tree = match parsed.get_ref() {
         DeValue::String(text) => Tree::Text(text.to_string()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 /// What a duration looks like, for messages.
-pub(crate) const DURATION_FORM: &str =
+pub const DURATION_FORM: &str =
     "a number and a unit (ns, us, ms, s, m or h), such as \"10s\" or \"150ms\"";
 /// What a share looks like, for messages.
-pub(crate) const SHARE_FORM: &str = "a number and a percent sign, such as \"3%\"";
+pub const SHARE_FORM: &str = "a number and a percent sign, such as \"3%\"";
 /// What a rate looks like, for messages.
-pub(crate) const RATE_FORM: &str = "\"auto\", or requests per second such as \"2000/s\"";
+pub const RATE_FORM: &str = "\"auto\", or requests per second such as \"2000/s\"";
 /// What a size looks like, for messages.
-pub(crate) const SIZE_FORM: &str =
+pub const SIZE_FORM: &str =
     "a whole number and a unit (B, kB, MB, GB, KiB, MiB or GiB), such as \"64KiB\"";
 
 /// Reads a duration such as `10s`, `150ms` or `2m`.
@@ -156,7 +156,7 @@ fn split(text: &str) -> Result<(f64, &str), String> {
 }
 
 /// Text from outside, fit for a message: short, and without control characters.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut out = String::new();
     for (count, c) in text.chars().enumerate() {

@@ -5,10 +5,7 @@
 /// Distance is counted in edits (Damerau and Levenshtein: insertions, deletions, substitutions,
 /// swapped neighbours); up to a third of the length, at least one, counts as near. A beginning of
 /// three letters or more counts as near, too.
-pub(crate) fn nearest<'c>(
-    wrong: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Nobody mistypes a name this long, and the distance costs the product of both lengths.
     if wrong.chars().count() > 64 {
         return None;
@@ -28,7 +25,7 @@ pub(crate) fn nearest<'c>(
 }
 
 /// Help for a wrong name: the nearest right one, or all of them.
-pub(crate) fn suggestion<'c>(
+pub fn suggestion<'c>(
     wrong: &str,
     what: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -44,7 +41,7 @@ pub(crate) fn suggestion<'c>(
 }
 
 /// The nearest right name, or all of them and then what else is possible.
-pub(crate) fn suggestion_or<'c>(
+pub fn suggestion_or<'c>(
     wrong: &str,
     what: &str,
     candidates: impl IntoIterator<Item = &'c str>,
