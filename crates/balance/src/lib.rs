@@ -10,6 +10,7 @@
 pub mod access;
 pub mod config;
 pub mod dispatch;
+pub mod engine;
 pub mod health;
 mod plain;
 mod relay;
