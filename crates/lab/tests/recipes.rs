@@ -49,7 +49,21 @@ fn file(rendered: &Rendered, path: &str) -> String {
 fn every_recipe_fills_in_with_its_defaults() {
     let recipes = recipes();
     let names: Vec<&str> = recipes.names().collect();
-    assert_eq!(names, ["apache", "balance", "lighttpd", "origin"]);
+    assert_eq!(
+        names,
+        [
+            "apache",
+            "balance",
+            "haproxy",
+            "lighttpd",
+            "nginx",
+            "nginx-stream",
+            "origin",
+            "pen",
+            "squid",
+            "varnish"
+        ]
+    );
     for recipe in recipes.iter() {
         let out = recipe
             .render(&context(recipe, Path::new("/d"), &[]))

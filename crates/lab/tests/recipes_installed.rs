@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lab::recipe::{RenderContext, Value};
 use support::recipes;
 
-/// Renders a recipe into a folder and asks its program whether it can start with it.
+/// Renders a recipe into a folder and asks its program whether it can start with it. In the words
+/// of `check`, `DIR` is the folder.
 ///
 /// Where the program is not installed the test says so and passes.
 fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str]) {
@@ -54,8 +55,13 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &file.bytes).unwrap();
     }
-    let config = dir.join(check[check.len() - 1]);
-    let ran = run(&program, &check[..check.len() - 1], &config);
+    let folder = dir.display().to_string();
+    let words: Vec<String> = check
+        .iter()
+        .map(|word| word.replace("DIR", &folder))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = run(&program, &words);
     fs::remove_dir_all(&dir).unwrap();
     assert!(
         ran.0,
@@ -63,11 +69,8 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
         recipe.name, ran.1
     );
     let version = out.version_command.unwrap();
-    let printed = Command::new(&version[0])
-        .args(&version[1..])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let options: Vec<&str> = version[1..].iter().map(String::as_str).collect();
+    let (_, printed) = run(Path::new(&version[0]), &options);
     assert!(recipe.version_in(&printed).is_some(), "{printed}");
 }
 
@@ -95,12 +98,9 @@ fn short_folder() -> PathBuf {
     dir
 }
 
-fn run(program: &Path, options: &[&str], config: &Path) -> (bool, String) {
-    let out = Command::new(program)
-        .args(options)
-        .arg(config)
-        .output()
-        .unwrap();
+/// Whether a command ended well, and what it said.
+fn run(program: &Path, options: &[&str]) -> (bool, String) {
+    let out = Command::new(program).args(options).output().unwrap();
     let said = [out.stdout, out.stderr].concat();
     (
         out.status.success(),
@@ -118,20 +118,118 @@ fn apache_accepts_every_mpm_with_and_without_scripts() {
             "apache",
             std::slice::from_ref(&mpm),
             false,
-            &["-t", "-f", "apache.conf"],
+            &["-t", "-f", "DIR/apache.conf"],
         );
         accepted(
             "apache",
             &[mpm, cgi, log],
             false,
-            &["-t", "-f", "apache.conf"],
+            &["-t", "-f", "DIR/apache.conf"],
         );
     }
 }
 
 #[test]
 fn lighttpd_accepts_both_of_its_parts() {
-    accepted("lighttpd", &[], false, &["-tt", "-f", "lighttpd.conf"]);
+    accepted("lighttpd", &[], false, &["-tt", "-f", "DIR/lighttpd.conf"]);
     let log = ("access_log", Value::Boolean(true));
-    accepted("lighttpd", &[log], true, &["-tt", "-f", "lighttpd.conf"]);
+    accepted(
+        "lighttpd",
+        &[log],
+        true,
+        &["-tt", "-f", "DIR/lighttpd.conf"],
+    );
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+const ON: Value = Value::Boolean(true);
+const OFF: Value = Value::Boolean(false);
+
+#[test]
+fn nginx_accepts_all_that_it_can_be() {
+    let check = [
+        "-t",
+        "-p",
+        "DIR",
+        "-c",
+        "DIR/nginx.conf",
+        "-e",
+        "DIR/error.log",
+    ];
+    let site = [
+        ("access_log", ON),
+        ("gzip", ON),
+        ("sendfile", OFF),
+        ("reuseport", ON),
+        ("open_file_cache", Value::Integer(100)),
+    ];
+    accepted("nginx", &[], false, &check);
+    accepted("nginx", &site, false, &check);
+    accepted("nginx", &[("answer", text("a \"$b\" \\"))], false, &check);
+    accepted("nginx", &[], true, &check);
+    for balance in ["round_robin", "least_conn", "ip_hash", "random"] {
+        let proxy = [
+            ("balance", text(balance)),
+            ("upstream_keepalive", Value::Integer(16)),
+            ("proxy_buffering", ON),
+            ("cache", ON),
+        ];
+        accepted("nginx", &proxy, true, &check);
+    }
+    for balance in ["round_robin", "least_conn", "client_hash", "random"] {
+        let relay = [("balance", text(balance)), ("access_log", ON)];
+        accepted("nginx-stream", &relay, true, &check);
+    }
+}
+
+#[test]
+fn haproxy_accepts_both_modes() {
+    let check = ["-c", "-f", "DIR/haproxy.cfg"];
+    for mode in ["tcp", "http"] {
+        accepted("haproxy", &[("mode", text(mode))], true, &check);
+        for connections in ["keep-alive", "server-close", "close"] {
+            let all = [
+                ("mode", text(mode)),
+                ("connections", text(connections)),
+                ("http_reuse", text("always")),
+                ("splice_auto", ON),
+                ("access_log", ON),
+                ("check", ON),
+                ("check_path", text("/")),
+            ];
+            accepted("haproxy", &all, true, &check);
+        }
+    }
+}
+
+#[test]
+fn squid_accepts_both_of_its_parts() {
+    let check = ["-k", "parse", "-f", "DIR/squid.conf"];
+    for proxy in [false, true] {
+        accepted("squid", &[], proxy, &check);
+        let kept = [
+            ("cache", ON),
+            ("cache_valid_min", Value::Integer(1)),
+            ("access_log", ON),
+        ];
+        accepted("squid", &kept, proxy, &check);
+    }
+}
+
+#[test]
+fn varnish_compiles_its_language() {
+    let check = ["-C", "-n", "DIR/work", "-f", "DIR/default.vcl"];
+    for balance in ["round_robin", "random", "fallback"] {
+        for on in [ON, OFF] {
+            let all = [
+                ("balance", text(balance)),
+                ("cache", on.clone()),
+                ("upstream_keepalive", on),
+            ];
+            accepted("varnish", &all, true, &check);
+        }
+    }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use left::{Process, alive, control_groups, descendants};
+pub use left::{Process, alive, control_groups, descendants, with_text};
 pub use upstream::{Answering, Origin};
 
 /// No single call may take longer; it is far more than any needs.
