@@ -90,7 +90,8 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of the interval of the ratio; absent with fewer than two blocks.
     pub high: Option<f64>,
-    /// Confidence of the interval.
+    /// Confidence of the interval, wherever the run stops: at one of several looks the interval
+    /// is wider than it would be at the only one.
     pub confidence: f64,
     /// Blocks used.
     pub blocks: usize,
@@ -244,7 +245,7 @@ impl Draft<'_> {
         }
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
-        let interval = sample.and_then(|s| s.interval(rules.confidence));
+        let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
         let mut comparison = Comparison {
             condition: self.condition.clone(),

@@ -51,7 +51,7 @@ pub(crate) struct Decision {
 /// Decides one comparison of at least [`FEWEST_BLOCKS`] blocks.
 ///
 /// `p_adjusted` is Holm's over the run's `comparisons`; `higher_is_better` tells throughput from
-/// latency.
+/// latency. Every error rate is that of one look.
 pub(crate) fn decide(
     sample: &Sample,
     rules: &Rules,
@@ -59,13 +59,13 @@ pub(crate) fn decide(
     comparisons: usize,
     higher_is_better: bool,
 ) -> Decision {
-    let (delta, alpha) = (rules.delta(), rules.alpha());
+    let (delta, alpha) = (rules.delta(), rules.look_alpha());
     // Two one-sided tests at alpha each are the interval at 1 - 2 alpha (Schuirmann 1987).
     let inside = sample
         .interval(1.0 - 2.0 * alpha)
         .is_some_and(|(low, high)| -delta < low && high < delta);
     let excludes_zero = sample
-        .interval(rules.confidence)
+        .interval(rules.look_confidence())
         .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
     let beyond = sample.mean.abs() > delta;
     let decided = |verdict, note: Option<&str>| Decision {
@@ -189,6 +189,7 @@ mod tests {
             baseline: "direct".into(),
             matters: 0.03,
             confidence: 0.95,
+            looks: crate::Looks::of(10),
         }
     }
 
