@@ -72,7 +72,7 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
     let cells = Cells::of(header, trials);
     let (comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
-    let warnings = warnings(rules, &cells, &noise_floor, &unresolved);
+    let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
     let failures = failures(&cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {

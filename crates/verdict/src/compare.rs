@@ -115,6 +115,9 @@ pub struct Comparison {
     pub rate_per_s: Option<f64>,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
+    /// Blocks used in which the ratio of the closed loops still changed in the second half of the
+    /// slices; 0 for latencies, and where there were fewer than 60 slices.
+    pub unsettled_blocks: usize,
 }
 
 impl Comparison {
@@ -267,6 +270,7 @@ impl Draft<'_> {
             p_adjusted,
             rate_per_s: pairs.rate_per_s,
             by_block: pairs.ratios,
+            unsettled_blocks: pairs.unsettled,
         };
         comparison.sentence = sentence(&Figures::of(&comparison));
         comparison

@@ -1,5 +1,6 @@
 use readings::{LoadReading, Pacing, Wrong, WrongKind};
 
+use crate::steady::unsteady;
 use crate::text::{grouped, rate};
 
 /// Wrong answers above this share of all answers make a load invalid.
@@ -32,6 +33,21 @@ pub fn reasons(load: &LoadReading) -> Vec<String> {
         .into_iter()
         .map(|f| f.reason)
         .collect()
+}
+
+/// Why a load did not reach a steady state, from its figures second by second (the rows of one
+/// uninterrupted load); empty where it did, or where there are fewer than 60 rows.
+///
+/// Slices of a block are another matter: what the machine does to all of them cancels there, so
+/// they are judged by the ratio of two subjects.
+pub fn unsteady_reasons(requests_per_s: &[f64], latency_us_p50: &[f64]) -> Vec<String> {
+    [
+        unsteady("throughput", requests_per_s),
+        unsteady("the median latency", latency_us_p50),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// `max_error` is the share of requests that may fail on the way.
