@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
+pub mod capacity;
 mod cells;
 mod compare;
 mod decide;
