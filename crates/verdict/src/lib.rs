@@ -27,6 +27,7 @@ pub mod steady;
 mod student;
 mod table;
 pub mod text;
+pub mod usl;
 mod validity;
 mod warnings;
 
