@@ -15,6 +15,7 @@ pub mod capacity;
 mod cells;
 mod compare;
 mod decide;
+pub mod diagnose;
 mod floor;
 mod holm;
 mod looks;
