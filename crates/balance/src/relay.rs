@@ -63,7 +63,7 @@ impl<I: Io> Relay<I> {
         let targets = config
             .upstreams
             .iter()
-            .map(|&address| io.add_target(address, &[]))
+            .map(|&address| io.add_target(&address.into(), &[]))
             .collect();
         let mut sides = Vec::new();
         sides.resize_with(slots, Side::default);

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use crate::address::Address;
+
 /// A connection of one event loop. Ids are not reused: a stale one names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
@@ -152,7 +154,7 @@ pub trait Io: Sized {
 
     /// Registers an address to connect to; with several `sources`, connections are bound to them
     /// in turn.
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId;
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId;
 
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
@@ -163,8 +165,9 @@ pub trait Io: Sized {
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
 
-    /// Sends registered bytes without telling when they are gone; failure is told. Only for one
-    /// request at a time: two such sends may overtake each other when the peer does not read.
+    /// Sends registered bytes; failure is told, and success need not be: [`Event::Drained`] may
+    /// follow. Only for one request at a time: two such sends may overtake each other when the
+    /// peer does not read. Whether a long one is still under way is told by [`Io::queued`].
     fn send(&mut self, conn: ConnId, payload: PayloadId);
 
     /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.

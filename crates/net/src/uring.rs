@@ -10,13 +10,15 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
+mod connect;
 mod events;
 use buffers::BufferRing;
 
@@ -60,6 +62,9 @@ impl Op {
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
+/// Up to this many bytes surely fit into an empty send buffer, so that sending them holds nothing
+/// up. Longer requests are queued: the answer may come before the whole request has gone.
+const AT_ONCE_MAX: usize = 16 * 1024;
 /// `IORING_REGISTER_FILE_ALLOC_RANGE`, which the binding does not name.
 const REGISTER_FILE_ALLOC_RANGE: u32 = 25;
 
@@ -80,6 +85,8 @@ struct Slot {
     shutting: bool,
     close_after_shutdown: bool,
     failed: bool,
+    /// What is to be sent once the connection is open, when it is too long for the chain.
+    first: Option<PayloadId>,
     sends: VecDeque<Outgoing>,
 }
 
@@ -90,9 +97,9 @@ enum Outgoing {
 }
 
 struct TargetAddress {
-    domain: i32,
-    address: Box<(libc::sockaddr_storage, libc::socklen_t)>,
-    sources: Vec<(libc::sockaddr_storage, libc::socklen_t)>,
+    family: i32,
+    address: Box<RawAddress>,
+    sources: Vec<RawAddress>,
     turn: usize,
 }
 
@@ -343,14 +350,11 @@ impl Io for Uring {
         Ok(())
     }
 
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
         self.targets.push(TargetAddress {
-            domain: match address {
-                SocketAddr::V4(_) => libc::AF_INET,
-                SocketAddr::V6(_) => libc::AF_INET6,
-            },
-            address: Box::new(os::sockaddr(&address)),
-            sources: sources.iter().map(os::sockaddr).collect(),
+            family: address.family(),
+            address: Box::new(address.raw()),
+            sources: sources.iter().map(address::inet).collect(),
             turn: 0,
         });
         TargetId(self.targets.len() as u32 - 1)
@@ -362,100 +366,20 @@ impl Io for Uring {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let Some(index) = self.free.pop() else {
-            return Err(io::Error::other(format!(
-                "all {} connection slots are in use",
-                self.outgoing
-            )));
-        };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            outgoing: true,
-            receiving: true,
-            pending: 3,
-            quiet: first.is_some(),
-            ..Slot::default()
-        };
-        let conn = ConnId { index, generation };
-        self.room_for(7);
-        let data = |op| user_data(op, generation, index);
-        let link = squeue::Flags::IO_LINK;
-        let place = DestinationSlot::try_from_slot_target(index)
-            .map_err(|_| io::Error::other("connection slot out of range"))?;
-        let address = &self.targets[target.0 as usize];
-        let domain = address.domain;
-        let (to, to_len) = (
-            &raw const address.address.0 as *const libc::sockaddr,
-            address.address.1,
-        );
-        let source = (!address.sources.is_empty()).then(|| {
-            let source = &address.sources[address.turn % address.sources.len()];
-            (&raw const source.0 as *const libc::sockaddr, source.1)
-        });
-        self.push(
-            opcode::Socket::new(domain, libc::SOCK_STREAM, 0)
-                .file_index(Some(place))
-                .build()
-                .flags(link)
-                .user_data(data(Op::Socket)),
-        );
-        if let Some((from, from_len)) = source {
-            self.targets[target.0 as usize].turn += 1;
-            self.slots[index as usize].pending += 2;
-            self.push(
-                opcode::SetSockOpt::new(
-                    Fixed(index),
-                    libc::SOL_IP as u32,
-                    libc::IP_BIND_ADDRESS_NO_PORT as u32,
-                    (&raw const *self.one).cast(),
-                    4,
-                )
-                .build()
-                .flags(link)
-                .user_data(data(Op::Socket)),
-            );
-            self.push(
-                opcode::Bind::new(Fixed(index), from, from_len)
-                    .build()
-                    .flags(link)
-                    .user_data(data(Op::Socket)),
-            );
-        }
-        self.push(
-            opcode::Connect::new(Fixed(index), to, to_len)
-                .build()
-                .flags(link)
-                .user_data(data(Op::Connect)),
-        );
-        if let Some(payload) = first {
-            let bytes = &self.payloads[payload.0 as usize];
-            let (pointer, len) = (bytes.as_ptr(), bytes.len() as u32);
-            self.slots[index as usize].pending += 1;
-            self.push(
-                opcode::Send::new(Fixed(index), pointer, len)
-                    .flags(SEND_FLAGS)
-                    .build()
-                    .flags(link)
-                    .user_data(data(Op::ChainSend)),
-            );
-        }
-        let group = self.buffers.group();
-        self.push(
-            opcode::RecvMulti::new(Fixed(index), group)
-                .build()
-                .user_data(data(Op::Recv)),
-        );
-        Ok(conn)
+        self.open_connection(target, first)
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
-        let bytes = self.payloads[payload.0 as usize].clone();
-        let Some(slot) = self.slot(conn) else { return };
-        if !slot.sends.is_empty() {
-            slot.sends.push_back(Outgoing::Shared(bytes, 0));
+        let bytes = &self.payloads[payload.0 as usize];
+        let Some(slot) = self.slots.get_mut(conn.index as usize) else {
+            return;
+        };
+        if !slot.open || slot.generation != conn.generation {
+            return;
+        }
+        if !slot.sends.is_empty() || bytes.len() > AT_ONCE_MAX {
+            let bytes = bytes.clone();
+            self.enqueue(conn, Outgoing::Shared(bytes, 0));
             return;
         }
         slot.quiet = true;

@@ -92,7 +92,7 @@ fn connects_sends_and_is_refused<I: Io>() {
     let mut io = I::open(OPTIONS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let target = io.add_target(address, &[]);
+    let target = io.add_target(&address.into(), &[]);
     let payload = io.add_payload(Arc::from(&b"hello"[..]));
     // More connections than slots, one after the other: slots come back.
     for round in 0..40 {
@@ -143,7 +143,7 @@ fn source_addresses_turn<I: Io>() {
         "127.0.0.2:0".parse().unwrap(),
         "127.0.0.3:0".parse().unwrap(),
     ];
-    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
     let mut seen = Vec::new();
     for _ in 0..4 {
         io.connect(target, None).unwrap();
@@ -157,7 +157,7 @@ fn an_unusable_source_is_told<I: Io>() {
     let mut io = I::open(OPTIONS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = ["192.0.2.1:0".parse().unwrap()];
-    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
     match io.connect(target, None) {
         Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EADDRNOTAVAIL)),
         Ok(conn) => turn(
@@ -179,7 +179,7 @@ fn waits_as_long_as_told<I: Io>() {
 fn a_reset_is_told_once<I: Io>() {
     let mut io = I::open(OPTIONS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = io.add_target(listener.local_addr().unwrap(), &[]);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(&b"unread"[..]));
     let conn: ConnId = io.connect(target, Some(payload)).unwrap();
     settle(&mut io);
@@ -203,6 +203,41 @@ fn a_reset_is_told_once<I: Io>() {
     io.close(conn);
 }
 
+/// The answer to a long request may come before the request has gone, and is told at once.
+fn a_peer_that_answers_before_it_has_read<I: Io>() {
+    let mut io = I::open(OPTIONS).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
+    let payload = io.add_payload(Arc::from(vec![b'x'; 64 << 20]));
+    for is_first in [true, false] {
+        let conn = io.connect(target, is_first.then_some(payload)).unwrap();
+        turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::Connected { conn: c } if c == conn),
+        );
+        if !is_first {
+            io.send(conn, payload);
+        }
+        settle(&mut io);
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(b"enough").unwrap();
+        turn(&mut io, soon(), |io, event| match event {
+            Event::Data { conn: c, buf } => {
+                assert_eq!((c, io.bytes(&buf)), (conn, &b"enough"[..]));
+                io.recycle(buf);
+                true
+            }
+            other => panic!("unexpected {other:?}"),
+        });
+        assert!(io.queued(conn) > 0, "the request is still under way");
+        io.close(conn);
+        // Nothing more is told of it, and its bytes are let go of.
+        settle(&mut io);
+        drop(peer);
+    }
+}
+
 macro_rules! on_both {
     ($($name:ident),*) => {
         mod uring {
@@ -220,5 +255,49 @@ on_both!(
     source_addresses_turn,
     an_unusable_source_is_told,
     waits_as_long_as_told,
-    a_reset_is_told_once
+    a_reset_is_told_once,
+    a_peer_that_answers_before_it_has_read
 );
+
+fn over_a_unix_socket<I: Io>() {
+    let folder = std::env::temp_dir().join(format!("weigh-net-{}-{}", I::NAME, std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut question = [0; 4];
+        peer.read_exact(&mut question).unwrap();
+        peer.write_all(b"pong").unwrap();
+        question
+    });
+    let mut io = I::open(IoOptions::default()).unwrap();
+    let address = net::Address::from(net::UnixPath::new(path).unwrap());
+    let target = io.add_target(&address, &[]);
+    let payload = io.add_payload(Arc::from(b"ping".as_slice()));
+    let asked = io.connect(target, Some(payload)).unwrap();
+    let mut answer = Vec::new();
+    let limit = Instant::now() + Duration::from_secs(10);
+    while answer.len() < 4 {
+        assert!(Instant::now() < limit, "no answer");
+        io.poll(Some(100_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            if let Event::Data { conn, buf } = event {
+                assert_eq!(conn, asked);
+                answer.extend_from_slice(io.bytes(&buf));
+                io.recycle(buf);
+            }
+        }
+    }
+    assert_eq!(&answer, b"pong");
+    assert_eq!(&server.join().unwrap(), b"ping");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn unix_sockets_are_connected_to() {
+    over_a_unix_socket::<Epoll>();
+    if net::uring_unavailable().is_none() {
+        over_a_unix_socket::<Uring>();
+    }
+}

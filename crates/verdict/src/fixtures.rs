@@ -54,6 +54,11 @@ pub fn closed(requests_per_s: f64) -> LoadReading {
         },
         slices: vec![],
         wrong: vec![],
+        rows: vec![],
+        rows_left_out: 0,
+        stages: vec![],
+        per_request: vec![],
+        fairness: None,
     }
 }
 

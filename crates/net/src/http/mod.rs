@@ -5,6 +5,7 @@
 
 mod body;
 mod error;
+mod head;
 mod request;
 mod response;
 

@@ -3,7 +3,7 @@
 use io_uring::cqueue;
 
 use super::{Op, Outgoing, Slot, Uring};
-use crate::io::{Buf, ConnId, Event};
+use crate::io::{Buf, ConnId, Event, Io};
 
 impl Uring {
     fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
@@ -13,6 +13,13 @@ impl Uring {
         }
         slot.failed = true;
         Some(Event::Failed { conn, errno })
+    }
+
+    fn connected(&mut self, conn: ConnId) -> Option<Event> {
+        if let Some(first) = self.slot(conn)?.first.take() {
+            self.send(conn, first);
+        }
+        Some(Event::Connected { conn })
     }
 
     fn sent(&mut self, conn: ConnId, result: i32) -> Option<Event> {
@@ -141,7 +148,7 @@ impl Uring {
             }
         }
         let event = match op {
-            Op::Connect if result == 0 => self.slot(conn).map(|_| Event::Connected { conn }),
+            Op::Connect if result == 0 => self.connected(conn),
             Op::Socket | Op::Connect if result < 0 => match self.slot(conn) {
                 Some(slot) if !slot.failed => {
                     slot.failed = true;
