@@ -44,4 +44,4 @@ pub use looks::{Looks, Stage};
 pub use rules::Rules;
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
-pub use validity::{late_at, reasons, unsteady_reasons};
+pub use validity::{late_at, reasons};

@@ -26,8 +26,8 @@ const BATCHES_KEPT: usize = 5;
 const FEWEST_BATCHES: usize = 12;
 /// Standard errors by which the part that was cut off has to differ from the rest.
 const DIFFERS: f64 = 3.5;
-/// And by which share of the rest, as a fraction: less than this harms nobody.
-const DIFFERS_SHARE: f64 = 0.01;
+/// And by which share of the rest, as a fraction: less than this seldom matters.
+const DIFFERS_SHARE: f64 = 0.03;
 /// How often a series without any memory may be said to have one.
 const CHANCE: f64 = 0.01;
 
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_change_too_small_to_matter_is_let_pass() {
         let step = |size: f64| never(100, move |t, _| if t > 0.7 { 100.0 + size } else { 100.0 });
-        assert_eq!(step(0.5), 0.0);
+        assert_eq!(step(2.0), 0.0);
         assert_eq!(step(5.0), 1.0);
     }
 

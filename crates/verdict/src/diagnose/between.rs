@@ -187,13 +187,20 @@ impl Figure {
     }
 }
 
+/// A ratio as a signed percentage.
+fn change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, usize::from(change.abs() < 1.0), true)
+}
+
 /// Whether two readings are of the same load, whatever they were aimed at.
 fn same_load(readings: &[ToolReading], loads: &[Load], i: usize, j: usize) -> bool {
     let (a, b) = (&readings[i], &readings[j]);
     loads[i] == loads[j]
         && a.connections == b.connections
-        // A duration means something for the same work only.
-        && (a.requests_per_s.is_some() || a.requests == b.requests)
+        // A duration means something for the same work only, and how much work is as good as how
+        // many connections to tell loads apart.
+        && (a.requests == b.requests || (a.requests_per_s.is_some() && a.connections.is_some()))
 }
 
 /// Two targets whose comparison rests on one measurement of at least one of them.
@@ -228,6 +235,7 @@ fn single_pair(
             .collect()
     };
     let mut pairs: Vec<(usize, usize, f64)> = Vec::new();
+    let mut once_each = true;
     for i in (0..readings.len()).filter(|i| of(first, *i)) {
         let (ours, theirs) = (alike(first, i), alike(second, i));
         let (Some(a), Some(b)) = (ours.first(), theirs.first()) else {
@@ -240,6 +248,7 @@ fn single_pair(
         let figures = Figure::of(&readings[*a]).zip(Figure::of(&readings[*b]));
         if let Some(ratio) = figures.and_then(|(a, b)| b.ratio_to(a)) {
             pairs.push((*a, *b, ratio));
+            once_each &= ours.len() == 1 && theirs.len() == 1;
         }
     }
     let (a, b, ratio) = *pairs.first()?;
@@ -247,14 +256,18 @@ fn single_pair(
     involved.sort_unstable();
     let rows: Vec<&ToolReading> = involved.iter().map(|i| &readings[*i]).collect();
     let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
+    let measured = if once_each {
+        "from one measurement each"
+    } else {
+        "with one measurement on a side"
+    };
     let sentence = if pairs.len() == 1 {
         let (a, b) = (Figure::of(&readings[a])?, Figure::of(&readings[b])?);
         format!(
-            "{second} against {first}{at}: {} against {} is {}, from one measurement each: nothing \
-             says how much of it is noise, so nothing follows.",
+            "{second} against {first}{at}: {} against {} is {}, {measured}: nothing says how much of it is noise, so nothing follows.",
             b.write(),
             a.write(),
-            percent((ratio - 1.0) * 100.0, 0, true)
+            change(ratio)
         )
     } else {
         let ratios: Vec<String> = pairs
@@ -263,8 +276,7 @@ fn single_pair(
             .collect();
         let above = pairs.iter().filter(|(_, _, ratio)| *ratio > 1.0).count();
         format!(
-            "{second} against {first}{at}: the ratios {}, from one measurement each, {above} of {} \
-             above 1: nothing says how much of them is noise, so nothing follows.",
+            "{second} against {first}{at}: the ratios {}, {measured}, {above} of {} above 1: nothing says how much of them is noise, so nothing follows.",
             listed(&ratios),
             pairs.len()
         )
@@ -291,27 +303,35 @@ fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
         for j in &group {
             done[*j] = true;
         }
-        let rates: Vec<f64> = group
+        let mut figures: Vec<(Figure, f64)> = group
             .iter()
-            .filter_map(|j| readings[*j].requests_per_s)
-            .filter(|rate| *rate > 0.0)
+            .filter_map(|j| {
+                let (first, here) = (Figure::of(&readings[i])?, Figure::of(&readings[*j])?);
+                Some((here, here.ratio_to(first)?))
+            })
             .collect();
-        let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = rates.iter().copied().fold(0.0, f64::max);
-        if rates.len() < 2 || high <= DIFFERS * low {
+        figures.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (Some((low, a)), Some((high, b))) = (figures.first(), figures.last()) else {
+            continue;
+        };
+        let ratio = b / a;
+        if figures.len() < 2 || ratio <= DIFFERS {
             continue;
         }
         let rows: Vec<&ToolReading> = group.iter().map(|j| &readings[*j]).collect();
         let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
-        let times = number(high / low, 2, false);
-        let many = counted(rates.len(), "reading");
+        let apart = match ratio {
+            _ if ratio < 2.0 => change(ratio),
+            _ => format!("{} times", number(ratio, 2, false)),
+        };
         let sentence = format!(
-            "{many} of the same target and load{at} lie between {} and {} requests/s, {times} \
-             times: if they are repetitions, that is the noise; if they are different set-ups, each \
-             has {}, and nothing says how much of the {times} times is noise.",
-            per_s(low),
-            per_s(high),
-            if rates.len() == 2 {
+            "{} of the same target and load{at} lie between {} and {}, {apart}: if they are \
+             repetitions, that is the noise; if they are different set-ups, each has {}, and \
+             nothing says how much of it is noise.",
+            counted(figures.len(), "reading"),
+            low.write(),
+            high.write(),
+            if figures.len() == 2 {
                 "one measurement"
             } else {
                 "few measurements"

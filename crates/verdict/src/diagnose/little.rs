@@ -2,7 +2,7 @@
 
 use readings::tools::{Tool, ToolReading};
 
-use super::name::{in_flight, lines, name, per_s, share, time};
+use super::name::{in_flight, is_loopback, lines, name, per_s, share, time};
 use super::{Finding, FindingKind};
 use crate::text::{grouped, number};
 
@@ -12,6 +12,8 @@ const ROUNDING: f64 = 0.02;
 const BUSY: f64 = 0.95;
 /// Below this share connections stood still.
 const STILL: f64 = 0.8;
+/// A shorter run is mostly its beginning and its end.
+const SHORT_S: f64 = 1.0;
 /// Latency whose standard deviation is less than this share of its mean hardly varies.
 const VARIES: f64 = 0.1;
 /// Latency whose mean is within so much of its smallest value is near it.
@@ -60,7 +62,7 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
             ),
         );
     }
-    if reached < STILL {
+    if reached < STILL && lasted_s(r).is_none_or(|s| s >= SHORT_S) {
         // A closed connection's successor has to be opened first; some tools leave that out.
         let opening = match (r.keepalive, r.connect.mean_us) {
             (Some(false), Some(connect_us)) if r.tool != Tool::Ab => connect_us,
@@ -74,7 +76,8 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
             FindingKind::StoodStill,
             format!(
                 "{}: {slots} / {} would be {} requests/s, and {} were measured, {} of that: \
-                 connections stood still for {} of the time, and the mean latency leaves that out.",
+                 connections stood still for {} of the time (waiting for an answer that was given \
+                 up, for a new connection, or for the client), and the mean latency leaves that out.",
                 name(r),
                 time(mean_us),
                 grouped(bound.round() as u64),
@@ -86,6 +89,7 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
     }
     if reached >= BUSY
         && !saturated
+        && !is_loopback(r)
         && let Some(steady) = steadiness(r)
     {
         let mut sentence = format!(
@@ -101,7 +105,7 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
         if let Some(better) = better(readings, i) {
             let at = lines(&[better]).map_or(String::new(), |l| format!(" ({l})"));
             sentence.push_str(&format!(
-                ": the same target answered {} requests/s to as many connections elsewhere{at}",
+                ": the same target answered {} requests/s to as many connections elsewhere in the text{at}",
                 per_s(better.requests_per_s.unwrap_or(0.0))
             ));
         }
@@ -111,6 +115,12 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
     None
 }
 
+/// How long a run lasted.
+fn lasted_s(r: &ToolReading) -> Option<f64> {
+    let requests = r.requests.map(|n| n as f64);
+    r.duration_s.or_else(|| Some(requests? / r.requests_per_s?))
+}
+
 /// Why a latency counts as that of an idle server: near its smallest, or without variation.
 fn steadiness(r: &ToolReading) -> Option<String> {
     let mean_us = r.latency.mean_us?;
@@ -118,7 +128,8 @@ fn steadiness(r: &ToolReading) -> Option<String> {
         return (mean_us <= NEAR_SMALLEST * min_us)
             .then(|| format!("latency is near its smallest ({})", time(min_us)));
     }
-    let stdev_us = r.latency.stdev_us?;
+    // A deviation of nothing is one that was rounded away.
+    let stdev_us = r.latency.stdev_us.filter(|s| *s > 0.0)?;
     (stdev_us <= VARIES * mean_us).then(|| {
         format!(
             "latency hardly varies (standard deviation {}, {} of the mean)",

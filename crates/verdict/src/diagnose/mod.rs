@@ -75,6 +75,7 @@ pub fn diagnose(readings: &[ToolReading]) -> Vec<Finding> {
         found.extend(syn::finding(readings, i));
         found.extend(single::findings(readings, i));
     }
+    found.extend(single::same_machine(readings));
     found.extend(single::corrected(readings));
     found.extend(between);
     // Stable: findings on the same readings stay in the order above.

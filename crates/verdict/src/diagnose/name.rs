@@ -1,6 +1,6 @@
 use readings::tools::{Tool, ToolReading};
 
-use crate::text::{grouped, number};
+use crate::text::{grouped, number, percent};
 
 /// A reading's name in a sentence: `wrk with 96 connections (lines 180 to 186)`.
 pub(super) fn name(reading: &ToolReading) -> String {
@@ -21,9 +21,13 @@ pub(super) fn name(reading: &ToolReading) -> String {
     name
 }
 
-/// `lines 12 to 20 and 31 to 39`; nothing where no reading has lines.
+/// So many places are listed one by one.
+const PLACES: usize = 4;
+
+/// `lines 12 to 20 and 31 to 39`, or `within lines 12 to 90` for many; nothing where no reading has
+/// lines.
 pub(super) fn lines(readings: &[&ToolReading]) -> Option<String> {
-    let ranges: Vec<String> = readings
+    let mut ranges: Vec<String> = readings
         .iter()
         .filter(|r| r.lines.0 > 0)
         .map(|r| match r.lines {
@@ -31,6 +35,16 @@ pub(super) fn lines(readings: &[&ToolReading]) -> Option<String> {
             (from, to) => format!("{from} to {to}"),
         })
         .collect();
+    ranges.dedup();
+    if ranges.len() > PLACES {
+        let first = readings
+            .iter()
+            .map(|r| r.lines.0)
+            .filter(|l| *l > 0)
+            .min()?;
+        let last = readings.iter().map(|r| r.lines.1).max()?;
+        return Some(format!("within lines {first} to {last}"));
+    }
     (!ranges.is_empty()).then(|| {
         let single = ranges.len() == 1 && !ranges[0].contains(' ');
         format!("line{} {}", if single { "" } else { "s" }, listed(&ranges))
@@ -75,6 +89,15 @@ fn trimmed(text: &str) -> &str {
         text.trim_end_matches('0').trim_end_matches('.')
     } else {
         text
+    }
+}
+
+/// A share of a count, which is never shown as nothing.
+pub(super) fn part(value: f64) -> String {
+    match value {
+        _ if value < 0.0005 => "less than 0.1%".to_owned(),
+        _ if value >= 0.9995 => "100%".to_owned(),
+        _ => percent(value * 100.0, 1, false),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use readings::tools::{Tool, ToolReading};
 
-use super::name::{is_loopback, lines, name, per_s, share, time};
+use super::name::{is_loopback, lines, name, part, per_s, share, time};
 use super::{Finding, FindingKind};
-use crate::text::{counted, grouped, percent};
+use crate::text::{counted, grouped};
 
 /// A client that uses this share of its threads' cores may be the limit.
 const BUSY: f64 = 0.8;
@@ -15,7 +15,6 @@ pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
         timeouts(r).map(|s| (FindingKind::Timeouts, s)),
         errors(r).map(|s| (FindingKind::ErrorsLeftOut, s)),
         wrong_answers(r).map(|s| (FindingKind::WrongAnswersAsSpeed, s)),
-        same_machine(r).map(|s| (FindingKind::SameMachine, s)),
         client_busy(r).map(|s| (FindingKind::ClientBusy, s)),
     ]
     .into_iter()
@@ -39,11 +38,8 @@ fn timeouts(r: &ToolReading) -> Option<String> {
         counted(timeouts as usize, "request")
     );
     if let Some(requests) = r.requests.filter(|n| *n > 0) {
-        let part = timeouts as f64 / (requests + timeouts) as f64;
-        text.push_str(&format!(
-            " ({} of those that were answered in time and not)",
-            percent(part * 100.0, 1, false)
-        ));
+        let of = timeouts as f64 / (requests + timeouts) as f64;
+        text.push_str(&format!(" ({} of all)", part(of)));
     }
     text.push_str(match (r.latency.mean_us, r.latency.max_us) {
         (None, None) => "",
@@ -83,12 +79,12 @@ fn wrong_answers(r: &ToolReading) -> Option<String> {
         return None;
     }
     let requests = r.requests.filter(|n| *n >= wrong)?;
-    let part = wrong as f64 / requests as f64;
+    let of = wrong as f64 / requests as f64;
     let good = r.requests_per_s.map_or(String::new(), |rate| {
         format!(
             ": {} requests/s are {} good ones",
             per_s(rate),
-            per_s(rate * (1.0 - part))
+            per_s(rate * (1.0 - of))
         )
     });
     Some(format!(
@@ -96,7 +92,7 @@ fn wrong_answers(r: &ToolReading) -> Option<String> {
         name(r),
         grouped(wrong),
         grouped(requests),
-        percent(part * 100.0, 1, false)
+        part(of)
     ))
 }
 
@@ -106,22 +102,51 @@ fn client_cores(r: &ToolReading) -> Option<f64> {
     Some(r.client_cpu_s? / duration_s)
 }
 
-fn same_machine(r: &ToolReading) -> Option<String> {
-    if !is_loopback(r) {
-        return None;
+/// One finding for each target on the client's own machine.
+pub(super) fn same_machine(readings: &[ToolReading]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut done = vec![false; readings.len()];
+    for i in 0..readings.len() {
+        let r = &readings[i];
+        if done[i] || !is_loopback(r) {
+            continue;
+        }
+        let like = |j: &usize| {
+            let o = &readings[*j];
+            is_loopback(o) && o.tool == r.tool && o.url == r.url
+        };
+        let all: Vec<usize> = (i..readings.len()).filter(like).collect();
+        for j in &all {
+            done[*j] = true;
+        }
+        let rows: Vec<&ToolReading> = all.iter().map(|j| &readings[*j]).collect();
+        let named = match (all.len(), lines(&rows)) {
+            (1, _) => name(r),
+            (n, Some(at)) => format!("{}, {} ({at})", r.tool, counted(n, "reading")),
+            (n, None) => format!("{}, {}", r.tool, counted(n, "reading")),
+        };
+        let target = r.url.as_deref().unwrap_or("127.0.0.1, its default");
+        let most = rows.iter().filter_map(|r| client_cores(r)).reduce(f64::max);
+        let cpu = most.map_or(String::new(), |cores| {
+            format!(" ({} took {} of a core itself)", r.tool, share(cores))
+        });
+        found.push(Finding {
+            sentence: format!(
+                "{named}: the target is {target}, so client and server took CPU time from each \
+                 other{cpu}: the throughput is that of the two together."
+            ),
+            readings: all,
+            kind: FindingKind::SameMachine,
+        });
     }
-    let target = r.url.as_deref().unwrap_or("127.0.0.1, its default");
-    let cpu = client_cores(r).map_or(String::new(), |cores| {
-        format!(" ({} took {} of a core itself)", r.tool, share(cores))
-    });
-    Some(format!(
-        "{}: the target is {target}, so client and server took CPU time from each other{cpu}: the \
-         throughput is that of the two together.",
-        name(r)
-    ))
+    found
 }
 
 fn client_busy(r: &ToolReading) -> Option<String> {
+    // httperf waits by asking again and again: it is always busy.
+    if r.tool == Tool::Httperf {
+        return None;
+    }
     let (cores, threads) = (client_cores(r)?, r.threads.unwrap_or(1).max(1));
     let busy = cores / threads as f64;
     (busy >= BUSY).then(|| {

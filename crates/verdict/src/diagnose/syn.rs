@@ -9,8 +9,9 @@ use crate::text::number;
 /// When a connection opens whose first SYNs were lost: after the first, the second, the third
 /// retransmission.
 const STEPS_S: [u32; 3] = [1, 3, 7];
-/// A step is met from so much before it to so much after, in microseconds.
-const TOLERANCE_US: (f64, f64) = (50e3, 250e3);
+/// A step is met from so much before it, in microseconds, to as much and twice the typical time
+/// after it: the kernel's timers are late by some milliseconds, and what follows takes its time.
+const TOLERANCE_US: f64 = 50e3;
 /// A step has to stand clear of what is usual: values below it lie within this share of the step.
 const CLEAR: f64 = 0.4;
 
@@ -29,7 +30,7 @@ pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
         .collect();
     let met: Vec<String> = STEPS_S
         .into_iter()
-        .filter(|s| steps.iter().any(|(_, us)| meets(*s, us - typical_us)))
+        .filter(|s| steps.iter().any(|(_, us)| meets(*s, *us, typical_us)))
         .map(|s| format!("{s} s"))
         .collect();
     let mut sentence = format!(
@@ -70,7 +71,7 @@ fn steps(latency: &ToolLatency) -> Option<(f64, Vec<(String, f64)>)> {
     }
     let mut before = typical;
     for (at, (_, us)) in values.iter().enumerate() {
-        let step = STEPS_S.into_iter().find(|s| meets(*s, us - typical));
+        let step = STEPS_S.into_iter().find(|s| meets(*s, *us, typical));
         if let Some(step) = step
             && before - typical < CLEAR * f64::from(step) * 1e6
         {
@@ -81,9 +82,9 @@ fn steps(latency: &ToolLatency) -> Option<(f64, Vec<(String, f64)>)> {
     None
 }
 
-fn meets(step_s: u32, excess_us: f64) -> bool {
-    let step_us = f64::from(step_s) * 1e6;
-    step_us - TOLERANCE_US.0 <= excess_us && excess_us <= step_us + TOLERANCE_US.1
+fn meets(step_s: u32, us: f64, typical_us: f64) -> bool {
+    let late_us = us - typical_us - f64::from(step_s) * 1e6;
+    -TOLERANCE_US <= late_us && late_us <= TOLERANCE_US + 2.0 * typical_us
 }
 
 fn percentile(q: f64) -> String {

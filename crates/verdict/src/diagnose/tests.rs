@@ -76,7 +76,7 @@ fn far_away_the_round_trip_and_the_connections_set_the_throughput() {
          measured (99%): every connection was busy all the time, and latency hardly varies \
          (standard deviation 4.67 ms, 3% of the mean). The round trip and the number of \
          connections set the throughput, not the server: the same target answered 2,302.67 \
-         requests/s to as many connections elsewhere."
+         requests/s to as many connections elsewhere in the text."
     );
 }
 
@@ -89,14 +89,14 @@ fn connections_that_stood_still_and_what_the_mean_leaves_out() {
     assert_eq!(
         still[0].sentence,
         "wrk with 400 connections: 400 connections / 257.69 ms would be 1,552 requests/s, and \
-         672.87 were measured, 43% of that: connections stood still for 57% of the time, and the \
-         mean latency leaves that out."
+         672.87 were measured, 43% of that: connections stood still for 57% of the time (waiting \
+         for an answer that was given up, for a new connection, or for the client), and the mean \
+         latency leaves that out."
     );
     assert_eq!(
         sentences(&found, FindingKind::Timeouts),
         [
-            "wrk with 400 connections: 313 requests ran into the time limit (1.5% of those that \
-             were answered in time and not), the slowest of all, and the latency leaves them out: \
+            "wrk with 400 connections: 313 requests ran into the time limit (1.5% of all), the slowest of all, and the latency leaves them out: \
              its mean of 257.69 ms is too small."
         ]
     );
@@ -236,7 +236,10 @@ fn a_client_on_the_machine_that_it_measures() {
     assert_eq!(found.len(), 1);
     r.url = Some("http://10.0.0.1/".into());
     assert!(diagnose(&[r.clone()]).is_empty());
+    // httperf is busy whatever it does.
     r.client_cpu_s = Some(95.0);
+    assert!(diagnose(&[r.clone()]).is_empty());
+    r.tool = Tool::Wrk;
     assert_eq!(kinds(&diagnose(&[r])), [FindingKind::ClientBusy]);
 }
 
@@ -292,7 +295,9 @@ fn seconds_that_are_only_slow_are_no_lost_syns() {
     let slow = ab(&[(50.0, 2000.0), (90.0, 2300.0), (99.0, 2500.0)]);
     // A jump to no step.
     let jump = ab(&[(50.0, 100.0), (90.0, 120.0), (99.0, 700.0), (100.0, 1700.0)]);
-    assert!(diagnose(&[broad, slow, jump]).is_empty());
+    // One answer of 1.2 s where the median is 15 ms.
+    let outlier = ab(&[(50.0, 15.0), (99.0, 40.0), (100.0, 1200.0)]);
+    assert!(diagnose(&[broad, slow, jump, outlier]).is_empty());
 }
 
 #[test]
@@ -339,14 +344,54 @@ fn the_same_load_with_another_result_is_one_measurement_or_noise() {
     assert_eq!(
         sentences(&found, FindingKind::SameLoadDiffers),
         [
-            "2 readings of the same target and load lie between 1,387.38 and 3,579.79 requests/s, \
-             2.58 times: if they are repetitions, that is the noise; if they are different \
-             set-ups, each has one measurement, and nothing says how much of the 2.58 times is \
-             noise."
+            "2 readings of the same target and load lie between 1,387.38 requests/s and 3,579.79 \
+             requests/s, 2.58 times: if they are repetitions, that is the noise; if they are \
+             different set-ups, each has one measurement, and nothing says how much of it is noise."
         ]
     );
     // ab's own mean is connections over throughput: it says nothing about the round trip.
     assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn two_durations_without_a_name_are_one_measurement_each() {
+    let readings = [8.146, 9.481].map(|seconds| {
+        let mut r = took("", seconds);
+        r.url = None;
+        r
+    });
+    let found = diagnose(&readings);
+    assert_eq!(kinds(&found), [FindingKind::SameLoadDiffers]);
+    assert!(
+        found[0]
+            .sentence
+            .contains("lie between 8.146 s and 9.481 s, +16%: "),
+        "{}",
+        found[0].sentence
+    );
+}
+
+#[test]
+fn a_number_of_requests_tells_loads_apart_where_connections_do_not() {
+    let mut readings = nodes();
+    for (r, requests) in readings.iter_mut().zip([500, 5000]) {
+        r.connections = None;
+        r.requests = Some(requests);
+    }
+    assert!(diagnose(&readings).is_empty());
+}
+
+#[test]
+fn targets_on_this_machine_are_told_once() {
+    let readings = ["SET", "GET"].map(|operation| {
+        let mut r = ToolReading::new(Tool::RedisBenchmark);
+        r.operation = Some(operation.into());
+        r.url = Some("redis://127.0.0.1:6379".into());
+        r
+    });
+    let found = diagnose(&readings);
+    assert_eq!(kinds(&found), [FindingKind::SameMachine]);
+    assert_eq!(found[0].readings, [0, 1]);
 }
 
 #[test]
@@ -391,4 +436,48 @@ fn findings_come_in_the_order_of_the_readings() {
     let found = diagnose(&far_and_near());
     let first: Vec<usize> = found.iter().map(|f| f.readings[0]).collect();
     assert!(first.is_sorted(), "{first:?}");
+}
+
+/// What the tools printed in runs against servers on the same machine.
+const OUTPUTS: [&str; 9] = [
+    include_str!("../../../readings/tests/outputs/ab-404.txt"),
+    include_str!("../../../readings/tests/outputs/ab.txt"),
+    include_str!("../../../readings/tests/outputs/h2load.txt"),
+    include_str!("../../../readings/tests/outputs/hey-errors.txt"),
+    include_str!("../../../readings/tests/outputs/httperf.txt"),
+    include_str!("../../../readings/tests/outputs/oha-errors.txt"),
+    include_str!("../../../readings/tests/outputs/redis-benchmark.txt"),
+    include_str!("../../../readings/tests/outputs/wrk-404.txt"),
+    include_str!("../../../readings/tests/outputs/wrk2.txt"),
+];
+
+#[test]
+fn true_outputs_from_one_machine_are_called_that_and_not_bound_by_a_round_trip() {
+    for text in OUTPUTS {
+        let readings = readings::tools::read_all(text);
+        let found = diagnose(&readings);
+        assert_eq!(
+            of_kind(&found, FindingKind::SameMachine).len(),
+            1,
+            "{text}: {found:?}"
+        );
+        for kind in [
+            FindingKind::RoundTripBound,
+            FindingKind::StoodStill,
+            FindingKind::SynRetransmission,
+            FindingKind::ClientBusy,
+        ] {
+            assert!(of_kind(&found, kind).is_empty(), "{text}: {found:?}");
+        }
+    }
+    let found = diagnose(&readings::tools::read_all(OUTPUTS[7]));
+    assert_eq!(
+        kinds(&found),
+        [
+            FindingKind::ImpossibleMean,
+            FindingKind::WrongAnswersAsSpeed,
+            FindingKind::SameMachine,
+            FindingKind::CorrectedAfterwards
+        ]
+    );
 }

@@ -263,5 +263,10 @@ fn load(pacing: Pacing) -> LoadReading {
         },
         slices: Vec::new(),
         wrong: Vec::new(),
+        rows: Vec::new(),
+        rows_left_out: 0,
+        stages: Vec::new(),
+        per_request: Vec::new(),
+        fairness: None,
     }
 }

@@ -125,7 +125,7 @@ fn without_a_peak_there_is_none_and_its_upper_end_may_be_open() {
 fn intervals_hold_the_truth() {
     let truth = law(1000.0, 0.05, 0.001);
     for (blocks, bootstrap) in [(12, Bootstrap::Blocks), (0, Bootstrap::Residuals)] {
-        let runs = 100;
+        let runs = 60;
         let mut held = [0, 0, 0];
         for seed in 0..runs {
             let noise = if blocks > 0 {
@@ -141,8 +141,8 @@ fn intervals_hold_the_truth() {
             held[1] += u32::from(holds(usl.sigma, truth.sigma));
             held[2] += u32::from(usl.peak.is_some_and(|p| holds(p.concurrency, 30.82)));
         }
-        // 95 of 100 would be right; 87 is that less 3.5 standard errors.
-        assert!(held.iter().all(|n| *n >= 87), "{bootstrap:?}: {held:?}");
+        // 57 of 60 would be right; 51 is that less 3.5 standard errors.
+        assert!(held.iter().all(|n| *n >= 51), "{bootstrap:?}: {held:?}");
     }
 }
 
