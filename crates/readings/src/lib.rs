@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod driver;
 mod errors;
 mod histogram;
 mod journal;
@@ -12,6 +13,7 @@ mod load;
 mod quantiles;
 pub mod tools;
 
+pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{

@@ -89,6 +89,9 @@ pub struct RunArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -265,6 +268,9 @@ pub struct DoctorArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -276,6 +282,9 @@ pub struct ListArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

@@ -127,6 +127,7 @@ impl Place {
             .env("COLUMNS", "100")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("WEIGH_RECIPES")
+            .env_remove("WEIGH_DRIVERS")
             .stdin(Stdio::null());
     }
 
