@@ -174,8 +174,8 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                 let ours = cells.of_subject(condition, subject, false);
                 let pairs = Pairs::of(metric, &ours, &baseline);
                 // A driver that does not tell this leaves nothing to compare.
-                let told = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
-                if pairs.tried == 0 && ours.values().any(|cell| told(&cell)) {
+                let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
+                if pairs.tried == 0 && ours.values().any(outside) {
                     continue;
                 }
                 if pairs.unresolved > 0 {

@@ -57,9 +57,9 @@ pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, Dri
     });
     match (reader.finish(), driver) {
         (Some(mistakes), _) => Err(mistakes.into()),
-        (None, Some(Some(driver))) => Ok(driver),
-        // Without a reader or a command there always was a mistake.
-        (None, _) => Err(DriverError::Template {
+        (None, Some(driver)) => Ok(driver),
+        // A reader without mistakes always gave a driver.
+        (None, None) => Err(DriverError::Template {
             driver: name.to_owned(),
             place: source.to_owned(),
             why: "it could not be read".to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, Dri
     }
 }
 
-fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Option<Driver> {
+fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
     top.only(reader, &KEYS);
     if name == ENGINE {
         reader.fault(
@@ -76,7 +76,6 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Option<Driver> {
         );
     }
     let run = run(reader, top);
-    let tool = tool(reader, top);
     let mut driver = Driver {
         name: name.to_owned(),
         title: top
@@ -85,7 +84,8 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Option<Driver> {
         homepage: top.text(reader, "homepage"),
         packages: packages(reader, top),
         programs: programs(reader, top),
-        reader: tool?,
+        // Without one there was a mistake, and nothing is read with the one that stands in.
+        reader: tool(reader, top).unwrap_or(Tool::ALL[0]),
         schemes: schemes(reader, top),
         params: params(reader, top),
         notes: texts(reader, top, "notes"),
@@ -109,7 +109,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Option<Driver> {
         version: version(reader, top),
     };
     driver.cannot = cannot(reader, top, &driver);
-    Some(driver)
+    driver
 }
 
 fn tool(reader: &mut Reader, top: &Section<'_>) -> Option<Tool> {
