@@ -38,7 +38,7 @@ pub struct Plan {
     pub estimated: Duration,
     /// Load on one subject in one group: warm-up, closed loop and open loop.
     pub per_lane: Duration,
-    /// What makes the load: each driver, with its parameters, and the subjects that it is for.
+    /// What makes the load: each driver with its parameters, and the subjects that it is for.
     pub drivers: Vec<DriverUse>,
 }
 
@@ -47,7 +47,7 @@ pub struct Plan {
 pub struct DriverUse {
     /// The driver's name.
     pub name: String,
-    /// Its name, and its parameters where it has any.
+    /// Its name, and its parameters that are not at their defaults.
     pub label: String,
     /// The subjects that it is for, under all conditions or some; empty where it is for all.
     pub subjects: Vec<String>,

@@ -226,8 +226,11 @@ fn a_driver_can_be_for_all_for_one_subject_or_a_level() {
     assert_eq!(good(parse(&experiment.to_toml())), experiment);
     let experiment = good(parse_set(GOOD, &[("load.driver", "ab")]));
     assert_eq!(labels(&experiment), ["ab"]);
+    // No open loop can be made, so none is planned.
+    assert!(experiment.design.latency_window.is_zero());
     let experiment = good(parse(&with("driver = \"wrk\"\n", "")));
     assert_eq!(labels(&experiment), ["engine"]);
+    assert!(!experiment.design.latency_window.is_zero());
     assert!(
         Plan::new(&experiment, 1)
             .describe(&[])

@@ -12,7 +12,7 @@ const STEPS: f64 = 10.0;
 pub struct DriverReading {
     /// The driver's name.
     pub driver: String,
-    /// Its parameters in this trial, as `name=value`.
+    /// Its parameters that were not at their defaults, as `name=value`.
     #[serde(default)]
     pub settings: Vec<String>,
     /// Its version, as it tells it.
@@ -48,7 +48,8 @@ pub struct DriverRun {
 }
 
 impl DriverReading {
-    /// The driver's name, and its parameters where it has any: `name (key=value)`.
+    /// The driver's name, and its parameters that were not at their defaults:
+    /// `name (key=value)`.
     pub fn label(&self) -> String {
         if self.settings.is_empty() {
             return self.driver.clone();

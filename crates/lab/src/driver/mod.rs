@@ -81,6 +81,8 @@ pub struct Choice {
     pub name: String,
     /// All of its parameters, defaults included.
     pub params: BTreeMap<String, Value>,
+    /// Those that are not at their defaults, as `name=value`.
+    pub settings: Vec<String>,
 }
 
 impl Choice {
@@ -89,6 +91,7 @@ impl Choice {
         Self {
             name: ENGINE.to_owned(),
             params: BTreeMap::new(),
+            settings: Vec::new(),
         }
     }
 
@@ -97,17 +100,12 @@ impl Choice {
         self.name == ENGINE
     }
 
-    /// Its name, and its parameters where it has any: `weigh (io=epoll)`.
+    /// Its name, and its parameters that are not at their defaults: `weigh (io=epoll)`.
     pub fn label(&self) -> String {
-        if self.params.is_empty() {
+        if self.settings.is_empty() {
             return self.name.clone();
         }
-        let params: Vec<String> = self
-            .params
-            .iter()
-            .map(|(k, v)| format!("{k}={v}"))
-            .collect();
-        format!("{} ({})", self.name, params.join(", "))
+        format!("{} ({})", self.name, self.settings.join(", "))
     }
 }
 

@@ -93,9 +93,18 @@ fn choice(
             ),
         }
     }
+    let settings = params
+        .iter()
+        .filter(|(name, value)| {
+            let param = driver.and_then(|d| d.params.iter().find(|param| param.name == **name));
+            param.and_then(|param| param.default.as_ref()) != Some(value)
+        })
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     Some(Choice {
         name: name.to_owned(),
         params,
+        settings,
     })
 }
 
@@ -206,6 +215,18 @@ pub(super) fn check(
             );
         }
     }
+}
+
+/// Whether under any condition all subjects' drivers can make an open loop.
+pub(super) fn any_open_loop(experiment: &Experiment, recipes: &Recipes) -> bool {
+    let can = |subject: &SubjectSpec| {
+        let driver = recipes.driver(&subject.driver.name);
+        driver.is_none_or(Driver::has_open_loop)
+    };
+    experiment
+        .conditions()
+        .iter()
+        .any(|condition| experiment.under(condition).subjects.iter().all(can))
 }
 
 /// The drivers that a scheme can be asked with.

@@ -121,6 +121,9 @@ fn whole(
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
     }
+    if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
+        experiment.design.latency_window = Duration::ZERO;
+    }
     Some(experiment)
 }
 

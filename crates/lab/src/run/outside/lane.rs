@@ -263,11 +263,7 @@ impl<'a> Outside<'a> {
             warnings: Vec::new(),
             driver: Some(DriverReading {
                 driver: choice.name.clone(),
-                settings: choice
-                    .params
-                    .iter()
-                    .map(|(name, value)| format!("{name}={value}"))
-                    .collect(),
+                settings: choice.settings.clone(),
                 version,
                 latency_step_us: self.driver.latency_step.map(|s| s.as_secs_f64() * 1e6),
                 runs: self.runs.clone(),
