@@ -111,6 +111,7 @@ impl Origin {
                         accepted: connections,
                         buffers: 256,
                         buffer_size: 4096,
+                        files: false,
                     };
                     match kind {
                         IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
@@ -303,7 +304,7 @@ impl<I: Io> Worker<I> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { conn } => {
+            Event::Accepted { conn, .. } => {
                 self.connections += 1;
                 self.clients[conn.slot()] = Client {
                     conn: Some(conn),
@@ -340,7 +341,9 @@ impl<I: Io> Worker<I> {
         while at < buf.len() && !self.clients[slot].closing {
             let bytes = &self.io.bytes(buf)[at..];
             let client = &mut self.clients[slot];
+            let at_start = client.parser.at_start();
             if let Some(payload) = client.last_page
+                && at_start
                 && bytes == client.last
             {
                 client.closing = !client.last_keep_alive;
@@ -348,7 +351,7 @@ impl<I: Io> Worker<I> {
                 self.io.send_ordered(conn, payload);
                 return;
             }
-            let whole = at == 0;
+            let whole = at == 0 && at_start;
             match client.parser.feed(bytes) {
                 Ok((taken, false)) => at += taken.max(1),
                 Ok((taken, true)) => {

@@ -24,7 +24,13 @@ fn origin(io: IoKind, threads: usize) -> Origin {
 fn get(origin: &Origin, path: &str) -> (u16, String) {
     let fields = [("X-Tag".to_string(), "a<b".to_string())];
     let bytes = request("GET", "here", path, &fields);
-    let answer = fetch(origin.address(), &bytes, Duration::from_secs(5), 1 << 26).unwrap();
+    let answer = fetch(
+        &origin.address().into(),
+        &bytes,
+        Duration::from_secs(5),
+        1 << 26,
+    )
+    .unwrap();
     (answer.status, String::from_utf8(answer.body).unwrap())
 }
 
@@ -111,6 +117,27 @@ fn delays_are_kept_and_recorded() {
         let start = std::time::Instant::now();
         get(&origin, "/.weigh/stall/120");
         assert!(start.elapsed() >= Duration::from_millis(120));
+    }
+}
+
+#[test]
+fn a_piece_of_a_body_is_not_taken_for_a_request() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        let length = 1_000_000;
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        // All pieces of the body are alike, also the last.
+        let request = [head.as_bytes(), &vec![b'x'; length]].concat();
+        for _ in 0..50 {
+            stream.write_all(&request).unwrap();
+            let mut parser = net::http::ResponseParser::default();
+            let mut buffer = [0; 4096];
+            let n = stream.read(&mut buffer).unwrap();
+            let done = parser.feed(&buffer[..n], |_| {});
+            assert_eq!(done, Ok(net::http::Progress::Done { taken: n }));
+            assert_eq!(parser.head().status, 200);
+        }
     }
 }
 

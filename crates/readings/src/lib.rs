@@ -8,6 +8,7 @@
 mod driver;
 mod errors;
 mod histogram;
+pub mod hlog;
 mod journal;
 mod load;
 mod quantiles;
@@ -20,6 +21,7 @@ pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
 pub use load::{
-    ClientReading, LoadReading, Pacing, Slice, StatusCount, ThreadReading, Wrong, WrongKind,
+    ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
+    StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use quantiles::Quantiles;
