@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::factors::{RawFactor, RawLevel, accept};
 use super::parse::place_of;
+use super::source::ReadValue;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;

@@ -217,6 +217,11 @@ impl<'a> Outside<'a> {
                 .map(|(_, slice)| *slice)
                 .collect(),
             wrong: Vec::new(),
+            rows: Vec::new(),
+            rows_left_out: 0,
+            stages: Vec::new(),
+            per_request: Vec::new(),
+            fairness: None,
         }
     }
 
