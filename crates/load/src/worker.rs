@@ -127,6 +127,7 @@ impl<I: Io> Worker<I> {
             accepted: 0,
             buffers: 256,
             buffer_size: 16 * 1024,
+            files: false,
         };
         let mut io = I::open(options).map_err(|source| LoadError::Open {
             connections: conns.len() as u64,

@@ -64,6 +64,7 @@ pub struct Epoll {
     to_accept: VecDeque<usize>,
     /// Reads and accepts left in this turn, so that one busy peer cannot hold up timers.
     turn: u32,
+    files: bool,
 }
 
 const TURN: u32 = 1024;
@@ -258,6 +259,7 @@ impl Io for Epoll {
             listeners: Vec::new(),
             to_accept: VecDeque::new(),
             turn: TURN,
+            files: options.files,
         })
     }
 
@@ -301,6 +303,9 @@ impl Io for Epoll {
         let target = &mut self.targets[target_number];
         let socket = os::stream_socket(target.family, true)?;
         let fd = socket.as_raw_fd();
+        if self.files && target.family != libc::AF_UNIX {
+            os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
         if !target.sources.is_empty() {
             let (source, len) = &target.sources[target.turn % target.sources.len()];
             target.turn += 1;
@@ -503,6 +508,14 @@ impl Io for Epoll {
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
         &self.buffers[buf.id as usize][..buf.len()]
+    }
+
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::peer(slot.socket.as_ref()?.as_raw_fd())
     }
 
     fn recycle(&mut self, buf: Buf) {

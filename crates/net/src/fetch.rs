@@ -73,10 +73,10 @@ impl Stream {
         }
     }
 
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write_all(bytes),
-            Stream::Unix(stream) => stream.write_all(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
         }
     }
 
@@ -131,8 +131,16 @@ pub fn fetch_after(
         }
         Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
     };
-    stream.set_write_timeout(Some(left()?))?;
-    stream.send(&[greeting, request].concat()).map_err(late)?;
+    let all = [greeting, request].concat();
+    let mut unsent = all.as_slice();
+    while !unsent.is_empty() {
+        // Each time anew: a peer that reads a little now and then must not draw it out.
+        stream.set_write_timeout(Some(left()?))?;
+        match stream.send(unsent).map_err(late)? {
+            0 => return Err(FetchError::Short),
+            n => unsent = &unsent[n..],
+        }
+    }
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];

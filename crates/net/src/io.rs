@@ -56,6 +56,8 @@ pub enum Event {
     Accepted {
         /// The new connection.
         conn: ConnId,
+        /// Number of the listener, in the order in which they were given.
+        listener: u32,
     },
     /// A listener could not accept, with the `errno`; it goes on.
     AcceptFailed {
@@ -111,6 +113,10 @@ pub struct IoOptions {
     pub buffers: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
+    /// For a relay: connections are files of the process also where the loop could hold them
+    /// otherwise. Their peers' addresses can be asked for, half-closing needs no worker thread of
+    /// the kernel's, and connections that the loop opens have `TCP_NODELAY`.
+    pub files: bool,
 }
 
 impl Default for IoOptions {
@@ -120,6 +126,7 @@ impl Default for IoOptions {
             accepted: 0,
             buffers: 256,
             buffer_size: 16 * 1024,
+            files: false,
         }
     }
 }
@@ -165,8 +172,9 @@ pub trait Io: Sized {
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
 
-    /// Sends registered bytes without telling when they are gone; failure is told. Only for one
-    /// request at a time: two such sends may overtake each other when the peer does not read.
+    /// Sends registered bytes; failure is told, and success need not be: [`Event::Drained`] may
+    /// follow. Only for one request at a time: two such sends may overtake each other when the
+    /// peer does not read. Whether a long one is still under way is told by [`Io::queued`].
     fn send(&mut self, conn: ConnId, payload: PayloadId);
 
     /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.
@@ -205,6 +213,10 @@ pub trait Io: Sized {
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];
+
+    /// The address of a connection's peer, where connections are files of the process; a system
+    /// call.
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
 
     /// Gives a buffer back.
     fn recycle(&mut self, buf: Buf);

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::address::Address;
+use crate::address::{Address, from_raw};
 
 /// Nanoseconds of the monotonic clock.
 #[inline]
@@ -171,6 +171,16 @@ pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedF
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of a socket's peer, if it has an IP address.
+pub(crate) fn peer(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: both pointers are valid places for the answer.
+    let got = unsafe { libc::getpeername(fd, (&raw mut storage).cast(), &mut len) };
+    (got == 0).then(|| from_raw(&storage)).flatten()
 }
 
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {

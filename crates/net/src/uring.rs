@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::{self, Address, RawAddress};
@@ -18,8 +18,11 @@ use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
+mod connect;
+mod entries;
 mod events;
 use buffers::BufferRing;
+use entries::File;
 
 /// Operations, as the top byte of a completion's user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,9 @@ impl Op {
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
+/// Up to this many bytes surely fit into an empty send buffer, so that sending them holds nothing
+/// up. Longer requests are queued: the answer may come before the whole request has gone.
+const AT_ONCE_MAX: usize = 16 * 1024;
 /// `IORING_REGISTER_FILE_ALLOC_RANGE`, which the binding does not name.
 const REGISTER_FILE_ALLOC_RANGE: u32 = 25;
 
@@ -81,7 +87,17 @@ struct Slot {
     shutting: bool,
     close_after_shutdown: bool,
     failed: bool,
+    /// What is to be sent once the connection is open, when it is too long for the chain.
+    first: Option<PayloadId>,
     sends: VecDeque<Outgoing>,
+    /// The connection's descriptor, where connections are files of the process.
+    descriptor: Option<i32>,
+}
+
+impl Slot {
+    fn file(&self, index: u32) -> File {
+        self.descriptor.map_or(File::Fixed(index), File::Descriptor)
+    }
 }
 
 enum Outgoing {
@@ -105,7 +121,11 @@ pub struct Uring {
     buffers: BufferRing,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Free slots of accepted connections, where those are files of the process; otherwise the
+    /// kernel chooses.
+    free_accepted: Vec<u32>,
     outgoing: u32,
+    files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
     targets: Vec<TargetAddress>,
@@ -164,8 +184,9 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let entry = opcode::RecvMulti::new(Fixed(conn.index), group)
-            .build()
+        let entry = self.slots[conn.index as usize]
+            .file(conn.index)
+            .receive(group)
             .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
     }
@@ -182,9 +203,9 @@ impl Uring {
                 (bytes.as_ptr(), bytes.len())
             }
         };
-        let entry = opcode::Send::new(Fixed(conn.index), pointer, len as u32)
-            .flags(SEND_FLAGS)
-            .build()
+        let entry = self.slots[index]
+            .file(conn.index)
+            .send(pointer, len)
             .user_data(user_data(Op::Send, conn.generation, conn.index));
         self.slots[index].pending += 1;
         self.push(entry);
@@ -220,7 +241,8 @@ impl Uring {
     fn accept(&mut self, listener: usize) {
         let fd = Fd(self.listeners[listener].as_raw_fd());
         let entry = opcode::AcceptMulti::new(fd)
-            .allocate_file_index(true)
+            .allocate_file_index(!self.files)
+            .flags(if self.files { libc::SOCK_CLOEXEC } else { 0 })
             .build()
             .user_data(user_data(Op::Accept, 0, listener as u32));
         self.push(entry);
@@ -229,8 +251,12 @@ impl Uring {
     /// Frees a slot once it is closed and its last completion was seen.
     fn settle(&mut self, index: u32) {
         let slot = &self.slots[index as usize];
-        if !slot.open && slot.pending == 0 && slot.outgoing {
-            self.free.push(index);
+        if !slot.open && slot.pending == 0 {
+            if slot.outgoing {
+                self.free.push(index);
+            } else if self.files {
+                self.free_accepted.push(index);
+            }
         }
     }
 
@@ -245,10 +271,16 @@ impl Uring {
     }
 
     fn shut_down(&mut self, conn: ConnId) {
+        let slot = &mut self.slots[conn.index as usize];
+        if let Some(fd) = slot.descriptor {
+            // Nothing is left to send, so it need not wait in line behind anything.
+            // SAFETY: takes numbers, touches no memory.
+            unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+            return;
+        }
         let entry = opcode::Shutdown::new(Fixed(conn.index), libc::SHUT_WR)
             .build()
             .user_data(user_data(Op::Shutdown, conn.generation, conn.index));
-        let slot = &mut self.slots[conn.index as usize];
         slot.pending += 1;
         slot.shutting = true;
         self.push(entry);
@@ -260,19 +292,19 @@ impl Uring {
         let busy = slot.pending > 0 || slot.quiet;
         slot.pending += 1;
         let generation = slot.generation;
+        let file = slot.file(index);
+        // The kernel closes it now.
+        slot.descriptor = None;
         self.room_for(2);
         if busy {
-            let cancel = CancelBuilder::fd(Fixed(index)).all();
             self.push(
-                opcode::AsyncCancel2::new(cancel)
-                    .build()
+                file.cancel_all()
                     .flags(squeue::Flags::IO_HARDLINK)
                     .user_data(user_data(Op::Cancel, 0, 0)),
             );
         }
         self.push(
-            opcode::Close::new(Fixed(index))
-                .build()
+            file.close()
                 .user_data(user_data(Op::Close, generation, index)),
         );
     }
@@ -300,8 +332,10 @@ impl Io for Uring {
             .setup_clamp()
             .build(SUBMISSIONS)?;
         let slots = options.slots() as u32;
-        ring.submitter().register_files_sparse(slots.max(1))?;
-        if options.accepted > 0 {
+        if !options.files {
+            ring.submitter().register_files_sparse(slots.max(1))?;
+        }
+        if options.accepted > 0 && !options.files {
             let range: [u32; 4] = [options.outgoing, options.accepted, 0, 0];
             // SAFETY: `range` is the 16-byte structure that this call reads: offset, length,
             // reserved.
@@ -325,7 +359,12 @@ impl Io for Uring {
             buffers,
             slots: table,
             free: (0..options.outgoing).rev().collect(),
+            free_accepted: match options.files {
+                true => (options.outgoing..slots).rev().collect(),
+                false => Vec::new(),
+            },
             outgoing: options.outgoing,
+            files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
             targets: Vec::new(),
@@ -360,93 +399,7 @@ impl Io for Uring {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let Some(index) = self.free.pop() else {
-            return Err(io::Error::other(format!(
-                "all {} connection slots are in use",
-                self.outgoing
-            )));
-        };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            outgoing: true,
-            receiving: true,
-            pending: 3,
-            quiet: first.is_some(),
-            ..Slot::default()
-        };
-        let conn = ConnId { index, generation };
-        self.room_for(7);
-        let data = |op| user_data(op, generation, index);
-        let link = squeue::Flags::IO_LINK;
-        let place = DestinationSlot::try_from_slot_target(index)
-            .map_err(|_| io::Error::other("connection slot out of range"))?;
-        let address = &self.targets[target.0 as usize];
-        let family = address.family;
-        let (to, to_len) = (
-            &raw const address.address.0 as *const libc::sockaddr,
-            address.address.1,
-        );
-        let source = (!address.sources.is_empty()).then(|| {
-            let source = &address.sources[address.turn % address.sources.len()];
-            (&raw const source.0 as *const libc::sockaddr, source.1)
-        });
-        self.push(
-            opcode::Socket::new(family, libc::SOCK_STREAM, 0)
-                .file_index(Some(place))
-                .build()
-                .flags(link)
-                .user_data(data(Op::Socket)),
-        );
-        if let Some((from, from_len)) = source {
-            self.targets[target.0 as usize].turn += 1;
-            self.slots[index as usize].pending += 2;
-            self.push(
-                opcode::SetSockOpt::new(
-                    Fixed(index),
-                    libc::SOL_IP as u32,
-                    libc::IP_BIND_ADDRESS_NO_PORT as u32,
-                    (&raw const *self.one).cast(),
-                    4,
-                )
-                .build()
-                .flags(link)
-                .user_data(data(Op::Socket)),
-            );
-            self.push(
-                opcode::Bind::new(Fixed(index), from, from_len)
-                    .build()
-                    .flags(link)
-                    .user_data(data(Op::Socket)),
-            );
-        }
-        self.push(
-            opcode::Connect::new(Fixed(index), to, to_len)
-                .build()
-                .flags(link)
-                .user_data(data(Op::Connect)),
-        );
-        if let Some(payload) = first {
-            let bytes = &self.payloads[payload.0 as usize];
-            let (pointer, len) = (bytes.as_ptr(), bytes.len() as u32);
-            self.slots[index as usize].pending += 1;
-            self.push(
-                opcode::Send::new(Fixed(index), pointer, len)
-                    .flags(SEND_FLAGS)
-                    .build()
-                    .flags(link)
-                    .user_data(data(Op::ChainSend)),
-            );
-        }
-        let group = self.buffers.group();
-        self.push(
-            opcode::RecvMulti::new(Fixed(index), group)
-                .build()
-                .user_data(data(Op::Recv)),
-        );
-        Ok(conn)
+        self.open_connection(target, first)
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
@@ -457,14 +410,15 @@ impl Io for Uring {
         if !slot.open || slot.generation != conn.generation {
             return;
         }
-        if !slot.sends.is_empty() {
-            slot.sends.push_back(Outgoing::Shared(bytes.clone(), 0));
+        if !slot.sends.is_empty() || bytes.len() > AT_ONCE_MAX {
+            let bytes = bytes.clone();
+            self.enqueue(conn, Outgoing::Shared(bytes, 0));
             return;
         }
         slot.quiet = true;
-        let entry = opcode::Send::new(Fixed(conn.index), bytes.as_ptr(), bytes.len() as u32)
-            .flags(SEND_FLAGS)
-            .build()
+        let entry = slot
+            .file(conn.index)
+            .send(bytes.as_ptr(), bytes.len())
             .flags(squeue::Flags::SKIP_SUCCESS)
             .user_data(user_data(Op::QuietSend, conn.generation, conn.index));
         self.push(entry);
@@ -585,6 +539,14 @@ impl Io for Uring {
         self.buffers.bytes(buf)
     }
 
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if !slot.open || slot.generation != conn.generation {
+            return None;
+        }
+        os::peer(slot.descriptor?)
+    }
+
     fn recycle(&mut self, buf: Buf) {
         self.buffers.give(buf);
     }
@@ -597,5 +559,12 @@ impl Drop for Uring {
             .ring
             .submitter()
             .register_sync_cancel(None, CancelBuilder::any());
+        for slot in &self.slots {
+            if let Some(fd) = slot.descriptor {
+                // SAFETY: the descriptor is this slot's alone; what the kernel was told to close
+                // is in no slot any more.
+                unsafe { libc::close(fd) };
+            }
+        }
     }
 }

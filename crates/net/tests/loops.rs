@@ -13,6 +13,7 @@ const OPTIONS: IoOptions = IoOptions {
     accepted: 16,
     buffers: 8,
     buffer_size: 4096,
+    files: false,
 };
 
 fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
@@ -41,8 +42,12 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-fn echoes<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn echoes<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = os::listen("127.0.0.1:0".parse().unwrap(), 64, false).unwrap();
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
@@ -88,8 +93,12 @@ fn echoes<I: Io>() {
     client.join().unwrap();
 }
 
-fn connects_sends_and_is_refused<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn connects_sends_and_is_refused<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let target = io.add_target(&address.into(), &[]);
@@ -136,8 +145,12 @@ fn connects_sends_and_is_refused<I: Io>() {
     assert!(io.next_event().is_none());
 }
 
-fn source_addresses_turn<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn source_addresses_turn<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = [
         "127.0.0.2:0".parse().unwrap(),
@@ -153,8 +166,12 @@ fn source_addresses_turn<I: Io>() {
     assert_eq!(seen, ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.3"]);
 }
 
-fn an_unusable_source_is_told<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn an_unusable_source_is_told<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = ["192.0.2.1:0".parse().unwrap()];
     let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
@@ -168,16 +185,24 @@ fn an_unusable_source_is_told<I: Io>() {
     }
 }
 
-fn waits_as_long_as_told<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn waits_as_long_as_told<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let start = Instant::now();
     io.poll(Some(3_000_000)).unwrap();
     assert!(start.elapsed() >= Duration::from_micros(2_900));
     io.poll(Some(0)).unwrap();
 }
 
-fn a_reset_is_told_once<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn a_reset_is_told_once<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(&b"unread"[..]));
@@ -203,27 +228,70 @@ fn a_reset_is_told_once<I: Io>() {
     io.close(conn);
 }
 
-macro_rules! on_both {
+/// The answer to a long request may come before the request has gone, and is told at once.
+fn a_peer_that_answers_before_it_has_read<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
+    let payload = io.add_payload(Arc::from(vec![b'x'; 64 << 20]));
+    for is_first in [true, false] {
+        let conn = io.connect(target, is_first.then_some(payload)).unwrap();
+        turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::Connected { conn: c } if c == conn),
+        );
+        if !is_first {
+            io.send(conn, payload);
+        }
+        settle(&mut io);
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(b"enough").unwrap();
+        turn(&mut io, soon(), |io, event| match event {
+            Event::Data { conn: c, buf } => {
+                assert_eq!((c, io.bytes(&buf)), (conn, &b"enough"[..]));
+                io.recycle(buf);
+                true
+            }
+            other => panic!("unexpected {other:?}"),
+        });
+        assert!(io.queued(conn) > 0, "the request is still under way");
+        io.close(conn);
+        // Nothing more is told of it, and its bytes are let go of.
+        settle(&mut io);
+        drop(peer);
+    }
+}
+
+macro_rules! on_all {
     ($($name:ident),*) => {
         mod uring {
-            $(#[test] fn $name() { super::$name::<super::Uring>(); })*
+            $(#[test] fn $name() { super::$name::<super::Uring, false>(); })*
+        }
+        mod uring_files {
+            $(#[test] fn $name() { super::$name::<super::Uring, true>(); })*
         }
         mod epoll {
-            $(#[test] fn $name() { super::$name::<super::Epoll>(); })*
+            $(#[test] fn $name() { super::$name::<super::Epoll, true>(); })*
         }
     };
 }
 
-on_both!(
+on_all!(
     echoes,
     connects_sends_and_is_refused,
     source_addresses_turn,
     an_unusable_source_is_told,
     waits_as_long_as_told,
-    a_reset_is_told_once
+    a_reset_is_told_once,
+    a_peer_that_answers_before_it_has_read
 );
 
-fn over_a_unix_socket<I: Io>() {
+fn over_a_unix_socket<I: Io, const FILES: bool>() {
     let folder = std::env::temp_dir().join(format!("weigh-net-{}-{}", I::NAME, std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("socket");
@@ -235,7 +303,11 @@ fn over_a_unix_socket<I: Io>() {
         peer.write_all(b"pong").unwrap();
         question
     });
-    let mut io = I::open(IoOptions::default()).unwrap();
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..IoOptions::default()
+    })
+    .unwrap();
     let address = net::Address::from(net::UnixPath::new(path).unwrap());
     let target = io.add_target(&address, &[]);
     let payload = io.add_payload(Arc::from(b"ping".as_slice()));
@@ -260,8 +332,43 @@ fn over_a_unix_socket<I: Io>() {
 
 #[test]
 fn unix_sockets_are_connected_to() {
-    over_a_unix_socket::<Epoll>();
+    over_a_unix_socket::<Epoll, false>();
     if net::uring_unavailable().is_none() {
-        over_a_unix_socket::<Uring>();
+        over_a_unix_socket::<Uring, false>();
+        over_a_unix_socket::<Uring, true>();
+    }
+}
+
+fn peers_are_known<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
+    let listeners =
+        [0, 1].map(|_| net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap());
+    let addresses = [0, 1].map(|n: usize| listeners[n].local_addr().unwrap());
+    for listener in listeners {
+        io.listen(listener).unwrap();
+    }
+    for (number, address) in addresses.iter().enumerate() {
+        let client = TcpStream::connect(address).unwrap();
+        let mut seen = None;
+        turn(&mut io, soon(), |io, event| {
+            if let Event::Accepted { conn, listener } = event {
+                seen = Some((listener as usize, io.peer(conn)));
+                io.close(conn);
+            }
+            seen.is_some()
+        });
+        assert_eq!(seen, Some((number, Some(client.local_addr().unwrap()))));
+    }
+}
+
+#[test]
+fn accepted_connections_say_where_they_come_from() {
+    peers_are_known::<Epoll, false>();
+    if net::uring_unavailable().is_none() {
+        peers_are_known::<Uring, true>();
     }
 }

@@ -210,9 +210,9 @@ pub struct OriginArgs {
 /// `weigh balance`.
 #[derive(Debug, Args)]
 pub struct BalanceArgs {
-    /// The configuration, TOML: listen, upstreams, threads.
+    /// The configuration: TOML where its name ends in .toml, else as Crossroads 1.x has it.
     pub config: PathBuf,
-    /// Read the configuration, say whether it is right, and end.
+    /// Read the configuration, print it as TOML with every default, and end.
     #[arg(long)]
     pub check: bool,
     /// The event loop [default: uring where it is allowed].

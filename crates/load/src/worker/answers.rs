@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net::http::Progress as Parsing;
+use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io, os};
 use readings::{ErrorCounts, Pacing, Wrong, WrongKind};
 
@@ -78,16 +78,21 @@ impl<I: Io> Worker<I> {
             .feed(self.io.bytes(buf), |piece| check.take(rule, piece))
         {
             Ok(Parsing::More) => {}
-            Ok(Parsing::Done { taken }) => {
-                let surplus = taken < buf.len();
-                self.complete(current, number, now, surplus);
+            Ok(Parsing::Done { taken }) if taken < buf.len() => {
+                // Where the answer ends is not known then: its length may be the wrong one.
+                self.protocol_error(current, number, &HttpError::Unasked.to_string());
+            }
+            Ok(Parsing::Done { .. }) => {
+                // An answer to half a request: the other half would be taken for the next.
+                let half = self.io.queued(id) > 0;
+                self.complete(current, number, now, half);
             }
             Err(e) => self.protocol_error(current, number, &e.to_string()),
         }
     }
 
-    /// An answer is complete.
-    fn complete(&mut self, current: &mut Current, number: usize, now: u64, surplus: bool) {
+    /// An answer is complete; `last` when the connection is of no more use.
+    fn complete(&mut self, current: &mut Current, number: usize, now: u64, last: bool) {
         let conn = &mut self.conns[number];
         let head = conn.parser.head();
         let target = &self.job.lanes[current.lane].target;
@@ -134,7 +139,7 @@ impl<I: Io> Worker<I> {
             .job
             .requests_per_connection
             .is_some_and(|most| conn.requests >= most);
-        if !head.keep_alive || used_up || surplus {
+        if !head.keep_alive || used_up || last {
             self.close(number);
         } else {
             self.conns[number].state = State::Idle;

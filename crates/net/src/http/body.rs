@@ -18,8 +18,10 @@ pub(super) enum Body {
 /// Where in the chunked coding the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
-    /// In a size line: the size so far, digits seen, and bytes of the line.
-    Size { size: u64, digits: u8, line: u16 },
+    /// In a size: what it is so far, and digits seen.
+    Size { size: u64, digits: u8 },
+    /// In blanks behind a size; `line` counts the bytes behind it.
+    Blanks { size: u64, line: u16 },
     /// In an extension of a size line.
     Extension { size: u64, line: u16 },
     /// After the carriage return of a size line.
@@ -34,19 +36,19 @@ pub(super) enum Chunk {
     Trailer { bytes: u16 },
     /// Inside a trailer line.
     TrailerLine { bytes: u16 },
+    /// After the carriage return of a trailer line.
+    TrailerLf { bytes: u16 },
     /// After the carriage return of the last empty line.
     LastLf,
 }
 
 impl Chunk {
-    pub(super) const START: Chunk = Chunk::Size {
-        size: 0,
-        digits: 0,
-        line: 0,
-    };
+    pub(super) const START: Chunk = Chunk::Size { size: 0, digits: 0 };
 }
 
+/// Most bytes behind the size in a size line.
 const LINE_MAX: u16 = 4096;
+/// Most bytes of all trailer lines together, their ends left out.
 const TRAILER_MAX: u16 = 16 * 1024;
 
 impl Body {
@@ -100,15 +102,25 @@ fn take_chunks(
         let byte = input[at];
         at += 1;
         *chunk = match *chunk {
-            Chunk::Size { size, digits, line } => size_byte(byte, size, digits, line)?,
-            Chunk::Extension { size, line } => match byte {
-                b'\r' => Chunk::SizeEnd { size },
-                b'\n' => return Err(HttpError::Chunk),
-                _ if line >= LINE_MAX => return Err(HttpError::Chunk),
-                _ => Chunk::Extension {
-                    size,
-                    line: line + 1,
-                },
+            Chunk::Size { size, digits } => size_byte(byte, size, digits)?,
+            Chunk::Blanks { size, .. } | Chunk::Extension { size, .. } if byte == b'\r' => {
+                Chunk::SizeEnd { size }
+            }
+            Chunk::Blanks { line: LINE_MAX, .. } | Chunk::Extension { line: LINE_MAX, .. } => {
+                return Err(HttpError::Chunk);
+            }
+            Chunk::Blanks { size, line } => {
+                let line = line + 1;
+                match byte {
+                    b' ' | b'\t' => Chunk::Blanks { size, line },
+                    b';' => Chunk::Extension { size, line },
+                    _ => return Err(HttpError::Chunk),
+                }
+            }
+            Chunk::Extension { .. } if matches!(byte, b'\n' | 0) => return Err(HttpError::Chunk),
+            Chunk::Extension { size, line } => Chunk::Extension {
+                size,
+                line: line + 1,
             },
             Chunk::SizeEnd { size } => match (byte, size) {
                 (b'\n', 0) => Chunk::Trailer { bytes: 0 },
@@ -120,16 +132,18 @@ fn take_chunks(
             Chunk::DataEndLf if byte == b'\n' => Chunk::START,
             Chunk::DataEnd | Chunk::DataEndLf => return Err(HttpError::Chunk),
             Chunk::Trailer { .. } if byte == b'\r' => Chunk::LastLf,
+            Chunk::TrailerLine { bytes } if byte == b'\r' => Chunk::TrailerLf { bytes },
+            Chunk::TrailerLf { bytes } if byte == b'\n' => Chunk::Trailer { bytes },
+            // A line ends with both bytes; one alone could be read in two ways.
+            Chunk::Trailer { .. } | Chunk::TrailerLine { .. } if byte == b'\n' => {
+                return Err(HttpError::Chunk);
+            }
+            Chunk::TrailerLf { .. } => return Err(HttpError::Chunk),
+            Chunk::Trailer { bytes: TRAILER_MAX } | Chunk::TrailerLine { bytes: TRAILER_MAX } => {
+                return Err(HttpError::TrailersTooLarge);
+            }
             Chunk::Trailer { bytes } | Chunk::TrailerLine { bytes } => {
-                if bytes >= TRAILER_MAX {
-                    return Err(HttpError::HeadTooLarge);
-                }
-                let bytes = bytes + 1;
-                if byte == b'\n' {
-                    Chunk::Trailer { bytes }
-                } else {
-                    Chunk::TrailerLine { bytes }
-                }
+                Chunk::TrailerLine { bytes: bytes + 1 }
             }
             Chunk::LastLf if byte == b'\n' => return Ok((at, true)),
             Chunk::LastLf => return Err(HttpError::Chunk),
@@ -138,13 +152,14 @@ fn take_chunks(
     Ok((at, false))
 }
 
-fn size_byte(byte: u8, size: u64, digits: u8, line: u16) -> Result<Chunk, HttpError> {
+fn size_byte(byte: u8, size: u64, digits: u8) -> Result<Chunk, HttpError> {
     let digit = match byte {
         b'0'..=b'9' => byte - b'0',
         b'a'..=b'f' => byte - b'a' + 10,
         b'A'..=b'F' => byte - b'A' + 10,
         b'\r' if digits > 0 => return Ok(Chunk::SizeEnd { size }),
-        b';' | b' ' | b'\t' if digits > 0 => return Ok(Chunk::Extension { size, line }),
+        b';' if digits > 0 => return Ok(Chunk::Extension { size, line: 1 }),
+        b' ' | b'\t' if digits > 0 => return Ok(Chunk::Blanks { size, line: 1 }),
         _ => return Err(HttpError::Chunk),
     };
     // Sixteen hexadecimal digits fill 64 bits; leading zeros beyond that are refused too.
@@ -154,11 +169,10 @@ fn size_byte(byte: u8, size: u64, digits: u8, line: u16) -> Result<Chunk, HttpEr
     Ok(Chunk::Size {
         size: (size << 4) | u64::from(digit),
         digits: digits + 1,
-        line: line + 1,
     })
 }
 
-/// A Content-Length value: digits only, at most 2^63 - 1.
+/// A Content-Length value: at most 19 digits and nothing else, at most 2^63 - 1.
 pub(super) fn content_length(value: &[u8]) -> Result<u64, HttpError> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HttpError::ContentLength);
@@ -212,5 +226,15 @@ impl Framing {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the connection can be used again, by the minor version and the fields.
+    pub(super) fn keeps_alive(&self, minor_version: u8) -> bool {
+        match minor_version {
+            // HTTP/1.0 knows no chunks: whoever sent them may have passed on what it did not
+            // understand, and the connection must end (RFC 9112 6.1).
+            0 => self.keep_alive && !self.close && !self.chunked,
+            _ => !self.close,
+        }
     }
 }

@@ -13,13 +13,17 @@ pub enum HttpError {
     /// A transfer coding other than `chunked`.
     #[error("a Transfer-Encoding other than chunked")]
     TransferEncoding,
-    /// A chunk whose size line is malformed, too long, or too large a number.
+    /// A chunk whose size line is malformed, too long, or too large a number, or a line of the
+    /// chunked coding that does not end with CR and LF.
     #[error("a malformed chunk")]
     Chunk,
+    /// More trailer fields than are accepted.
+    #[error("trailers of more than 16 KiB")]
+    TrailersTooLarge,
     /// More interim answers than [`super::INTERIM_MAX`].
     #[error("too many interim (1xx) answers")]
     Interim,
     /// Bytes of an answer that nobody asked for.
-    #[error("an answer without a request")]
+    #[error("bytes behind the answer that no request asked for")]
     Unasked,
 }

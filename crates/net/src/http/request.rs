@@ -1,7 +1,8 @@
 //! Requests, as a server reads them.
 
 use super::body::{Body, Chunk, Framing};
-use super::{HEAD_BYTES_MAX, HEADERS_MAX, HttpError};
+use super::head::PartialHead;
+use super::{HEADERS_MAX, HttpError};
 
 /// A request whose head and body have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Request {
 /// Reads one request after the other from a connection.
 #[derive(Debug, Default)]
 pub struct RequestParser {
-    partial: Vec<u8>,
+    partial: PartialHead,
     body: Option<Body>,
     request: Request,
 }
@@ -46,10 +47,13 @@ impl RequestParser {
     pub fn feed(&mut self, input: &[u8]) -> Result<(usize, bool), HttpError> {
         let mut at = 0;
         if self.body.is_none() {
-            let Some(taken) = self.take_head(input)? else {
+            let request = &mut self.request;
+            let parse = |bytes: &[u8]| read_head(request, bytes);
+            let Some((taken, body)) = self.partial.take(input, parse)? else {
                 return Ok((input.len(), false));
             };
             at = taken;
+            self.body = Some(body);
         }
         let Some(body) = &mut self.body else {
             return Ok((at, false));
@@ -62,71 +66,57 @@ impl RequestParser {
         Ok((at + n, complete))
     }
 
+    /// Whether nothing of the next request has come.
+    pub fn at_start(&self) -> bool {
+        self.body.is_none() && self.partial.is_empty()
+    }
+
     /// The request that is complete.
     pub fn request(&self) -> &Request {
         &self.request
     }
+}
 
-    fn take_head(&mut self, input: &[u8]) -> Result<Option<usize>, HttpError> {
-        if self.partial.is_empty() {
-            let taken = self.parse(input)?;
-            if taken.is_none() {
-                self.partial.extend_from_slice(input);
-            }
-            return Ok(taken);
-        }
-        let before = self.partial.len();
-        let room = HEAD_BYTES_MAX.saturating_sub(before);
-        let mut partial = std::mem::take(&mut self.partial);
-        partial.extend_from_slice(&input[..input.len().min(room)]);
-        match self.parse(&partial)? {
-            Some(len) => Ok(Some(len - before)),
-            None => {
-                self.partial = partial;
-                Ok(None)
-            }
-        }
+/// Reads a head: its length, and the framing of the body behind it; the rest goes to `request`.
+fn read_head(request: &mut Request, input: &[u8]) -> Result<Option<(usize, Body)>, HttpError> {
+    // One empty line before a request is to be borne (RFC 9112 2.2).
+    let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    if input.iter().take_while(is_end).count() > 2 {
+        return Err(HttpError::Head);
     }
-
-    fn parse(&mut self, input: &[u8]) -> Result<Option<usize>, HttpError> {
-        let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut head = httparse::Request::new(&mut fields);
-        let len = match head.parse(input) {
-            Ok(httparse::Status::Complete(len)) if len <= HEAD_BYTES_MAX => len,
-            Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Ok(None),
-            Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
-            Err(_) => return Err(HttpError::Head),
-        };
-        let mut framing = Framing::default();
-        self.request.fields.clear();
-        for field in head.headers.iter() {
-            framing.field(field.name, field.value)?;
-            self.request.fields.push((
-                field.name.to_string(),
-                String::from_utf8_lossy(field.value).into_owned(),
-            ));
-        }
-        let set = |place: &mut String, text: Option<&str>| {
-            place.clear();
-            place.push_str(text.unwrap_or_default());
-        };
-        set(&mut self.request.method, head.method);
-        set(&mut self.request.target, head.path);
-        self.request.body_bytes = 0;
-        self.request.keep_alive = !framing.close && (head.version == Some(1) || framing.keep_alive);
-        self.body = Some(if framing.chunked {
-            if framing.length.is_some() {
-                return Err(HttpError::ContentLength);
-            }
-            Body::Chunked(Chunk::START)
-        } else {
-            match framing.length {
-                None | Some(0) => Body::Empty,
-                Some(length) => Body::Length(length),
-            }
-        });
-        Ok(Some(len))
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut fields);
+    let len = match head.parse(input) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
+        Err(_) => return Err(HttpError::Head),
+    };
+    let mut framing = Framing::default();
+    request.fields.clear();
+    for field in head.headers.iter() {
+        framing.field(field.name, field.value)?;
+        request.fields.push((
+            field.name.to_string(),
+            String::from_utf8_lossy(field.value).into_owned(),
+        ));
     }
+    let set = |place: &mut String, text: Option<&str>| {
+        place.clear();
+        place.push_str(text.unwrap_or_default());
+    };
+    set(&mut request.method, head.method);
+    set(&mut request.target, head.path);
+    request.body_bytes = 0;
+    request.keep_alive = framing.keeps_alive(head.version.unwrap_or(0));
+    let body = match (framing.chunked, framing.length) {
+        // RFC 9112 6.3: such a message may be an attempt at smuggling.
+        (true, Some(_)) => return Err(HttpError::ContentLength),
+        (true, None) => Body::Chunked(Chunk::START),
+        (false, None | Some(0)) => Body::Empty,
+        (false, Some(length)) => Body::Length(length),
+    };
+    Ok(Some((len, body)))
 }
 
 #[cfg(test)]

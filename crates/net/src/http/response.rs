@@ -1,7 +1,8 @@
 //! Answers, as a client reads them.
 
 use super::body::{Body, Chunk, Framing};
-use super::{HEAD_BYTES_MAX, HEADERS_MAX, HttpError, INTERIM_MAX};
+use super::head::PartialHead;
+use super::{HEADERS_MAX, HttpError, INTERIM_MAX};
 
 /// What is known of an answer once its head was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct ResponseParser {
     /// The answer has no body whatever its head says: the request was HEAD.
     bodiless: bool,
     interim: u8,
-    partial: Vec<u8>,
+    partial: PartialHead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl ResponseParser {
             head: ResponseHead::default(),
             bodiless: head_request,
             interim: 0,
-            partial: Vec::new(),
+            partial: PartialHead::default(),
         }
     }
 
@@ -123,83 +124,58 @@ impl ResponseParser {
     }
 
     /// Takes a head from the front of the input; `None` when it is not complete.
+    #[inline]
     fn take_head(&mut self, input: &[u8]) -> Result<Option<usize>, HttpError> {
-        if input.is_empty() {
-            return Ok(None);
-        }
-        if self.partial.is_empty() {
-            return match parse(input, self.bodiless)? {
-                Some(parsed) => self.begin(parsed).map(Some),
-                None => {
-                    self.partial.extend_from_slice(input);
-                    Ok(None)
-                }
-            };
-        }
-        let before = self.partial.len();
-        let room = HEAD_BYTES_MAX.saturating_sub(before);
-        let mut partial = std::mem::take(&mut self.partial);
-        partial.extend_from_slice(&input[..input.len().min(room)]);
-        match parse(&partial, self.bodiless)? {
-            Some(parsed) => {
-                let taken = parsed.len - before;
-                partial.clear();
-                self.partial = partial;
-                self.begin(parsed)?;
-                Ok(Some(taken))
-            }
-            None if partial.len() >= HEAD_BYTES_MAX => Err(HttpError::HeadTooLarge),
-            None => {
-                self.partial = partial;
-                Ok(None)
-            }
+        let bodiless = self.bodiless;
+        match self.partial.take(input, |bytes| parse(bytes, bodiless))? {
+            Some((taken, parsed)) => self.begin(parsed).map(|()| Some(taken)),
+            None => Ok(None),
         }
     }
 
-    fn begin(&mut self, parsed: Parsed) -> Result<usize, HttpError> {
+    fn begin(&mut self, parsed: Parsed) -> Result<(), HttpError> {
         if (100..200).contains(&parsed.head.status) && parsed.head.status != 101 {
             self.interim += 1;
             if self.interim > INTERIM_MAX {
                 return Err(HttpError::Interim);
             }
-            return Ok(parsed.len);
+            return Ok(());
         }
         self.head = parsed.head;
         self.state = State::Body(parsed.body);
-        Ok(parsed.len)
+        Ok(())
     }
 }
 
 struct Parsed {
-    len: usize,
     head: ResponseHead,
     body: Body,
 }
 
-fn parse(input: &[u8], bodiless: bool) -> Result<Option<Parsed>, HttpError> {
+/// Reads a head: its length and what it says. `input` is at most as long as a head may be.
+fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpError> {
+    if matches!(input.first(), Some(b'\r' | b'\n')) {
+        // Empty lines may stand before requests only (RFC 9112 2.2).
+        return Err(HttpError::Head);
+    }
     let mut fields = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
-    let config = httparse::ParserConfig::default();
+    let mut config = httparse::ParserConfig::default();
+    // A client has to bear folded lines (RFC 9112 5.2).
+    config.allow_obsolete_multiline_headers_in_responses(true);
     let len = match config.parse_response_with_uninit_headers(&mut response, input, &mut fields) {
         Ok(httparse::Status::Complete(len)) => len,
-        Ok(httparse::Status::Partial) if input.len() >= HEAD_BYTES_MAX => {
-            return Err(HttpError::HeadTooLarge);
-        }
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
         Err(_) => return Err(HttpError::Head),
     };
-    if len > HEAD_BYTES_MAX {
-        return Err(HttpError::HeadTooLarge);
-    }
-    let (Some(status), Some(version)) = (response.code, response.version) else {
+    let (Some(status @ 100..), Some(version)) = (response.code, response.version) else {
         return Err(HttpError::Head);
     };
     let mut framing = Framing::default();
     for field in response.headers.iter() {
         framing.field(field.name, field.value)?;
     }
-    let keep_alive = !framing.close && (version == 1 || framing.keep_alive);
     let body = if bodiless || status < 200 || status == 204 || status == 304 {
         Body::Empty
     } else if framing.chunked {
@@ -213,18 +189,16 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<Parsed>, HttpError> {
     } else {
         Body::UntilClose
     };
-    let keep_alive = keep_alive && body != Body::UntilClose && status != 101;
-    Ok(Some(Parsed {
-        len,
-        head: ResponseHead { status, keep_alive },
-        body,
-    }))
+    let keep_alive = framing.keeps_alive(version) && body != Body::UntilClose && status != 101;
+    let head = ResponseHead { status, keep_alive };
+    Ok(Some((len, Parsed { head, body })))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::HEAD_BYTES_MAX;
     use super::*;
 
     type Answers = Vec<(u16, bool, Vec<u8>)>;
@@ -302,6 +276,42 @@ mod tests {
             ),
             ok("y")
         );
+    }
+
+    #[test]
+    fn decisions_that_rfc_9112_asks_for() {
+        use HttpError::*;
+        let ok = |s: &str| Ok((200, true, s.to_string()));
+        // 5.2: a client bears folded lines; a length that spans lines is no number.
+        let folded =
+            "HTTP/1.1 200 OK\r\nX: a\r\n\tb\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n";
+        assert_eq!(one(folded), ok(""));
+        let split = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n 2\r\n\r\nx";
+        assert_eq!(one(split), Err(ContentLength));
+        // 6.1: chunks from HTTP/1.0 are read, and the connection ends.
+        let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+        assert_eq!(one(old), Ok((200, false, "x".into())));
+        // 6.3: the same length twice is one; a HEAD's, 204's or 304's fields frame nothing.
+        let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx";
+        assert_eq!(one(twice), ok("x"));
+        let both = "HTTP/1.1 204 No\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(one(both), Ok((204, true, String::new())));
+        // 2.2: a line may end with a line feed alone; nothing stands before a status line.
+        assert_eq!(one("HTTP/1.1 200 OK\nContent-Length: 1\n\nx"), ok("x"));
+        assert_eq!(one("\r\nHTTP/1.1 200 OK\r\n\r\n"), Err(Head));
+        // 15 of RFC 9110: no status is below 100.
+        assert_eq!(one("HTTP/1.1 099 Odd\r\n\r\n"), Err(Head));
+        // 7.1: lines of the coding end with CR and LF, and what is behind a size is an extension.
+        for chunks in [
+            "1\nx\n0\n\n",
+            "1 x\r\n",
+            "1;\0\r\n",
+            "0\r\nA: b\n\r\n",
+            "0\r\n\n",
+        ] {
+            let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+            assert_eq!(one(&text), Err(Chunk), "{chunks:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use io_uring::cqueue;
 
 use super::{Op, Outgoing, Slot, Uring};
-use crate::io::{Buf, ConnId, Event};
+use crate::io::{Buf, ConnId, Event, Io};
 
 impl Uring {
     fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
@@ -13,6 +13,15 @@ impl Uring {
         }
         slot.failed = true;
         Some(Event::Failed { conn, errno })
+    }
+
+    fn connected(&mut self, conn: ConnId) -> Option<Event> {
+        if let Some(first) = self.slot(conn)?.first.take() {
+            self.send(conn, first);
+        }
+        // Where there is no chain, receiving begins only now.
+        self.receive(conn);
+        Some(Event::Connected { conn })
     }
 
     fn sent(&mut self, conn: ConnId, result: i32) -> Option<Event> {
@@ -99,17 +108,32 @@ impl Uring {
         if result < 0 {
             return Some(Event::AcceptFailed { errno: -result });
         }
-        let index = result as u32;
+        let (index, descriptor) = if self.files {
+            let Some(index) = self.free_accepted.pop() else {
+                // SAFETY: the descriptor was just made and belongs to nobody else.
+                unsafe { libc::close(result) };
+                return Some(Event::AcceptFailed {
+                    errno: libc::ENFILE,
+                });
+            };
+            (index, Some(result))
+        } else {
+            (result as u32, None)
+        };
         let slot = &mut self.slots[index as usize];
         let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
         *slot = Slot {
             generation,
             open: true,
+            descriptor,
             ..Slot::default()
         };
         let conn = ConnId { index, generation };
         self.receive(conn);
-        Some(Event::Accepted { conn })
+        Some(Event::Accepted {
+            conn,
+            listener: listener as u32,
+        })
     }
 
     pub(super) fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {
@@ -141,7 +165,7 @@ impl Uring {
             }
         }
         let event = match op {
-            Op::Connect if result == 0 => self.slot(conn).map(|_| Event::Connected { conn }),
+            Op::Connect if result == 0 => self.connected(conn),
             Op::Socket | Op::Connect if result < 0 => match self.slot(conn) {
                 Some(slot) if !slot.failed => {
                     slot.failed = true;

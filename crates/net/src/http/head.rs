@@ -1,0 +1,154 @@
+//! Heads that come in pieces.
+
+use super::{HEAD_BYTES_MAX, HttpError};
+
+/// Up to this many bytes everything that has come is looked at, so that nonsense shows at once.
+const SMALL: usize = 256;
+/// Memory that is kept for the next head that comes in pieces.
+const KEPT_BYTES: usize = 8 * 1024;
+
+/// The beginning of a head whose end has not come.
+///
+/// A head is parsed again from its start when its empty line has come, and until then only when
+/// its length passes a power of two. A peer that sends single bytes so costs a few times the
+/// parsing of the head, and not its square; and since it depends on the bytes alone what is looked
+/// at, any split of them gives the same result.
+#[derive(Debug, Default)]
+pub(super) struct PartialHead {
+    bytes: Vec<u8>,
+    /// How many of them were parsed last.
+    parsed: usize,
+    /// Whether the empty line is among them.
+    ended: bool,
+}
+
+impl PartialHead {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.parsed = 0;
+        self.ended = false;
+    }
+
+    /// Takes a head from the front of `input`, behind what came before. `parse` gives a head's
+    /// length and what it says, or `None` while its end is missing. Returns how many bytes of the
+    /// input were taken, and what the head says; `None` when all were taken and more are needed.
+    #[inline]
+    pub(super) fn take<T>(
+        &mut self,
+        input: &[u8],
+        mut parse: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, HttpError>,
+    ) -> Result<Option<(usize, T)>, HttpError> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        if self.bytes.is_empty()
+            && let Ok(Some(whole)) = parse(&input[..input.len().min(HEAD_BYTES_MAX)])
+        {
+            return Ok(Some(whole));
+        }
+        self.take_piece(input, parse)
+    }
+
+    fn take_piece<T>(
+        &mut self,
+        input: &[u8],
+        mut parse: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, HttpError>,
+    ) -> Result<Option<(usize, T)>, HttpError> {
+        let before = self.bytes.len();
+        let room = HEAD_BYTES_MAX - before;
+        self.bytes
+            .extend_from_slice(&input[..input.len().min(room)]);
+        self.ended = self.ended || has_empty_line(&self.bytes, before);
+        let settled = match self.bytes.len() {
+            len if self.ended || len <= SMALL => len,
+            len => 1 << len.ilog2(),
+        };
+        if settled > self.parsed {
+            self.parsed = settled;
+            if let Some((len, head)) = parse(&self.bytes[..settled])? {
+                self.clear();
+                return Ok(Some((len - before, head)));
+            }
+        }
+        if self.bytes.len() >= HEAD_BYTES_MAX {
+            return Err(HttpError::HeadTooLarge);
+        }
+        Ok(None)
+    }
+}
+
+/// Whether an empty line ends at or behind `from`. The first two bytes may be an empty line before
+/// the head.
+fn has_empty_line(bytes: &[u8], from: usize) -> bool {
+    let start = from.saturating_sub(2).max(2);
+    let Some(rest) = bytes.get(start..) else {
+        return false;
+    };
+    rest.iter().enumerate().any(|(at, byte)| {
+        *byte == b'\n' && matches!(rest[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds pieces and counts how many bytes `parse` had to look at.
+    fn cost(pieces: impl Iterator<Item = Vec<u8>>) -> (usize, Result<(), HttpError>) {
+        let mut head = PartialHead::default();
+        let mut looked_at = 0;
+        for piece in pieces {
+            let result = head.take(&piece, |bytes| {
+                looked_at += bytes.len();
+                Ok(has_empty_line(bytes, 0).then_some((bytes.len(), ())))
+            });
+            match result {
+                Ok(None) => {}
+                Ok(Some(_)) => return (looked_at, Ok(())),
+                Err(e) => return (looked_at, Err(e)),
+            }
+        }
+        (looked_at, Ok(()))
+    }
+
+    #[test]
+    fn single_bytes_cost_no_more_than_a_few_times_the_head() {
+        let (looked_at, end) = cost((0..).map(|_| vec![b'x']));
+        assert_eq!(end, Err(HttpError::HeadTooLarge));
+        assert!(looked_at < 3 * HEAD_BYTES_MAX, "{looked_at}");
+        let lines = (0..).map(|n: usize| vec![if n.is_multiple_of(2) { b'x' } else { b'\n' }]);
+        let (looked_at, end) = cost(lines);
+        assert_eq!(end, Err(HttpError::HeadTooLarge));
+        assert!(looked_at < 3 * HEAD_BYTES_MAX, "{looked_at}");
+    }
+
+    #[test]
+    fn the_empty_line_is_found_wherever_it_is_cut() {
+        for end in ["\n\n", "\n\r\n", "\r\n\r\n", "\r\n\n"] {
+            let bytes = format!("{}{end}", "x".repeat(1000)).into_bytes();
+            for cut in 0..=bytes.len() {
+                let (one, two) = bytes.split_at(cut);
+                let mut head = PartialHead::default();
+                let parse = |b: &[u8]| Ok(has_empty_line(b, 0).then_some((b.len(), ())));
+                let first = head.take(one, parse).unwrap();
+                let found = first.or_else(|| head.take(two, parse).unwrap());
+                assert!(found.is_some(), "{end:?} cut at {cut}");
+                assert!(head.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn memory_for_a_long_head_is_given_back() {
+        let mut head = PartialHead::default();
+        let none = |_: &[u8]| Ok(None::<(usize, ())>);
+        head.take(&[b'x'; 60_000], none).unwrap();
+        head.clear();
+        assert!(head.bytes.capacity() <= KEPT_BYTES);
+    }
+}
