@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lab::recipe::{RenderContext, Value};
+use lab::recipe::{Behind, RenderContext, Value};
 use support::recipes;
 
 /// Renders a recipe into a folder and asks its program whether it can start with it. In the words
@@ -27,7 +27,11 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
     }
     let dir = short_folder();
     let upstreams = if proxy {
-        vec![("backend".to_owned(), "127.0.0.1:8081".parse().unwrap())]
+        vec![Behind {
+            name: "backend".to_owned(),
+            addr: "127.0.0.1:8081".parse().unwrap(),
+            dir: Some(PathBuf::from("/behind")),
+        }]
     } else {
         Vec::new()
     };

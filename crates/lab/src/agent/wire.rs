@@ -85,6 +85,9 @@ pub struct AwaitServer {
     pub address: SocketAddr,
     /// The request; empty where it is enough that a connection can be opened.
     pub request: String,
+    /// Whether the request is of another protocol than HTTP: then there is no status, and
+    /// `contains` is looked for in all that comes back.
+    pub raw: bool,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,
     /// What the body must contain.

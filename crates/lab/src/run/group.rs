@@ -19,11 +19,13 @@ use crate::experiment::{
     BodyCheck, Expect, LoadSpec, ServerSpec, Setting, SubjectSpec, Target, Upstream,
 };
 use crate::plan::{Group, Lane};
-use crate::recipe::{RenderContext, Rendered};
+use crate::recipe::{Behind, RenderContext, Rendered};
 use crate::run::{Places, RunEvent, RunOptions, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
+/// A longer file is not written down with a server's configuration.
+const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
@@ -55,6 +57,7 @@ pub(super) struct GroupResult {
 /// A server that was started.
 struct Up {
     name: String,
+    folder: PathBuf,
     signals: Vec<(String, u64)>,
 }
 
@@ -157,14 +160,25 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .map(|upstream| match upstream {
                 Upstream::Server(name) => addresses
                     .get(name)
-                    .map(|address| (name.clone(), *address))
+                    .map(|address| Behind {
+                        name: name.clone(),
+                        addr: *address,
+                        dir: up
+                            .iter()
+                            .find(|u| u.name == *name)
+                            .map(|u| u.folder.clone()),
+                    })
                     .ok_or_else(|| failed(&format!("upstream `{name}` is not up"))),
-                Upstream::Address(address) => Ok((address.to_string(), *address)),
+                Upstream::Address(address) => Ok(Behind {
+                    name: address.to_string(),
+                    addr: *address,
+                    dir: None,
+                }),
             })
             .collect::<Result<Vec<_>, _>>()?;
         let context = RenderContext {
             name: server.name.clone(),
-            dir: folder,
+            dir: folder.clone(),
             listen_addr: address,
             upstreams,
             params: server.params.clone(),
@@ -181,6 +195,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .collect();
         up.push(Up {
             name: server.name.clone(),
+            folder,
             signals,
         });
         self.agent.ask(&Order::Start(StartServer {
@@ -202,11 +217,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             logs: rendered.logs,
         }))?;
         let ready = rendered.ready;
-        let request = net::fetch::request("GET", &server.name, &ready.path, &closing());
+        let raw = ready.send.is_some();
+        let request = ready.send.unwrap_or_else(|| {
+            let http = net::fetch::request("GET", &server.name, &ready.path, &closing());
+            String::from_utf8_lossy(&http).into_owned()
+        });
         let order = Order::Await(AwaitServer {
             server: Some(server.name.clone()),
             address,
-            request: String::from_utf8_lossy(&request).into_owned(),
+            request,
+            raw,
             status: ready.status,
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
@@ -226,7 +246,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .files
             .iter()
             .map(|file| {
-                let text = String::from_utf8_lossy(&file.bytes).into_owned();
+                // What a server serves can be large, and its recipe can make it again.
+                let text = match file.bytes.len() {
+                    ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
+                    bytes => format!("({bytes} bytes)"),
+                };
                 (file.path.as_str(), text)
             })
             .collect();
@@ -321,6 +345,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     server: None,
                     address,
                     request,
+                    raw: false,
                     status: Some(expect.status),
                     contains: expect.contains.clone(),
                     timeout_ms: SUBJECT_READY_MS,

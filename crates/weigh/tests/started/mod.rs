@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lab::agent::Agent;
 use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
-use lab::recipe::{Recipes, RenderContext, Value};
+use lab::recipe::{Behind, Recipes, RenderContext, Value};
 
 use crate::common::{descendants, skip, with_text};
 
@@ -125,6 +125,25 @@ pub struct Started {
 impl Started {
     /// Starts it and waits until it is ready; `None` where it is not installed.
     pub fn start(name: &str, params: &[(&str, Value)], upstreams: &[&Upstream]) -> Option<Self> {
+        let upstreams = upstreams.iter().map(|upstream| Behind {
+            name: "behind".to_owned(),
+            addr: upstream.address,
+            dir: None,
+        });
+        Self::over(name, params, upstreams.collect())
+    }
+
+    /// This server as another's upstream.
+    pub fn behind(&self) -> Behind {
+        Behind {
+            name: "behind".to_owned(),
+            addr: self.address,
+            dir: Some(self.folder.clone()),
+        }
+    }
+
+    /// The same as [`Started::start`], over servers of any kind.
+    pub fn over(name: &str, params: &[(&str, Value)], upstreams: Vec<Behind>) -> Option<Self> {
         let recipes = Recipes::embedded().unwrap();
         let recipe = recipes.get(name).unwrap();
         let available = recipe.available();
@@ -154,10 +173,7 @@ impl Started {
                 name: name.to_owned(),
                 dir: PathBuf::from(&path),
                 listen_addr: address,
-                upstreams: upstreams
-                    .iter()
-                    .map(|upstream| ("behind".to_owned(), upstream.address))
-                    .collect(),
+                upstreams,
                 params: params
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), value.clone()))
@@ -187,11 +203,16 @@ impl Started {
             panic!("not started");
         };
         let ready = rendered.ready;
-        let request = net::fetch::request("GET", name, &ready.path, &[]);
+        let raw = ready.send.is_some();
+        let request = ready.send.unwrap_or_else(|| {
+            let http = net::fetch::request("GET", name, &ready.path, &[]);
+            String::from_utf8(http).unwrap()
+        });
         let wait = Order::Await(AwaitServer {
             server: Some(name.to_owned()),
             address,
-            request: String::from_utf8(request).unwrap(),
+            request,
+            raw,
             status: ready.status,
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
