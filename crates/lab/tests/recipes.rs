@@ -63,6 +63,7 @@ fn every_recipe_fills_in_with_its_defaults() {
         names,
         [
             "apache",
+            "apache-php",
             "balance",
             "haproxy",
             "lighttpd",
@@ -70,6 +71,7 @@ fn every_recipe_fills_in_with_its_defaults() {
             "nginx-stream",
             "origin",
             "pen",
+            "php-fpm",
             "squid",
             "varnish"
         ]
@@ -99,14 +101,19 @@ fn configurations_are_as_shown() {
     let recipes = recipes();
     let dir = Path::new("/run/web");
     let apache = recipes.get("apache").unwrap();
-    let event = apache.render(&context(apache, dir, &[scripts()])).unwrap();
+    let alone = |params: &[(&str, Value)]| {
+        let mut with = context(apache, dir, params);
+        with.upstreams.clear();
+        apache.render(&with).unwrap()
+    };
+    let event = alone(&[scripts()]);
     assert_shown("apache-event", &file(&event, "apache.conf"));
     let prefork = [
         ("mpm", text("prefork")),
         scripts(),
         ("access_log", Value::Boolean(true)),
     ];
-    let prefork = apache.render(&context(apache, dir, &prefork)).unwrap();
+    let prefork = alone(&prefork);
     assert_shown("apache-prefork", &file(&prefork, "apache.conf"));
     let lighttpd = recipes.get("lighttpd").unwrap();
     let mut with = context(lighttpd, dir, &[]);

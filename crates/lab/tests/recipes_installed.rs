@@ -35,7 +35,8 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
     } else {
         Vec::new()
     };
-    let program = available.programs.values().next().unwrap().clone();
+    // The server itself is the program that a recipe names first.
+    let program = available.programs[&recipe.programs[0].0].clone();
     let out = recipe
         .render(&RenderContext {
             name: "web".to_owned(),
@@ -134,6 +135,28 @@ fn apache_accepts_every_mpm_with_and_without_scripts() {
 }
 
 #[test]
+fn apache_accepts_upstreams_and_php() {
+    let check = ["-t", "-f", "DIR/apache.conf"];
+    for balance in ["byrequests", "bybusyness", "bytraffic"] {
+        for keep in [ON, OFF] {
+            let all = [("balance", text(balance)), ("upstream_keepalive", keep)];
+            accepted("apache", &all, true, &check);
+        }
+    }
+    for opcache in [ON, OFF] {
+        accepted("apache-php", &[("opcache", opcache)], false, &check);
+    }
+}
+
+#[test]
+fn php_accepts_its_processes() {
+    let check = ["-t", "-n", "-y", "DIR/fpm.conf"];
+    let log = [("access_log", ON), ("max_requests", Value::Integer(9))];
+    accepted("php-fpm", &[], false, &check);
+    accepted("php-fpm", &log, false, &check);
+}
+
+#[test]
 fn lighttpd_accepts_both_of_its_parts() {
     accepted("lighttpd", &[], false, &["-tt", "-f", "DIR/lighttpd.conf"]);
     let log = ("access_log", Value::Boolean(true));
@@ -182,6 +205,17 @@ fn nginx_accepts_all_that_it_can_be() {
             ("cache", ON),
         ];
         accepted("nginx", &proxy, true, &check);
+    }
+    for passed in ["all", "php"] {
+        let pages = Value::List(vec!["100kB.txt".to_owned()]);
+        let php = [
+            ("upstream_protocol", text("fastcgi")),
+            ("passed", text(passed)),
+            ("cache", ON),
+            ("files", pages),
+        ];
+        accepted("nginx", &php, true, &check);
+        accepted("nginx", &[("passed", text(passed))], true, &check);
     }
     for balance in ["round_robin", "least_conn", "client_hash", "random"] {
         let relay = [("balance", text(balance)), ("access_log", ON)];

@@ -1,6 +1,6 @@
 //! A server started from its recipe, and back ends that say who they are.
 
-#![allow(clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use lab::agent::Agent;
 use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use lab::recipe::{Behind, Recipes, RenderContext, Value};
+use net::http::ResponseParser;
 
 use crate::common::{descendants, skip, with_text};
 
@@ -41,13 +42,17 @@ pub fn ask(address: SocketAddr, target: &str) -> Answered {
     stream.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
-    let text = String::from_utf8(bytes).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = String::from_utf8_lossy(&bytes[..end.unwrap()]).to_lowercase();
+    let mut parser = ResponseParser::new(false);
+    let mut body = Vec::new();
+    parser
+        .feed(&bytes, |part| body.extend_from_slice(part))
+        .unwrap();
     Answered {
-        status,
-        head: head.to_lowercase(),
-        body: body.to_owned(),
+        status: parser.head().status,
+        head,
+        body: String::from_utf8(body).unwrap(),
     }
 }
 
