@@ -69,9 +69,12 @@ fn every_recipe_fills_in_with_its_defaults() {
             "lighttpd",
             "nginx",
             "nginx-stream",
+            "node",
             "origin",
             "pen",
             "php-fpm",
+            "redis",
+            "retwis",
             "squid",
             "varnish"
         ]

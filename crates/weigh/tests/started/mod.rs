@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use lab::agent::Agent;
 use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use lab::recipe::{Behind, Recipes, RenderContext, Value};
-use net::http::ResponseParser;
+use net::http::{Progress, ResponseParser};
 
 use crate::common::{descendants, skip, with_text};
 
@@ -34,21 +34,38 @@ pub struct Answered {
 /// Asks once, on a connection of its own. `target` is a path, or a whole address for a forward
 /// proxy.
 pub fn ask(address: SocketAddr, target: &str) -> Answered {
+    talk(address, "GET", target, "Connection: close\r\n", "")
+}
+
+/// Sends a body, on a connection that need not end with it.
+pub fn tell(address: SocketAddr, method: &str, target: &str, body: &str) -> Answered {
+    talk(address, method, target, "", body)
+}
+
+fn talk(address: SocketAddr, method: &str, target: &str, fields: &str, body: &str) -> Answered {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let length = body.len();
+    let request = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).unwrap();
+    let mut parser = ResponseParser::new(false);
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
+    let mut body = Vec::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        let n = stream.read(&mut part).unwrap();
+        bytes.extend_from_slice(&part[..n]);
+        let progress = parser.feed(&part[..n], |part| body.extend_from_slice(part));
+        if n == 0 || matches!(progress.unwrap(), Progress::Done { .. }) {
+            break;
+        }
+    }
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     let head = String::from_utf8_lossy(&bytes[..end.unwrap()]).to_lowercase();
-    let mut parser = ResponseParser::new(false);
-    let mut body = Vec::new();
-    parser
-        .feed(&bytes, |part| body.extend_from_slice(part))
-        .unwrap();
     Answered {
         status: parser.head().status,
         head,
@@ -153,7 +170,14 @@ impl Started {
         let recipe = recipes.get(name).unwrap();
         let available = recipe.available();
         if let Some(sentence) = available.sentence() {
-            skip(&sentence);
+            let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+            let wanted = available.install_command.unwrap_or_default();
+            if !wanted
+                .split(' ')
+                .any(|package| left_out.split(' ').any(|left| left == package))
+            {
+                skip(&sentence);
+            }
             return None;
         }
         let words: Vec<String> = available
@@ -255,7 +279,7 @@ impl Started {
     }
 
     /// Processes that are the server.
-    fn processes(&self) -> Vec<i32> {
+    pub fn processes(&self) -> Vec<i32> {
         let below = descendants(self.pid as u32);
         let below = below.iter().map(|process| process.pid);
         std::iter::once(self.pid).chain(below).collect()
