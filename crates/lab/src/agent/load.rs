@@ -15,7 +15,7 @@ use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
 /// With more processes than this, servers are looked at only in long windows: looking costs time
 /// on their CPUs.
-const PROCESSES_FEW: usize = 8;
+const PROCESSES_FEW: usize = 16;
 const LONG_WINDOW_MS: f64 = 900.0;
 
 fn ms(value: f64) -> Duration {
