@@ -97,7 +97,8 @@ fn two_blocks(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value 
                 assert!(command.contains(word), "no {word} in {command:?}");
             }
             let duration_s = run["duration_s"].as_f64().unwrap();
-            assert!((0.9..1.5).contains(&duration_s), "{duration_s}");
+            // Its own clock; on a busy machine it ends late.
+            assert!((0.9..5.0).contains(&duration_s), "{duration_s}");
             assert!(run["max_rss_bytes"].as_u64().unwrap() > 500_000);
             requests += run["requests"].as_u64().unwrap();
             cpu_s += run["cpu_s"].as_f64().unwrap();
