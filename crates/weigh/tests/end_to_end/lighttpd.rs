@@ -1,14 +1,10 @@
 //! lighttpd in front of Apache and its CGI script. Alone in this file: connections are counted for
 //! the whole machine, so no other test may open any meanwhile.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, array, skip};
+use crate::common::{Place, array, skip};
 use serde_json::Value;
 
 /// Puts the program that follows into a network of its own.
