@@ -12,7 +12,8 @@ const ALONE: &str = r#"
 use strict;
 socket(my $any, 2, 2, 0) or die "socket: $!";
 # SIOCSIFFLAGS, IFF_UP and IFF_RUNNING: the interface to itself is down in a new network.
-ioctl($any, 0x8914, pack("a16 s x22", "lo", 0x41)) or die "ioctl: $!";
+my $up = pack("a16 s x22", "lo", 0x41);
+ioctl($any, 0x8914, $up) or die "ioctl: $!";
 exec @ARGV or die "exec: $!";
 "#;
 
