@@ -1,10 +1,6 @@
 //! Servers that die, say nothing, or do not stop: a reason in the journal, and the run goes on.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, array, trials};
+use crate::common::{Place, array, trials};
 use serde_json::Value;
 
 /// A recipe that runs a shell script; `params.fate` is one of two words.

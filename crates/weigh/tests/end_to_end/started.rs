@@ -1,7 +1,5 @@
 //! A server started from its recipe, and back ends that say who they are.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};

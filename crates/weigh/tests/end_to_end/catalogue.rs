@@ -1,14 +1,10 @@
 //! What there is to run: `list`, `doctor`, and the plans of the catalogue's experiments.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{Place, array};
+use crate::common::{Place, array};
 use serde_json::Value;
 
 /// The catalogue's names, from the files themselves.

@@ -1,14 +1,10 @@
 //! A run that is stopped by a signal keeps what it has measured, and goes on later.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{INT, Place, Running, TERM, alive, array, descendants, journal, key, trials};
+use crate::common::{INT, Place, Running, TERM, alive, array, descendants, journal, key, trials};
 
 const CALL: [&str; 12] = [
     "run",
@@ -95,7 +91,7 @@ fn stopped_and_resumed(number: i32, status: i32) {
 /// No control group of these agents is left.
 fn assert_no_groups(agents: &std::collections::BTreeSet<String>) {
     assert!(!agents.is_empty(), "the test saw no agent");
-    let left = common::control_groups(agents);
+    let left = crate::common::control_groups(agents);
     assert!(left.is_empty(), "{left:?}");
 }
 

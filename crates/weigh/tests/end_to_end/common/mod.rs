@@ -1,7 +1,7 @@
 //! What the end-to-end tests share: a folder of their own, the program with a time limit, and a
 //! look at what it left behind.
 
-#![allow(dead_code, unused_imports, missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs)]
 
 mod left;
 mod loads;
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use left::{Process, alive, control_groups, descendants, with_text};
+pub use left::{alive, control_groups, descendants, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
-pub use upstream::{Answering, Origin, Talk, free_port, serve_tcp, serve_unix};
+pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(100);

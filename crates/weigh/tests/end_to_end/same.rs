@@ -1,10 +1,6 @@
 //! What is the same must not look different. Alone in this file: it measures.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Origin, Place, array};
+use crate::common::{Origin, Place, array};
 
 #[test]
 fn a_url_compared_with_itself_is_hardly_ever_faster_or_slower() {

@@ -1,14 +1,10 @@
 //! Wrong words and wrong files: status 2, the place of the mistake, and nothing on standard output.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use common::Place;
+use crate::common::Place;
 
 const GOOD: &str = r#"title = "origin, direct and through the balancer"
 [servers.origin]

@@ -1,10 +1,6 @@
 //! `weigh load`: what it counts is what was sent and answered.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answering, INT, Origin, Place, array, histogram, load, no_errors};
+use crate::common::{Answering, INT, Origin, Place, array, histogram, load, no_errors};
 
 #[test]
 fn a_count_of_requests_over_some_connections_is_exactly_that() {

@@ -1,13 +1,9 @@
 //! `weigh load`: what is asked, in which order and how fast, and what is told of it over time.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     INT, Origin, Place, array, histogram, load, measured, no_errors, number, serve_tcp, sum, words,
 };
 use readings::Histogram;

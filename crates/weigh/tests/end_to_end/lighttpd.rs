@@ -1,14 +1,10 @@
 //! lighttpd in front of Apache and its CGI script. Alone in this file: connections are counted for
 //! the whole machine, so no other test may open any meanwhile.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, array, skip};
+use crate::common::{Place, array, skip};
 use serde_json::Value;
 
 /// Puts the program that follows into a network of its own.
@@ -16,7 +12,8 @@ const ALONE: &str = r#"
 use strict;
 socket(my $any, 2, 2, 0) or die "socket: $!";
 # SIOCSIFFLAGS, IFF_UP and IFF_RUNNING: the interface to itself is down in a new network.
-ioctl($any, 0x8914, pack("a16 s x22", "lo", 0x41)) or die "ioctl: $!";
+my $up = pack("a16 s x22", "lo", 0x41);
+ioctl($any, 0x8914, $up) or die "ioctl: $!";
 exec @ARGV or die "exec: $!";
 "#;
 

@@ -1,13 +1,9 @@
 //! `weigh load` on a terminal: what it draws, and that it leaves the terminal as it was.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::io::Write as _;
 use std::process::{ChildStdin, Command, Stdio};
 
-use common::{INT, Origin, Place, Running, Shown, TERM, shown, signal, skip};
+use crate::common::{INT, Origin, Place, Running, Shown, TERM, shown, signal, skip};
 
 /// The other screen is taken, is given back, and the cursor is shown.
 const TAKEN: &str = "\x1b[?1049h";

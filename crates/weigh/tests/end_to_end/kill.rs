@@ -1,15 +1,11 @@
 //! The program can be killed at any moment: nothing stays behind, and the run goes on later.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::{
+use crate::common::{
     KILL, Place, Running, alive, array, control_groups, descendants, journal, key, skip, trials,
     wait_until,
 };

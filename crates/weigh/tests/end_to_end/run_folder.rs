@@ -1,13 +1,9 @@
 //! A run's document, its folder, and all that can be made again from its journal.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Place, array, journal, trials};
+use crate::common::{Place, array, journal, trials};
 use serde_json::Value;
 
 const CALL: [&str; 13] = [

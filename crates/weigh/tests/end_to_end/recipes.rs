@@ -1,12 +1,7 @@
 //! Each recipe of a program from a package: started, asked, stopped, and nothing left of it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod started;
-
+use crate::started::{LARGE_BYTES, Started, Upstream, ask};
 use lab::recipe::Value;
-use started::{LARGE_BYTES, Started, Upstream, ask};
 
 fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
@@ -148,7 +143,7 @@ fn haproxy_probes_its_upstreams_and_logs_requests_when_asked_to() {
     let Some(mut server) = Started::start("haproxy", &params, &[&one]) else {
         return;
     };
-    common::wait_until("it is probed", common::LIMIT, || {
+    crate::common::wait_until("it is probed", crate::common::LIMIT, || {
         one.taken().1.iter().any(|head| head.contains("get /alive"))
     });
     assert_eq!(ask(server.address, "/page").body, "one");

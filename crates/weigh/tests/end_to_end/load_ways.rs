@@ -1,16 +1,12 @@
 //! `weigh load`: the ways to a server other than a plain TCP connection, and the pages of a site.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     Origin, Place, Running, array, free_port, load, no_errors, number, serve_tcp, serve_unix, skip,
     words,
 };

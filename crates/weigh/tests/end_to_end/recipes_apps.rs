@@ -1,15 +1,10 @@
 //! Recipes of application servers and stores: started, asked, stopped, and nothing left.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod started;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
+use crate::started::{Started, ask, tell};
 use lab::recipe::Value;
-use started::{Started, ask, tell};
 
 /// The length of Node's page: that of the page in the write-up whose experiment uses it.
 const PAGE_BYTES: usize = 129;

@@ -1,10 +1,6 @@
 //! A wrong answer is never speed, however quickly it comes.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answering, Origin, Place, array};
+use crate::common::{Answering, Origin, Place, array};
 use serde_json::Value;
 
 /// Every comparison is invalid, and its sentence has these texts.
@@ -42,7 +38,7 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
     );
     let run = ["run", "x.toml", "--recipes", "recipes", "--out", "r"];
     let done = place.run(&run).expect(4);
-    let shown = common::flat(&done.out);
+    let shown = crate::common::flat(&done.out);
     assert!(shown.contains("invalid: bad against good"), "{shown}");
     assert!(!shown.contains("faster"), "{shown}");
     let document = place

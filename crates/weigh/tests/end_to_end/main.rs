@@ -1,0 +1,23 @@
+//! The program as its users have it, end to end: one program of tests, so that it is linked once.
+
+#![allow(clippy::unwrap_used)]
+
+mod catalogue;
+mod common;
+mod drivers;
+mod kill;
+mod lighttpd;
+mod load;
+mod load_live;
+mod load_shapes;
+mod load_ways;
+mod odd_servers;
+mod recipes;
+mod recipes_apps;
+mod recipes_php;
+mod run_folder;
+mod same;
+mod started;
+mod stop;
+mod words;
+mod wrong_answers;
