@@ -67,6 +67,8 @@ fn every_recipe_fills_in_with_its_defaults() {
             "balance",
             "haproxy",
             "lighttpd",
+            "mediawiki-apache",
+            "mediawiki-fpm",
             "nginx",
             "nginx-stream",
             "node",

@@ -135,3 +135,34 @@ fn apache_balances_over_its_upstreams_with_and_without_kept_connections() {
         server.stop();
     }
 }
+
+#[test]
+fn both_php_servers_have_a_wiki_of_their_own() {
+    let page = "/index.php?title=Main_Page";
+    let words = "MediaWiki has been installed";
+    let caches = ("main_cache", text("database"));
+    let Some(mut apache) = Started::start("mediawiki-apache", &[caches], &[]) else {
+        return;
+    };
+    for _ in 0..2 {
+        let answered = ask(apache.address, page);
+        assert!(answered.body.contains(words), "{}", answered.body);
+    }
+    let log = apache.log("error.log");
+    assert!(!log.contains("PHP "), "{log}");
+    let Some(fpm) = Started::start("mediawiki-fpm", &[], &[]) else {
+        return;
+    };
+    let proxy = [
+        ("upstream_protocol", text("fastcgi")),
+        ("passed", text("php")),
+        ("script_root", text("/usr/share/mediawiki")),
+    ];
+    let nginx = Started::over("nginx", &proxy, vec![fpm.behind()]).unwrap();
+    let answered = ask(nginx.address, page);
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    assert!(answered.body.contains(words), "{}", answered.body);
+    nginx.stop();
+    fpm.stop();
+    apache.stop();
+}

@@ -168,12 +168,11 @@ impl Started {
         let recipe = recipes.get(name).unwrap();
         let available = recipe.available();
         if let Some(sentence) = available.sentence() {
+            // What nobody wanted installed is not skipped.
             let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+            let left_out: Vec<&str> = left_out.split(' ').collect();
             let wanted = available.install_command.unwrap_or_default();
-            if !wanted
-                .split(' ')
-                .any(|package| left_out.split(' ').any(|left| left == package))
-            {
+            if !wanted.split(' ').any(|package| left_out.contains(&package)) {
                 skip(&sentence);
             }
             return None;
@@ -182,6 +181,7 @@ impl Started {
             .programs
             .values()
             .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .chain(name.split('-').next().map(str::to_owned))
             .collect();
         let weigh = PathBuf::from(env!("CARGO_BIN_EXE_weigh"));
         let mut agent = Agent::start(&weigh).unwrap();
