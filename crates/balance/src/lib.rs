@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod config;
+pub mod http;
 mod relay;
 mod server;
 
