@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use net::{Buf, ConnId, Event, Io, TargetId, os};
 
-use crate::config::BalancerConfig;
+use crate::plain::BalancerConfig;
 
 /// What one thread has done; written by it alone, once a turn.
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl<I: Io> Relay<I> {
         let targets = config
             .upstreams
             .iter()
-            .map(|&address| io.add_target(address, &[]))
+            .map(|&address| io.add_target(&address.into(), &[]))
             .collect();
         let mut sides = Vec::new();
         sides.resize_with(slots, Side::default);
@@ -107,7 +107,7 @@ impl<I: Io> Relay<I> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { conn } => {
+            Event::Accepted { conn, .. } => {
                 self.clients += 1;
                 let first = self.turn;
                 self.turn = (self.turn + 1) % self.targets.len();

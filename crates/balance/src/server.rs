@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
-use crate::config::BalancerConfig;
+use crate::plain::BalancerConfig;
 use crate::relay::{Counters, Relay};
 
 /// Why a balancer does not start.
@@ -133,6 +133,7 @@ fn relay<I: Io>(
         accepted: config.connections,
         buffers: 1024,
         buffer_size: 16 * 1024,
+        files: true,
     };
     let io = I::open(options).and_then(|mut io| io.listen(listener).map(|()| io));
     match io {

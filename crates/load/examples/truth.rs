@@ -48,19 +48,20 @@ fn engine(
     let cpus = net::os::allowed_cpus().unwrap();
     let job = Job {
         lanes: vec![Lane {
-            target: Target {
+            target: Target::new(
                 address,
-                request: request("GET", "origin", path, &[]),
-                expect: Expect {
+                request("GET", "origin", path, &[]),
+                Expect {
                     status: StatusRule::Exactly(200),
                     body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
                 },
-            },
+            ),
             connections,
         }],
         stints: vec![Stint {
             lane: 0,
             pacing: Pacing::Open { rate_per_s },
+            stages: Vec::new(),
             cut: Duration::ZERO,
             stop: Stop::After(Duration::from_secs(seconds)),
             reading: Some(0),
@@ -78,6 +79,7 @@ fn engine(
         } else {
             Wait::Sleep
         },
+        rows: None,
         seed: 1,
     };
     let stop = Arc::new(AtomicBool::new(false));
@@ -86,7 +88,7 @@ fn engine(
 
 fn known(address: SocketAddr) -> Histogram {
     let bytes = request("GET", "origin", "/.weigh/delays", &[]);
-    let answer = fetch(address, &bytes, Duration::from_secs(5), 1 << 24).unwrap();
+    let answer = fetch(&address.into(), &bytes, Duration::from_secs(5), 1 << 24).unwrap();
     Histogram::from_base64(std::str::from_utf8(&answer.body).unwrap()).unwrap()
 }
 
@@ -106,9 +108,11 @@ fn peer(program: &str, arguments: &[&str]) -> Option<String> {
         .lines()
         .map(str::trim)
         .filter(|l| {
-            ["50%", "75%", "90%", "99%"]
-                .iter()
-                .any(|q| l.starts_with(q))
+            [
+                "50%", "75%", "90%", "99%", "99.9%", "50.", "75.", "90.", "99.",
+            ]
+            .iter()
+            .any(|q| l.starts_with(q) && l.contains('%'))
         })
         .collect();
     (!lines.is_empty()).then(|| lines.join("  "))
@@ -133,32 +137,62 @@ fn main() {
             reading.errors.total()
         );
         println!(
-            "  {:>8} {:>12} {:>12} {:>12} {:>10}",
-            "", "origin us", "engine us", "lag us", "difference"
+            "  {:>8} {:>12} {:>12} {:>12} {:>12} {:>8}",
+            "", "origin us", "engine us", "lag us", "difference", ""
         );
         for q in [0.5, 0.75, 0.9, 0.99, 0.999] {
             let (own, seen) = (truth.quantile_us(q), reading.response.quantile_us(q));
+            // What is asked of the engine: 3% or 80 us up to p99, 5% or 0.5 ms beyond.
+            let within = if q > 0.99 {
+                (own * 0.05).max(500.0)
+            } else {
+                (own * 0.03).max(80.0)
+            };
             println!(
-                "  {:>8} {own:>12.1} {seen:>12.1} {:>12.1} {:>+9.1}us",
+                "  {:>8} {own:>12.1} {seen:>12.1} {:>12.1} {:>+12.1} {:>8}",
                 format!("p{}", q * 100.0),
                 reading.schedule_lag.quantile_us(q),
-                seen - own
+                seen - own,
+                if (seen - own).abs() <= within {
+                    "within"
+                } else {
+                    "OUTSIDE"
+                }
             );
         }
         let url = format!("http://{}{path}", origin.address());
         let time = format!("{}s", seconds.min(5));
-        for (name, text) in [
+        let rate = RATE_PER_S.to_string();
+        let (c, twice) = (CONNECTIONS.to_string(), (2 * seconds).to_string());
+        let peers: [(&str, &[&str]); 4] = [
+            ("wrk", &["-t1", "-c4", "-d", &time, "--latency", &url]),
             (
-                "wrk",
-                peer("wrk", &["-t1", "-c4", "-d", &time, "--latency", &url]),
+                "wrk2",
+                &["-t1", "-c", &c, "-d", &time, "-R", &rate, "--latency", &url],
             ),
             (
                 "ab",
-                peer("ab", &["-q", "-k", "-c", "4", "-n", "5000", &url]),
+                &["-q", "-k", "-c", "4", "-t", &twice, "-n", "5000", &url],
             ),
-        ] {
+            (
+                "oha",
+                &[
+                    "--no-tui",
+                    "-c",
+                    &c,
+                    "-z",
+                    &time,
+                    "-q",
+                    &rate,
+                    "--latency-correction",
+                    &url,
+                ],
+            ),
+        ];
+        for (program, arguments) in peers {
+            let text = peer(program, arguments);
             println!(
-                "  {name}: {}",
+                "  {program}: {}",
                 text.unwrap_or_else(|| "not installed".into())
             );
         }
@@ -174,7 +208,7 @@ fn stall() {
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(4));
         let bytes = request("GET", "origin", "/.weigh/stall/1000", &[]);
-        fetch(address, &bytes, Duration::from_secs(5), 1 << 20).unwrap();
+        fetch(&address.into(), &bytes, Duration::from_secs(5), 1 << 20).unwrap();
     });
     let reading = engine(address, "/", 1_000.0, 32, 10);
     stopper.join().unwrap();

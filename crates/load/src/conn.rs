@@ -36,12 +36,18 @@ pub(crate) struct Conn {
     pub(crate) bytes: u64,
     /// Requests on this opening of the connection.
     pub(crate) requests: u64,
+    /// Which of the target's requests was sent.
+    pub(crate) request: u32,
+    /// Requests that it may still send in this stint.
+    pub(crate) quota: u64,
+    /// Good answers inside the window.
+    pub(crate) answers: u64,
     pub(crate) parser: ResponseParser,
     pub(crate) check: BodyCheck,
 }
 
 impl Conn {
-    pub(crate) fn new(is_head: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             id: None,
             state: State::Closed,
@@ -51,7 +57,10 @@ impl Conn {
             first_byte: 0,
             bytes: 0,
             requests: 0,
-            parser: ResponseParser::new(is_head),
+            request: 0,
+            quota: u64::MAX,
+            answers: 0,
+            parser: ResponseParser::new(false),
             check: BodyCheck::default(),
         }
     }

@@ -1,28 +1,121 @@
 //! What to do: targets, connections, stints.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use net::IoKind;
+use net::{Address, IoKind};
 use readings::Pacing;
 
 use crate::check::Expect;
+
+/// A request and the answers that count as good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Its name in results: method and path.
+    pub name: String,
+    /// Its bytes, sent as they are.
+    pub bytes: Vec<u8>,
+    /// The answers that count as good.
+    pub expect: Expect,
+    /// How often it is sent, against the others.
+    pub weight: u32,
+}
+
+impl Request {
+    /// A request that is sent as often as any other.
+    pub fn new(bytes: Vec<u8>, expect: Expect) -> Self {
+        let line = bytes.split(|&b| b == b'\r' || b == b'\n').next();
+        let line = String::from_utf8_lossy(line.unwrap_or_default());
+        let name = line.strip_suffix(" HTTP/1.1").unwrap_or(&line).to_string();
+        Self {
+            name,
+            bytes,
+            expect,
+            weight: 1,
+        }
+    }
+
+    /// Whether answers have no body because the request is HEAD.
+    pub fn is_head(&self) -> bool {
+        self.bytes.starts_with(b"HEAD ")
+    }
+}
+
+/// Which of several requests comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// By chance, as often as the weights say.
+    #[default]
+    Weighted,
+    /// One after the other, then again from the first; weights do not count.
+    InOrder,
+}
+
+/// The version of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyVersion {
+    /// Text.
+    V1,
+    /// Binary.
+    V2,
+}
+
+/// What a connection says before its first request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// The PROXY protocol's version.
+    pub version: ProxyVersion,
+    /// Clients that connections claim to come from, in turn. Empty numbers them through
+    /// 198.18.0.0/15, the range that RFC 2544 sets aside for measurements.
+    pub clients: Vec<IpAddr>,
+}
 
 /// Where requests go and what they say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The address to connect to.
-    pub address: SocketAddr,
-    /// The bytes of a request, sent as they are.
-    pub request: Vec<u8>,
-    /// The answers that count as good.
-    pub expect: Expect,
+    pub address: Address,
+    /// The requests, at least one.
+    pub requests: Vec<Request>,
+    /// Which of them comes next.
+    pub choice: Choice,
+    /// A PROXY protocol header at the start of every connection.
+    pub proxy_header: Option<ProxyHeader>,
 }
 
 impl Target {
-    /// Whether answers have no body because the request is HEAD.
-    pub fn is_head(&self) -> bool {
-        self.request.starts_with(b"HEAD ")
+    /// A target with one request.
+    pub fn new(address: impl Into<Address>, request: Vec<u8>, expect: Expect) -> Self {
+        Self {
+            address: address.into(),
+            requests: vec![Request::new(request, expect)],
+            choice: Choice::default(),
+            proxy_header: None,
+        }
+    }
+
+    /// What a connection says before its first request; `opening` numbers the connections. Empty
+    /// without a PROXY protocol header.
+    pub(crate) fn greeting(&self, opening: u64, out: &mut Vec<u8>) {
+        let Some(header) = &self.proxy_header else {
+            return;
+        };
+        let ip = match header.clients.as_slice() {
+            [] => {
+                let [a, b, c] = [opening >> 16, opening >> 8, opening].map(|n| n as u8);
+                IpAddr::V4(Ipv4Addr::new(198, 18 + (a & 1), b, c))
+            }
+            clients => clients[(opening % clients.len() as u64) as usize],
+        };
+        let client = SocketAddr::new(ip, 1024 + (opening % 64_512) as u16);
+        let server = self.address.inet().unwrap_or(match ip {
+            IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, 80)),
+            IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::LOCALHOST, 80)),
+        });
+        match header.version {
+            ProxyVersion::V1 => net::proxy_protocol::encode_v1(client, server, out),
+            ProxyVersion::V2 => net::proxy_protocol::encode_v2(client, server, out),
+        }
     }
 }
 
@@ -42,6 +135,26 @@ pub enum Stop {
     After(Duration),
     /// When so many requests were answered or failed, over all threads.
     Requests(u64),
+    /// When every connection has had so many answers or failures. Closed loop only.
+    EachConnection(u64),
+}
+
+/// A stretch of time in an open loop in which the rate stays, or changes evenly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    /// Its length.
+    pub duration: Duration,
+    /// Requests due per second at its start, over all connections.
+    pub from_per_s: f64,
+    /// Requests due per second at its end.
+    pub to_per_s: f64,
+}
+
+impl Stage {
+    /// Requests that become due in it.
+    pub fn requests(&self) -> f64 {
+        (self.from_per_s + self.to_per_s) / 2.0 * self.duration.as_secs_f64()
+    }
 }
 
 /// A stretch of load on one lane. Between stints every answer that is under way is awaited.
@@ -49,8 +162,11 @@ pub enum Stop {
 pub struct Stint {
     /// Number of the lane.
     pub lane: usize,
-    /// How requests are timed.
+    /// How requests are timed. With stages: an open loop at their mean rate.
     pub pacing: Pacing,
+    /// The stages of an open loop whose rate changes, from the start of the measured window; empty
+    /// for one rate. What is cut off before them runs at the rate that the first begins with.
+    pub stages: Vec<Stage>,
     /// What is cut off at the start, before the measured window.
     pub cut: Duration,
     /// The measured window.
@@ -103,7 +219,9 @@ pub struct Job {
     pub io: IoKind,
     /// How threads wait in open-loop stints; in a closed loop they always sleep.
     pub wait: Wait,
-    /// Seed of random arrivals.
+    /// Length of the rows that a reading is cut into; `None` keeps none.
+    pub rows: Option<Duration>,
+    /// Seed of random arrivals and of the choice between requests.
     pub seed: u64,
 }
 
@@ -129,6 +247,34 @@ pub enum JobError {
     /// A rate that is not above zero.
     #[error("expected a rate above 0 requests per second, found {0}")]
     Rate(String),
+    /// A target without requests, or whose requests weigh nothing.
+    #[error("expected at least one request with a weight above 0")]
+    Requests,
+    /// Stages in a closed loop, or that ask for nothing.
+    #[error("stages need an open loop, and at least one request that becomes due in them")]
+    Stages,
+    /// A number of answers for each connection in an open loop.
+    #[error(
+        "a number of requests for each connection needs a closed loop: in an open loop any free \
+             connection takes the next request"
+    )]
+    EachConnection,
+    /// Rows too short to be told.
+    #[error("expected rows of at least 10 ms, found {0:?}")]
+    Rows(Duration),
+}
+
+/// Shortest row.
+const ROW_MIN: Duration = Duration::from_millis(10);
+
+fn stages_are_fit(stages: &[Stage]) -> bool {
+    let fit = |rate: f64| rate.is_finite() && rate >= 0.0;
+    let sum: f64 = stages.iter().map(Stage::requests).sum();
+    stages.is_empty()
+        || sum > 0.0
+            && stages
+                .iter()
+                .all(|stage| fit(stage.from_per_s) && fit(stage.to_per_s))
 }
 
 impl Job {
@@ -146,6 +292,20 @@ impl Job {
         if self.lanes.iter().any(|lane| lane.connections == 0) {
             return Err(JobError::Zero("connection"));
         }
+        for lane in &self.lanes {
+            let weight: u64 = lane
+                .target
+                .requests
+                .iter()
+                .map(|r| u64::from(r.weight))
+                .sum();
+            if weight == 0 {
+                return Err(JobError::Requests);
+            }
+        }
+        if let Some(rows) = self.rows.filter(|rows| *rows < ROW_MIN) {
+            return Err(JobError::Rows(rows));
+        }
         if self.requests_per_connection == Some(0) {
             return Err(JobError::Zero("request per connection"));
         }
@@ -157,8 +317,15 @@ impl Job {
                     lanes: self.lanes.len(),
                 });
             }
-            if it.stop == Stop::Requests(0) {
+            if matches!(it.stop, Stop::Requests(0) | Stop::EachConnection(0)) {
                 return Err(JobError::Zero("request"));
+            }
+            let open = matches!(it.pacing, Pacing::Open { .. });
+            if !open && !it.stages.is_empty() || !stages_are_fit(&it.stages) {
+                return Err(JobError::Stages);
+            }
+            if open && matches!(it.stop, Stop::EachConnection(_)) {
+                return Err(JobError::EachConnection);
             }
             if let Pacing::Open { rate_per_s } = it.pacing
                 && !(rate_per_s.is_finite() && rate_per_s > 0.0)
@@ -182,5 +349,42 @@ impl Job {
     pub(crate) fn share(&self, total: u64, thread: usize) -> u64 {
         let threads = self.threads as u64;
         total / threads + u64::from((thread as u64) < total % threads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(header: ProxyHeader, opening: u64) -> String {
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let mut target = Target::new(address, Vec::new(), Expect::default());
+        target.proxy_header = Some(header);
+        let mut out = Vec::new();
+        target.greeting(opening, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn each_connection_claims_another_client() {
+        let header = |clients| ProxyHeader {
+            version: ProxyVersion::V1,
+            clients,
+        };
+        assert_eq!(
+            said(header(vec![]), 65_537),
+            "PROXY TCP4 198.19.0.1 127.0.0.1 2049 80\r\n"
+        );
+        let own: Vec<IpAddr> = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        assert!(said(header(own), 3).starts_with("PROXY TCP4 10.0.0.2 "));
+    }
+
+    #[test]
+    fn a_request_is_named_by_its_line() {
+        let request = Request::new(
+            b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+            Expect::default(),
+        );
+        assert_eq!(request.name, "GET /a?b");
     }
 }

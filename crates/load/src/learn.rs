@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::fetch::{FetchError, fetch};
+use net::fetch::{FetchError, fetch_after};
 
 use crate::check::{BodyRule, Expect, StatusRule};
 use crate::job::Target;
@@ -35,16 +35,29 @@ pub enum LearnError {
     Status(u16),
 }
 
-/// Asks a target a few times and turns `BodyRule::Any` into the strictest rule that the answers
-/// bear: the same bytes, or none when they differ. A rule that was given is left alone.
+/// Asks a target for one of its requests a few times and turns `BodyRule::Any` into the strictest
+/// rule that the answers bear: the same bytes, or none when they differ. A rule that was given is
+/// left alone.
 ///
 /// # Errors
 /// When it does not answer, or with an error status while none is expected.
-pub fn learn(target: &Target, limit: Duration) -> Result<Learned, LearnError> {
+///
+/// # Panics
+/// When the target has no request of that number.
+pub fn learn(target: &Target, number: usize, limit: Duration) -> Result<Learned, LearnError> {
+    let request = &target.requests[number];
+    let mut greeting = Vec::new();
+    target.greeting(number as u64, &mut greeting);
     let mut bodies = Vec::new();
-    let mut expect = target.expect.clone();
+    let mut expect = request.expect.clone();
     for _ in 0..TRIES {
-        let answer = fetch(target.address, &target.request, limit, REFERENCE_BYTES_MAX)?;
+        let answer = fetch_after(
+            &target.address,
+            &greeting,
+            &request.bytes,
+            limit,
+            REFERENCE_BYTES_MAX,
+        )?;
         if expect.status == StatusRule::Success {
             if !(200..400).contains(&answer.status) {
                 return Err(LearnError::Status(answer.status));
@@ -55,7 +68,7 @@ pub fn learn(target: &Target, limit: Duration) -> Result<Learned, LearnError> {
     }
     let varies = bodies.windows(2).any(|pair| pair[0] != pair[1]);
     let body_bytes = bodies[0].len();
-    if expect.body == BodyRule::Any && !varies && !target.is_head() {
+    if expect.body == BodyRule::Any && !varies && !request.is_head() {
         expect.body = BodyRule::Same(Arc::from(bodies.swap_remove(0)));
     }
     Ok(Learned {

@@ -8,14 +8,22 @@
 mod barrier;
 mod check;
 mod conn;
+mod crawl;
 mod job;
 mod learn;
+mod merge;
 mod pacing;
 mod record;
+mod rows;
 mod run;
 mod worker;
 
 pub use check::{BodyRule, Expect, StatusRule};
-pub use job::{Arrivals, Job, JobError, Lane, Stint, Stop, Target, Wait};
+pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl};
+pub use job::{
+    Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, Request, Stage, Stint, Stop,
+    Target, Wait,
+};
 pub use learn::{LearnError, Learned, learn};
+pub use rows::Row;
 pub use run::{LoadError, Progress, run};

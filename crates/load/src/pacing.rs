@@ -1,67 +1,142 @@
 //! When requests are due.
 
-use crate::job::Arrivals;
+use std::time::Duration;
+
+use crate::job::{Arrivals, Stage};
+
+/// A stage with its place in time and in the count of requests.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start_s: f64,
+    duration_s: f64,
+    from_per_s: f64,
+    to_per_s: f64,
+    /// Requests due before it, over all threads.
+    before: f64,
+}
+
+impl Segment {
+    fn requests(&self) -> f64 {
+        (self.from_per_s + self.to_per_s) / 2.0 * self.duration_s
+    }
+
+    /// When so many requests of the segment have become due, seconds after its start: the
+    /// solution of `from t + (to - from) t^2 / (2 duration) = count`, in the form that does not
+    /// cancel.
+    fn time_s(&self, count: f64) -> f64 {
+        if count <= 0.0 {
+            return 0.0;
+        }
+        let slope = (self.to_per_s - self.from_per_s) / self.duration_s;
+        let root = (self.from_per_s * self.from_per_s + 2.0 * slope * count).max(0.0);
+        2.0 * count / (self.from_per_s + root.sqrt())
+    }
+}
 
 /// The due times of one thread's share of an open loop.
+///
+/// Requests are points on the axis of expected requests: at whole numbers when they come evenly,
+/// at sums of exponential steps when they are Poisson. The rate over time bends that axis into
+/// time, so a ramp is exact and rounding does not add up.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     arrivals: Arrivals,
     start_ns: u64,
-    /// Distance of this thread's requests, ns.
-    distance_ns: f64,
-    /// Time of the thread's first request, ns after the start.
-    first_ns: f64,
+    segments: Vec<Segment>,
+    /// The segment of the next request.
+    at: usize,
+    /// Place of the thread's next request on the axis, over all threads.
+    place: f64,
+    /// Number of the thread's next request.
     number: u64,
-    elapsed_ns: f64,
+    thread: f64,
+    threads: f64,
+    next_ns: u64,
     random: fastrand::Rng,
 }
 
 impl Schedule {
-    /// `rate_per_s` is over all `threads`; even arrivals interleave over them.
+    /// Stages follow each other from `start_ns`; the rates are over all `threads`. The last stage's
+    /// end is not the end of the load: what is due then is for the caller to say.
     pub(crate) fn new(
         arrivals: Arrivals,
-        rate_per_s: f64,
+        stages: &[Stage],
         start_ns: u64,
         thread: usize,
         threads: usize,
         seed: u64,
     ) -> Self {
-        let all_ns = 1e9 / rate_per_s;
+        let (mut start_s, mut before) = (0.0, 0.0);
+        let segments = stages
+            .iter()
+            .filter(|stage| !stage.duration.is_zero())
+            .map(|stage| {
+                let segment = Segment {
+                    start_s,
+                    duration_s: stage.duration.as_secs_f64(),
+                    from_per_s: stage.from_per_s,
+                    to_per_s: stage.to_per_s,
+                    before,
+                };
+                start_s += segment.duration_s;
+                before += segment.requests();
+                segment
+            })
+            .collect();
         let mut schedule = Self {
             arrivals,
             start_ns,
-            distance_ns: all_ns * threads as f64,
-            first_ns: all_ns * thread as f64,
+            segments,
+            at: 0,
+            place: 0.0,
             number: 0,
-            elapsed_ns: 0.0,
+            thread: thread as f64,
+            threads: threads as f64,
+            next_ns: 0,
             random: fastrand::Rng::with_seed(seed ^ ((thread as u64) << 32)),
         };
-        if arrivals == Arrivals::Poisson {
-            schedule.elapsed_ns = schedule.gap_ns();
-        }
+        schedule.go_on();
         schedule
     }
 
-    fn gap_ns(&mut self) -> f64 {
-        -(1.0 - self.random.f64()).ln() * self.distance_ns
-    }
-
-    /// When the next request is due.
+    /// When the next request is due; `u64::MAX` after the last.
     pub(crate) fn next_ns(&self) -> u64 {
-        let after = match self.arrivals {
-            // From the number, not from the last: rounding must not add up.
-            Arrivals::Even => self.first_ns + self.number as f64 * self.distance_ns,
-            Arrivals::Poisson => self.elapsed_ns,
-        };
-        self.start_ns + after as u64
+        self.next_ns
     }
 
     /// Goes on to the next request.
     pub(crate) fn advance(&mut self) {
         self.number += 1;
-        if self.arrivals == Arrivals::Poisson {
-            self.elapsed_ns += self.gap_ns();
-        }
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        self.place = match self.arrivals {
+            // From the number, not from the last: rounding must not add up.
+            Arrivals::Even => self.thread + self.number as f64 * self.threads,
+            Arrivals::Poisson => self.place - (1.0 - self.random.f64()).ln() * self.threads,
+        };
+        self.next_ns = loop {
+            let Some(segment) = self.segments.get(self.at) else {
+                break u64::MAX;
+            };
+            let count = self.place - segment.before;
+            // A hair of slack: the end of a segment belongs to the next.
+            if count < segment.requests() - 1e-9 {
+                let after_s = segment.start_s + segment.time_s(count);
+                break self.start_ns + (after_s * 1e9) as u64;
+            }
+            self.at += 1;
+        };
+    }
+}
+
+/// One stage that holds a rate for as long as anybody may want.
+pub(crate) fn constant(rate_per_s: f64) -> Stage {
+    Stage {
+        duration: Duration::from_secs(100 * 366 * 86_400),
+        from_per_s: rate_per_s,
+        to_per_s: rate_per_s,
     }
 }
 
@@ -69,8 +144,13 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn times(arrivals: Arrivals, thread: usize, count: usize) -> Vec<u64> {
-        let mut schedule = Schedule::new(arrivals, 3_000.0, 1_000, thread, 2, 7);
+    fn times(
+        arrivals: Arrivals,
+        stages: &[Stage],
+        (thread, threads): (usize, usize),
+        count: usize,
+    ) -> Vec<u64> {
+        let mut schedule = Schedule::new(arrivals, stages, 1_000, thread, threads, 7);
         (0..count)
             .map(|_| {
                 let at = schedule.next_ns();
@@ -82,24 +162,77 @@ mod tests {
 
     #[test]
     fn even_arrivals_interleave_over_threads_without_drift() {
-        let (one, two) = (
-            times(Arrivals::Even, 0, 30_001),
-            times(Arrivals::Even, 1, 2),
-        );
+        let stages = [constant(3_000.0)];
+        let one = times(Arrivals::Even, &stages, (0, 2), 30_001);
+        let two = times(Arrivals::Even, &stages, (1, 2), 2);
         assert_eq!(one[0], 1_000);
-        assert_eq!(two[0], 1_000 + 333_333);
+        assert!(two[0].abs_diff(1_000 + 333_333) <= 1, "{}", two[0]);
         // 20 s at 1,500 requests per second and thread.
-        assert_eq!(one[30_000], 1_000 + 20_000_000_000);
+        assert!(one[30_000].abs_diff(1_000 + 20_000_000_000) <= 10);
     }
 
     #[test]
     fn poisson_arrivals_have_the_rate_and_the_spread_of_an_exponential() {
-        let times = times(Arrivals::Poisson, 0, 60_000);
+        let times = times(Arrivals::Poisson, &[constant(3_000.0)], (0, 2), 60_000);
         let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let spread =
             (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
         assert!((mean / 666_666.7 - 1.0).abs() < 0.02, "{mean}");
         assert!((spread / mean - 1.0).abs() < 0.03, "{spread}");
+    }
+
+    fn stage(seconds: u64, from_per_s: f64, to_per_s: f64) -> Stage {
+        Stage {
+            duration: Duration::from_secs(seconds),
+            from_per_s,
+            to_per_s,
+        }
+    }
+
+    #[test]
+    fn a_ramp_has_the_area_under_its_rate() {
+        // 0 to 1,000/s in 10 s: 5,000 requests, a quarter of them in the first half.
+        let stages = [
+            stage(10, 0.0, 1_000.0),
+            stage(2, 1_000.0, 1_000.0),
+            stage(4, 500.0, 0.0),
+        ];
+        for arrivals in [Arrivals::Even, Arrivals::Poisson] {
+            let all = times(arrivals, &stages, (0, 1), 9_000);
+            let between = |from: u64, to: u64| {
+                let inside = |t: &&u64| {
+                    **t >= 1_000 + from * 1_000_000_000 && **t < 1_000 + to * 1_000_000_000
+                };
+                all.iter().filter(inside).count() as f64
+            };
+            let slack = |expected: f64| match arrivals {
+                Arrivals::Even => 1.0,
+                Arrivals::Poisson => 4.0 * expected.sqrt(),
+            };
+            for (from, to, expected) in [
+                (0, 5, 1_250.0),
+                (0, 10, 5_000.0),
+                (10, 12, 2_000.0),
+                (12, 16, 1_000.0),
+                (14, 16, 250.0),
+            ] {
+                let found = between(from, to);
+                assert!(
+                    (found - expected).abs() <= slack(expected),
+                    "{from} {found}"
+                );
+            }
+            assert_eq!(*all.last().unwrap(), u64::MAX);
+            assert!(all.windows(2).all(|pair| pair[0] <= pair[1]));
+        }
+    }
+
+    #[test]
+    fn a_stage_without_requests_is_a_pause() {
+        let stages = [stage(1, 2.0, 2.0), stage(3, 0.0, 0.0), stage(1, 2.0, 2.0)];
+        let all = times(Arrivals::Even, &stages, (0, 1), 5);
+        let s = |s: f64| 1_000 + (s * 1e9) as u64;
+        assert_eq!(all, [s(0.0), s(0.5), s(4.0), s(4.5), u64::MAX]);
     }
 }

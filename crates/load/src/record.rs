@@ -1,16 +1,45 @@
-//! What a thread notes down, and how threads' notes become readings.
+//! What a thread notes down.
 
 use readings::{
-    ClientReading, ErrorCounts, Histogram, LoadReading, Pacing, Slice, StatusCount, ThreadReading,
-    Wrong,
+    ErrorCounts, Histogram, LoadRow, Pacing, RequestReading, Slice, StageReading, Wrong,
 };
+
+use crate::job::{Stage, Target};
 
 /// Wrong answers kept for messages.
 const WRONG_MAX: usize = 5;
-/// Share of its core above which a thread's own work colours what it measures.
-pub(crate) const SATURATED: f64 = 0.8;
+/// With more requests than this they have counts, but no histograms of their own.
+const HISTOGRAMS_MAX: usize = 64;
 
-/// One thread's notes for one reading. All its memory is allocated at the start.
+/// What came since the last row was told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowNotes {
+    pub(crate) row: LoadRow,
+    /// Response times of the good answers that are not in [`Recorder::plain`].
+    pub(crate) response: Histogram,
+}
+
+/// What belongs to one stage.
+#[derive(Clone, Debug)]
+pub(crate) struct StageNotes {
+    pub(crate) stage: Stage,
+    pub(crate) due: u64,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) response: Histogram,
+}
+
+/// What belongs to one of several requests.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestNotes {
+    pub(crate) name: String,
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) response: Option<Box<Histogram>>,
+}
+
+/// One thread's notes for one reading. Its memory is allocated at the start and does not grow with
+/// the length of the load.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,
@@ -22,12 +51,21 @@ pub(crate) struct Recorder {
     pub(crate) bytes_read: u64,
     pub(crate) connects: u64,
     pub(crate) statuses: Vec<u64>,
+    /// Answers that came in one piece to a request that was sent when it was due: response,
+    /// service and first byte are the same, and the transfer took no time. One note instead of
+    /// four; they go where they belong when a row ends.
+    pub(crate) plain: Histogram,
     pub(crate) response: Histogram,
     pub(crate) service: Histogram,
     pub(crate) connect: Histogram,
     pub(crate) first_byte: Histogram,
     pub(crate) transfer: Histogram,
     pub(crate) schedule_lag: Histogram,
+    pub(crate) row: RowNotes,
+    pub(crate) stages: Vec<StageNotes>,
+    pub(crate) per_request: Vec<RequestNotes>,
+    /// Good answers by connection.
+    pub(crate) by_conn: Vec<u64>,
     /// One per stint, in order.
     pub(crate) slices: Vec<Slice>,
     /// Open connections at the end of each stint's window.
@@ -36,10 +74,10 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(pacing: Pacing, lane: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            pacing,
-            lane,
+            pacing: Pacing::Closed,
+            lane: 0,
             errors_all: ErrorCounts::default(),
             requests_all: 0,
             requests: 0,
@@ -47,15 +85,49 @@ impl Recorder {
             bytes_read: 0,
             connects: 0,
             statuses: vec![0; 1000],
+            plain: Histogram::new(),
             response: Histogram::new(),
             service: Histogram::new(),
             connect: Histogram::new(),
             first_byte: Histogram::new(),
             transfer: Histogram::new(),
             schedule_lag: Histogram::new(),
+            row: RowNotes::default(),
+            stages: Vec::new(),
+            per_request: Vec::new(),
+            by_conn: Vec::new(),
             slices: Vec::new(),
             open: Vec::new(),
             wrong: Vec::new(),
+        }
+    }
+
+    /// Makes room for stages and for several requests.
+    pub(crate) fn prepare(&mut self, target: &Target, stages: &[Stage]) {
+        if stages.len() > 1 && self.stages.is_empty() {
+            self.stages = stages
+                .iter()
+                .map(|&stage| StageNotes {
+                    stage,
+                    due: 0,
+                    requests: 0,
+                    errors: 0,
+                    response: Histogram::new(),
+                })
+                .collect();
+        }
+        let count = target.requests.len();
+        if count > 1 && self.per_request.is_empty() {
+            self.per_request = target
+                .requests
+                .iter()
+                .map(|request| RequestNotes {
+                    name: request.name.clone(),
+                    requests: 0,
+                    errors: 0,
+                    response: (count <= HISTOGRAMS_MAX).then(Box::default),
+                })
+                .collect();
         }
     }
 
@@ -64,91 +136,95 @@ impl Recorder {
             self.wrong.push(wrong);
         }
     }
-}
 
-/// Puts the notes of all threads on one reading together.
-pub(crate) fn merge(
-    parts: Vec<Recorder>,
-    connections: u64,
-    io: &str,
-    cpus: &[u32],
-) -> Option<LoadReading> {
-    let mut parts = parts.into_iter();
-    let mut sum = parts.next()?;
-    let thread = |part: &Recorder| {
-        let time: f64 = part.slices.iter().map(|s| s.duration_s).sum();
-        let cpu: f64 = part.slices.iter().map(|s| s.client_cpu_s).sum();
-        ThreadReading {
-            cpu: if time > 0.0 { cpu / time } else { 0.0 },
-            requests: part.requests,
+    /// Puts the notes since the last row where they belong, and returns them when they are wanted
+    /// as a row.
+    pub(crate) fn turn_row(&mut self, wanted: bool) -> Option<RowNotes> {
+        if self.plain.count() > 0 {
+            self.row.response.merge(&self.plain);
+            self.service.merge(&self.plain);
+            self.first_byte.merge(&self.plain);
+            self.transfer.record_many_ns(0, self.plain.count());
+            self.plain.clear();
         }
-    };
-    let mut threads = vec![thread(&sum)];
-    for part in parts {
-        threads.push(thread(&part));
-        sum.errors_all.add(&part.errors_all);
-        sum.errors.add(&part.errors);
-        sum.requests_all += part.requests_all;
-        sum.requests += part.requests;
-        sum.bytes_read += part.bytes_read;
-        sum.connects += part.connects;
-        for (a, b) in sum.statuses.iter_mut().zip(&part.statuses) {
+        self.response.merge(&self.row.response);
+        let turned = wanted.then(|| self.row.clone());
+        self.row.response.clear();
+        self.row.row = LoadRow::default();
+        turned
+    }
+
+    /// Adds another thread's notes.
+    pub(crate) fn merge(&mut self, part: Recorder) {
+        self.errors_all.add(&part.errors_all);
+        self.errors.add(&part.errors);
+        self.requests_all += part.requests_all;
+        self.requests += part.requests;
+        self.bytes_read += part.bytes_read;
+        self.connects += part.connects;
+        for (a, b) in self.statuses.iter_mut().zip(&part.statuses) {
             *a += b;
         }
-        sum.response.merge(&part.response);
-        sum.service.merge(&part.service);
-        sum.connect.merge(&part.connect);
-        sum.first_byte.merge(&part.first_byte);
-        sum.transfer.merge(&part.transfer);
-        sum.schedule_lag.merge(&part.schedule_lag);
-        for (a, b) in sum.slices.iter_mut().zip(&part.slices) {
+        self.response.merge(&part.response);
+        self.service.merge(&part.service);
+        self.connect.merge(&part.connect);
+        self.first_byte.merge(&part.first_byte);
+        self.transfer.merge(&part.transfer);
+        self.schedule_lag.merge(&part.schedule_lag);
+        for (a, b) in self.stages.iter_mut().zip(&part.stages) {
+            a.due += b.due;
+            a.requests += b.requests;
+            a.errors += b.errors;
+            a.response.merge(&b.response);
+        }
+        for (a, b) in self.per_request.iter_mut().zip(&part.per_request) {
+            a.requests += b.requests;
+            a.errors += b.errors;
+            if let (Some(a), Some(b)) = (&mut a.response, &b.response) {
+                a.merge(b);
+            }
+        }
+        self.by_conn.extend(&part.by_conn);
+        for (a, b) in self.slices.iter_mut().zip(&part.slices) {
             a.requests += b.requests;
             a.errors += b.errors;
             a.client_cpu_s += b.client_cpu_s;
             a.duration_s = a.duration_s.max(b.duration_s);
         }
-        for (a, b) in sum.open.iter_mut().zip(&part.open) {
+        for (a, b) in self.open.iter_mut().zip(&part.open) {
             *a += b;
         }
         for wrong in part.wrong {
-            sum.keep_wrong(wrong);
+            self.keep_wrong(wrong);
         }
     }
-    Some(LoadReading {
-        pacing: sum.pacing,
-        connections,
-        requests: sum.requests,
-        duration_s: sum.slices.iter().map(|s| s.duration_s).sum(),
-        bytes_read: sum.bytes_read,
-        errors: sum.errors,
-        errors_all: sum.errors_all,
-        requests_all: sum.requests_all,
-        connects: sum.connects,
-        connections_open_min: sum.open.iter().copied().min().unwrap_or(0),
-        statuses: sum
-            .statuses
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(status, &count)| StatusCount {
-                status: status as u16,
-                count,
-            })
-            .collect(),
-        response: sum.response,
-        service: sum.service,
-        connect: sum.connect,
-        first_byte: sum.first_byte,
-        transfer: sum.transfer,
-        schedule_lag: sum.schedule_lag,
-        client: ClientReading {
-            cpu_s: sum.slices.iter().map(|s| s.client_cpu_s).sum(),
-            saturated: threads.iter().any(|thread| thread.cpu > SATURATED),
-            threads,
-            io: io.to_string(),
-            cpus: cpus.to_vec(),
-        },
-        slices: sum.slices,
-        wrong: sum.wrong,
-    })
+}
+
+impl StageNotes {
+    pub(crate) fn reading(&self) -> StageReading {
+        StageReading {
+            duration_s: self.stage.duration.as_secs_f64(),
+            from_per_s: self.stage.from_per_s,
+            to_per_s: self.stage.to_per_s,
+            due: self.due,
+            requests: self.requests,
+            errors: self.errors,
+            latency_us: self.response.quantiles(),
+        }
+    }
+}
+
+impl RequestNotes {
+    pub(crate) fn reading(&self) -> RequestReading {
+        RequestReading {
+            name: self.name.clone(),
+            requests: self.requests,
+            errors: self.errors,
+            latency_us: self
+                .response
+                .as_ref()
+                .map(|h| h.quantiles())
+                .unwrap_or_default(),
+        }
+    }
 }

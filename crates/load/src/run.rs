@@ -10,7 +10,9 @@ use readings::LoadReading;
 
 use crate::barrier::Barrier;
 use crate::job::{Job, JobError};
-use crate::record::{Recorder, merge};
+use crate::merge::merge;
+use crate::record::Recorder;
+use crate::rows::{Row, Rows, Told};
 use crate::worker::Worker;
 
 /// What a running load tells, a few times a second; never from the hot path.
@@ -47,6 +49,14 @@ pub enum Progress {
         /// Failures.
         errors: u64,
     },
+    /// A row is over, on all threads (only if the job asks for rows).
+    Row(Box<Row>),
+}
+
+/// What a thread tells the one that waits for it.
+pub(crate) enum Message {
+    Progress(Progress),
+    Rows(Told),
 }
 
 /// Why a load could not be carried out.
@@ -114,9 +124,16 @@ pub fn run(
         })
         .collect();
     drop(sender);
-    for progress in receiver {
-        tell(progress);
+    let mut rows = Rows::new(job.threads, job.readings());
+    for message in receiver {
+        match message {
+            Message::Progress(progress) => tell(progress),
+            Message::Rows(told) => {
+                rows.take(told, &mut |row| tell(Progress::Row(Box::new(row))));
+            }
+        }
     }
+    rows.finish(&mut |row| tell(Progress::Row(Box::new(row))));
     let mut notes: Vec<Vec<Recorder>> = Vec::new();
     notes.resize_with(job.readings(), Vec::new);
     let mut failure = None;
@@ -135,10 +152,11 @@ pub fn run(
     }
     Ok(notes
         .into_iter()
-        .filter_map(|parts| {
+        .zip(rows.kept)
+        .filter_map(|(parts, rows)| {
             let lane = parts.first()?.lane;
             let connections = u64::from(job.lanes[lane].connections);
-            merge(parts, connections, &job.io.to_string(), &job.cpus)
+            merge(parts, rows, connections, &job.io.to_string(), &job.cpus)
         })
         .collect())
 }
@@ -157,7 +175,7 @@ fn work<I: Io>(
     thread: usize,
     barrier: &Barrier,
     stop: &AtomicBool,
-    tell: mpsc::Sender<Progress>,
+    tell: mpsc::Sender<Message>,
 ) -> Result<Vec<Recorder>, LoadError> {
     net::os::sharpen_timers();
     if !job.cpus.is_empty() {

@@ -7,17 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use net::{ConnId, Event, Io, IoOptions, PayloadId, TargetId, os};
+use net::{ConnId, Event, Io, IoOptions, os};
 use readings::{Pacing, Slice};
 
+mod aim;
 mod answers;
 
 use crate::barrier::Barrier;
 use crate::conn::{Conn, State};
-use crate::job::{Job, Stint, Stop, Wait};
-use crate::pacing::Schedule;
+use crate::job::{Job, Stage, Stint, Stop, Wait};
+use crate::pacing::{self, Schedule};
 use crate::record::Recorder;
-use crate::run::{LoadError, Progress};
+use crate::rows::Told;
+use crate::run::{LoadError, Message, Progress};
+use aim::Aim;
 
 /// Time limits are looked at this often.
 const SCAN_NS: u64 = 20_000_000;
@@ -52,14 +55,37 @@ struct Current {
     idle_end: u64,
     open: u64,
     last_done: u64,
+    /// Where the stages end, when there are several.
+    stage_ends: Vec<u64>,
+    /// Length of a row, when rows are kept.
+    row_ns: Option<u64>,
+    /// Start and number of the row under way.
+    row_from: u64,
+    row_number: u64,
+}
+
+impl Current {
+    /// Whether a request that is due at a time, or an answer that came, belongs to the window.
+    fn has(&self, at: u64) -> bool {
+        at >= self.from && at < self.end
+    }
+
+    /// The stage that a due time lies in, when there are several.
+    fn stage(&self, due: u64) -> Option<usize> {
+        let stage = self.stage_ends.partition_point(|&end| end <= due);
+        (stage < self.stage_ends.len()).then_some(stage)
+    }
 }
 
 pub(crate) struct Worker<I: Io> {
     io: I,
     job: Arc<Job>,
     thread: usize,
-    tell: Sender<Progress>,
-    targets: Vec<(TargetId, PayloadId)>,
+    tell: Sender<Message>,
+    targets: Vec<Aim>,
+    /// Connections opened so far; numbers the clients of PROXY protocol headers.
+    openings: u64,
+    greeting: Vec<u8>,
     conns: Vec<Conn>,
     lanes: Vec<Range<usize>>,
     /// Connection by slot of the event loop.
@@ -85,15 +111,14 @@ impl<I: Io> Worker<I> {
     pub(crate) fn open(
         job: Arc<Job>,
         thread: usize,
-        tell: Sender<Progress>,
+        tell: Sender<Message>,
     ) -> Result<Self, LoadError> {
         let mut conns = Vec::new();
         let mut lanes = Vec::new();
         for lane in &job.lanes {
             let first = conns.len();
             let share = job.share(u64::from(lane.connections), thread) as usize;
-            let is_head = lane.target.is_head();
-            conns.resize_with(first + share, || Conn::new(is_head));
+            conns.resize_with(first + share, Conn::new);
             lanes.push(first..conns.len());
         }
         let options = IoOptions {
@@ -102,6 +127,7 @@ impl<I: Io> Worker<I> {
             accepted: 0,
             buffers: 256,
             buffer_size: 16 * 1024,
+            files: false,
         };
         let mut io = I::open(options).map_err(|source| LoadError::Open {
             connections: conns.len() as u64,
@@ -110,19 +136,14 @@ impl<I: Io> Worker<I> {
         let targets = job
             .lanes
             .iter()
-            .map(|lane| {
-                let target = io.add_target(lane.target.address, &job.sources);
-                let payload = io.add_payload(Arc::from(lane.target.request.as_slice()));
-                (target, payload)
-            })
+            .map(|lane| Aim::new(&lane.target, &job, thread, &mut io))
             .collect();
-        let mut recorders: Vec<Recorder> = (0..=job.readings())
-            .map(|_| Recorder::new(Pacing::Closed, 0))
-            .collect();
+        let mut recorders: Vec<Recorder> = (0..=job.readings()).map(|_| Recorder::new()).collect();
         for stint in &job.stints {
             if let Some(reading) = stint.reading {
                 recorders[reading].pacing = stint.pacing;
                 recorders[reading].lane = stint.lane;
+                recorders[reading].prepare(&job.lanes[stint.lane].target, &stint.stages);
             }
         }
         Ok(Self {
@@ -130,6 +151,8 @@ impl<I: Io> Worker<I> {
             thread,
             tell,
             targets,
+            openings: thread as u64,
+            greeting: Vec::new(),
             by_slot: vec![0; options.slots()],
             conns,
             lanes,
@@ -173,12 +196,43 @@ impl<I: Io> Worker<I> {
         let (end, left) = match stint.stop {
             Stop::After(time) => (from + ns(time), u64::MAX),
             Stop::Requests(total) => (u64::MAX, self.job.share(total, self.thread)),
+            Stop::EachConnection(each) => (u64::MAX, each * self.lanes[stint.lane].len() as u64),
         };
+        let quota = match stint.stop {
+            Stop::EachConnection(each) => each,
+            _ => u64::MAX,
+        };
+        for conn in &mut self.conns[self.lanes[stint.lane].clone()] {
+            conn.quota = quota;
+            conn.answers = 0;
+        }
+        let mut stage_ends = Vec::new();
+        let mut stages = Vec::new();
+        if let Pacing::Open { rate_per_s } = stint.pacing {
+            match stint.stages.first() {
+                None => stages.push(pacing::constant(rate_per_s)),
+                Some(first) => {
+                    let before = Stage {
+                        duration: stint.cut,
+                        to_per_s: first.from_per_s,
+                        ..*first
+                    };
+                    stages.push(before);
+                    stages.extend(&stint.stages);
+                }
+            }
+        }
+        if stint.stages.len() > 1 {
+            stage_ends.extend(stint.stages.iter().scan(from, |at, stage| {
+                *at += ns(stage.duration);
+                Some(*at)
+            }));
+        }
         let schedule = match stint.pacing {
             Pacing::Closed => None,
-            Pacing::Open { rate_per_s } => Some(Schedule::new(
+            Pacing::Open { .. } => Some(Schedule::new(
                 self.job.arrivals,
-                rate_per_s,
+                &stages,
                 start,
                 self.thread,
                 self.job.threads,
@@ -204,6 +258,10 @@ impl<I: Io> Worker<I> {
             idle_end: 0,
             open: 0,
             last_done: start,
+            stage_ends,
+            row_ns: stint.reading.and(self.job.rows).map(ns),
+            row_from: from,
+            row_number: 0,
         }
     }
 
@@ -232,7 +290,7 @@ impl<I: Io> Worker<I> {
 
     fn stint(&mut self, current: &mut Current, stop: &AtomicBool) -> Result<(), LoadError> {
         if self.thread == 0 {
-            let _ = self.tell.send(Progress::StintBegins {
+            self.say(Progress::StintBegins {
                 stint: current.number,
             });
         }
@@ -260,6 +318,7 @@ impl<I: Io> Worker<I> {
         loop {
             self.now = os::now_ns();
             self.cross_edges(current);
+            self.turn_rows(current);
             if stopped.is_none() && stop.load(Ordering::Relaxed) {
                 current.end = current.end.min(self.now);
                 current.left = 0;
@@ -297,8 +356,7 @@ impl<I: Io> Worker<I> {
         self.now = os::now_ns();
         // Due requests that no connection could take.
         while let Some(due) = self.backlog.pop_front() {
-            let inside = due >= current.from && due < current.end;
-            self.count_error(current, inside, |e| &mut e.timeout);
+            self.count_error(current, due, None, |e| &mut e.timeout);
         }
         if current.end == u64::MAX {
             current.end = current.last_done.max(current.from + 1);
@@ -306,7 +364,7 @@ impl<I: Io> Worker<I> {
         self.cross_edges(current);
         self.tick(current);
         if self.thread == 0 {
-            let _ = self.tell.send(Progress::StintEnds {
+            self.say(Progress::StintEnds {
                 stint: current.number,
             });
         }
@@ -324,6 +382,9 @@ impl<I: Io> Worker<I> {
             if current.cpu_from.is_none() {
                 until = until.min(current.from);
             }
+            if let Some(row_ns) = current.row_ns {
+                until = until.min(current.row_from + row_ns);
+            }
             if let Some(schedule) = &current.schedule
                 && current.left > 0
             {
@@ -339,7 +400,7 @@ impl<I: Io> Worker<I> {
             current.cpu_from = Some(os::thread_cpu_ns());
             current.idle_from = current.idle;
             if self.thread == 0 {
-                let _ = self.tell.send(Progress::WindowOpens {
+                self.say(Progress::WindowOpens {
                     stint: current.number,
                 });
             }
@@ -350,21 +411,71 @@ impl<I: Io> Worker<I> {
             let lane = &self.conns[self.lanes[current.lane].clone()];
             current.open = match current.stint.stop {
                 // After the last request of a count connections have nothing more to do.
-                Stop::Requests(_) => lane.len() as u64,
+                Stop::Requests(_) | Stop::EachConnection(_) => lane.len() as u64,
                 Stop::After(_) => lane
                     .iter()
                     .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
                     .count() as u64,
             };
             if self.thread == 0 {
-                let _ = self.tell.send(Progress::WindowCloses {
+                self.say(Progress::WindowCloses {
                     stint: current.number,
                 });
             }
         }
     }
 
-    fn end(&mut self, current: Current) {
+    /// Tells the rows that are over.
+    fn turn_rows(&mut self, current: &mut Current) {
+        let Some(row_ns) = current.row_ns else { return };
+        while self.now >= current.row_from + row_ns && current.row_from + row_ns <= current.end {
+            self.turn_row(current, row_ns);
+        }
+    }
+
+    fn turn_row(&mut self, current: &mut Current, duration_ns: u64) {
+        let recorder = &mut self.recorders[current.recorder];
+        recorder.row.row.start_s = (current.row_from - current.from) as f64 / 1e9;
+        recorder.row.row.duration_s = duration_ns as f64 / 1e9;
+        if let Some((notes, reading)) = recorder.turn_row(true).zip(current.stint.reading) {
+            let _ = self.tell.send(Message::Rows(Told::Row {
+                thread: self.thread,
+                stint: current.number,
+                reading,
+                number: current.row_number,
+                notes: Box::new(notes),
+            }));
+        }
+        current.row_number += 1;
+        current.row_from += duration_ns;
+    }
+
+    fn say(&self, progress: Progress) {
+        // Nobody listens any more when the load was given up.
+        let _ = self.tell.send(Message::Progress(progress));
+    }
+
+    fn end(&mut self, mut current: Current) {
+        // The last row: what is left of the window, with the answers that came after its end.
+        let left = current.end.saturating_sub(current.row_from);
+        if current.row_ns.is_some() && (left > 0 || self.row_is_begun(&current)) {
+            self.turn_row(&mut current, left);
+        }
+        if current.row_ns.is_some() {
+            let _ = self.tell.send(Message::Rows(Told::Over {
+                thread: self.thread,
+                stint: current.number,
+            }));
+        }
+        let lane = self.lanes[current.lane].clone();
+        let recorder = &mut self.recorders[current.recorder];
+        recorder.turn_row(false);
+        if current.stint.reading.is_some() {
+            recorder.by_conn.resize(lane.len(), 0);
+            for (sum, conn) in recorder.by_conn.iter_mut().zip(&self.conns[lane]) {
+                *sum += conn.answers;
+            }
+        }
         let recorder = &mut self.recorders[current.recorder];
         recorder.requests += current.requests;
         let cpu = current.cpu_end.unwrap_or(0);
@@ -379,6 +490,11 @@ impl<I: Io> Worker<I> {
             client_cpu_s: cpu_ns as f64 / 1e9,
         });
         recorder.open.push(current.open);
+    }
+
+    fn row_is_begun(&self, current: &Current) -> bool {
+        let row = &self.recorders[current.recorder].row.row;
+        row.requests + row.errors > 0
     }
 
     /// Issues the requests of an open loop that are due.
@@ -399,9 +515,12 @@ impl<I: Io> Worker<I> {
             // in the response time.
             if due >= current.from {
                 let late = self.now.saturating_sub(due);
-                self.recorders[current.recorder]
-                    .schedule_lag
-                    .record_ns(late);
+                let recorder = &mut self.recorders[current.recorder];
+                recorder.schedule_lag.record_ns(late);
+                recorder.row.row.due += 1;
+                if let Some(stage) = current.stage(due) {
+                    recorder.stages[stage].due += 1;
+                }
             }
             self.backlog.push_back(due);
             self.serve_backlog(current);
@@ -415,50 +534,79 @@ impl<I: Io> Worker<I> {
                 return;
             };
             if let Some(due) = self.backlog.pop_front() {
-                self.start(current, number as usize, due);
+                self.start(current, number as usize, due, os::now_ns());
             }
         }
     }
 
     /// In a closed loop: the connection's next request, if there is one.
     fn issue(&mut self, current: &mut Current, number: usize, now: u64) {
-        if current.left == 0 || now >= current.end {
+        if current.left == 0 || now >= current.end || self.conns[number].quota == 0 {
             return;
         }
         if current.left != u64::MAX {
             current.left -= 1;
         }
-        self.start(current, number, now);
+        if self.conns[number].quota != u64::MAX {
+            self.conns[number].quota -= 1;
+        }
+        self.start(current, number, now, now);
     }
 
     /// Sends a request on a connection, opening it if need be.
-    fn start(&mut self, current: &mut Current, number: usize, intended: u64) {
-        let (target, payload) = self.targets[current.lane];
-        let now = os::now_ns();
+    fn start(&mut self, current: &mut Current, number: usize, intended: u64, now: u64) {
+        let aim = &mut self.targets[current.lane];
+        let request = aim.next();
         let conn = &mut self.conns[number];
         conn.begin(intended);
+        if aim.has_head {
+            let requests = &self.job.lanes[current.lane].target.requests;
+            conn.parser.set_head_request(requests[request].is_head());
+        }
+        conn.request = request as u32;
         self.busy += 1;
         if let Some(id) = conn.id {
             conn.state = State::Waiting;
             conn.sent = now;
             conn.requests += 1;
-            self.io.send(id, payload);
+            self.io.send(id, aim.payloads[request]);
             return;
         }
         conn.since = now;
         conn.requests = 1;
         conn.parser.reset();
-        match self.io.connect(target, Some(payload)) {
+        conn.state = State::Connecting;
+        // The request is sent when the connection is open, not along with it: only then is it
+        // known when it was sent.
+        match self.io.connect(aim.id, None) {
             Ok(id) => {
                 conn.id = Some(id);
-                conn.state = State::Connecting;
                 self.by_slot[id.slot()] = number as u32;
             }
             Err(e) => {
-                conn.state = State::Connecting;
                 let errno = e.raw_os_error().unwrap_or(0);
                 self.could_not_connect(current, number, errno);
             }
         }
+    }
+
+    /// A connection is open: its first request follows, after a PROXY protocol header if there is
+    /// one.
+    fn send_first(&mut self, current: &Current, number: usize, id: ConnId, now: u64) {
+        let conn = &mut self.conns[number];
+        conn.state = State::Waiting;
+        conn.sent = now;
+        let target = &self.job.lanes[current.lane].target;
+        if target.proxy_header.is_none() {
+            let payload = self.targets[current.lane].payloads[conn.request as usize];
+            self.io.send(id, payload);
+            return;
+        }
+        self.greeting.clear();
+        target.greeting(self.openings, &mut self.greeting);
+        self.openings += self.job.threads as u64;
+        let request = &target.requests[conn.request as usize];
+        self.greeting.extend_from_slice(&request.bytes);
+        self.io.send_copy(id, &self.greeting);
     }
 }

@@ -86,8 +86,8 @@ fn memory_stays_bounded_whatever_a_server_sends() {
     let until_close = "HTTP/1.1 200 OK\r\n\r\n";
     let rules: [fn(&mut Target); 3] = [
         |_| {},
-        |target| target.expect.body = BodyRule::Same(Arc::from(&b"short"[..])),
-        |target| target.expect.body = BodyRule::Contains(Arc::from(&b"not in it"[..])),
+        |target| target.requests[0].expect.body = BodyRule::Same(Arc::from(&b"short"[..])),
+        |target| target.requests[0].expect.body = BodyRule::Contains(Arc::from(&b"not in it"[..])),
     ];
     for rule in rules {
         bounded("10 GB", 4, &[Timeout], rule, floods(length));

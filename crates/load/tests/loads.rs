@@ -30,11 +30,11 @@ fn origin() -> Origin {
 }
 
 fn target(address: SocketAddr, path: &str) -> Target {
-    Target {
+    Target::new(
         address,
-        request: request("GET", "origin", path, &[]),
-        expect: Expect::default(),
-    }
+        request("GET", "origin", path, &[]),
+        Expect::default(),
+    )
 }
 
 fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop) -> Job {
@@ -46,6 +46,7 @@ fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop)
         stints: vec![Stint {
             lane: 0,
             pacing: Pacing::Closed,
+            stages: Vec::new(),
             cut: Duration::ZERO,
             stop,
             reading: Some(0),
@@ -59,6 +60,7 @@ fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop)
         sources: Vec::new(),
         io,
         wait: Wait::Sleep,
+        rows: None,
         seed: 1,
     }
 }
@@ -155,6 +157,7 @@ fn lanes_alternate_and_keep_their_own_readings() {
             job.stints.push(Stint {
                 lane,
                 pacing: Pacing::Closed,
+                stages: Vec::new(),
                 cut: Duration::ZERO,
                 stop: Stop::Requests(count),
                 reading: Some(lane),
@@ -183,7 +186,7 @@ fn wrong_answers_are_errors_and_not_requests() {
         assert_eq!((bad.requests, bad.errors.status), (0, 200));
         assert!(bad.wrong[0].found.contains("502"));
         let mut other = target(origin.address(), "/bytes/14");
-        other.expect.body = BodyRule::Same(Arc::from(&b"Hello, world!"[..]));
+        other.requests[0].expect.body = BodyRule::Same(Arc::from(&b"Hello, world!"[..]));
         let bad = one(&job(io, other, 4, 1, Stop::Requests(200)));
         assert_eq!((bad.requests, bad.errors.verify), (0, 200));
     }
@@ -220,7 +223,7 @@ fn bodies_that_end_with_the_connection_are_complete() {
             let _ = s.write_all(b"HTTP/1.0 200 OK\r\n\r\nall of it");
         });
         let mut target = target(address, "/");
-        target.expect.body = BodyRule::Same(Arc::from(&b"all of it"[..]));
+        target.requests[0].expect.body = BodyRule::Same(Arc::from(&b"all of it"[..]));
         let reading = one(&job(io, target, 2, 1, Stop::Requests(20)));
         assert_eq!(
             (reading.requests, reading.connects),
@@ -259,7 +262,7 @@ fn a_stop_from_outside_keeps_what_was_measured() {
 #[test]
 fn what_a_target_answers_is_learned() {
     let origin = origin();
-    let learned = learn(&target(origin.address(), "/"), Duration::from_secs(1)).unwrap();
+    let learned = learn(&target(origin.address(), "/"), 0, Duration::from_secs(1)).unwrap();
     assert_eq!(learned.expect.status, StatusRule::Exactly(200));
     assert_eq!(
         learned.expect.body,
@@ -267,6 +270,7 @@ fn what_a_target_answers_is_learned() {
     );
     let varying = learn(
         &target(origin.address(), "/.weigh/stats"),
+        0,
         Duration::from_secs(1),
     )
     .unwrap();
@@ -274,8 +278,240 @@ fn what_a_target_answers_is_learned() {
     assert_eq!(varying.expect.body, BodyRule::Any);
     let error = learn(
         &target(origin.address(), "/nothing"),
+        0,
         Duration::from_secs(1),
     )
     .unwrap_err();
     assert!(error.to_string().contains("404"));
+}
+
+fn two_requests(address: SocketAddr) -> Target {
+    let mut target = target(address, "/");
+    let mut other = load::Request::new(
+        request("GET", "origin", "/bytes/2000", &[]),
+        Expect::default(),
+    );
+    other.weight = 3;
+    target.requests.push(other);
+    target
+}
+
+#[test]
+fn several_requests_are_sent_by_their_weights() {
+    for io in BOTH {
+        let origin = origin();
+        let reading = one(&job(
+            io,
+            two_requests(origin.address()),
+            4,
+            2,
+            Stop::Requests(4_000),
+        ));
+        let each = &reading.per_request;
+        assert_eq!(each[0].name, "GET /");
+        assert_eq!(each[1].name, "GET /bytes/2000");
+        assert_eq!(each[0].requests + each[1].requests, 4_000);
+        // 3,000 of 4,000 expected, standard deviation 27.
+        assert!(
+            each[1].requests.abs_diff(3_000) < 140,
+            "{}",
+            each[1].requests
+        );
+        assert_eq!(each[1].latency_us.count, each[1].requests);
+        assert_eq!(reading.errors_all.total(), 0);
+    }
+}
+
+#[test]
+fn requests_in_order_take_turns() {
+    for io in BOTH {
+        let origin = origin();
+        let mut target = two_requests(origin.address());
+        target.choice = load::Choice::InOrder;
+        target.requests.push(load::Request::new(
+            request("HEAD", "origin", "/bytes/100", &[]),
+            Expect::default(),
+        ));
+        let reading = one(&job(io, target, 6, 3, Stop::Requests(3_000)));
+        let counts: Vec<u64> = reading.per_request.iter().map(|r| r.requests).collect();
+        assert_eq!(counts, [1_000, 1_000, 1_000]);
+    }
+}
+
+#[test]
+fn each_connection_has_its_number_of_requests() {
+    for io in BOTH {
+        let origin = origin();
+        let reading = one(&job(
+            io,
+            target(origin.address(), "/"),
+            50,
+            3,
+            Stop::EachConnection(20),
+        ));
+        assert_eq!(reading.requests, 1_000);
+        let fairness = reading.fairness.unwrap();
+        assert_eq!((fairness.min, fairness.max), (20, 20));
+        assert_eq!(fairness.jain, 1.0);
+    }
+}
+
+#[test]
+fn rows_add_up_to_the_reading() {
+    for io in BOTH {
+        let origin = origin();
+        let stop = Stop::After(Duration::from_millis(550));
+        let mut job = job(io, target(origin.address(), "/"), 8, 2, stop);
+        job.rows = Some(Duration::from_millis(100));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut told = Vec::new();
+        let reading = run(&job, &stop, |progress| {
+            if let load::Progress::Row(row) = progress {
+                assert_eq!(row.response.count(), row.row.requests);
+                told.push(row.row);
+            }
+        })
+        .unwrap()
+        .remove(0);
+        assert_eq!(told, reading.rows);
+        assert_eq!(reading.rows.len(), 6);
+        let starts: Vec<f64> = told
+            .iter()
+            .map(|row| (row.start_s * 10.0).round())
+            .collect();
+        assert_eq!(starts, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        let requests: u64 = told.iter().map(|row| row.requests).sum();
+        assert_eq!(requests, reading.requests);
+        assert_eq!(reading.response.count(), reading.requests);
+        assert_eq!(reading.service.count(), reading.requests);
+        assert_eq!(reading.transfer.count(), reading.requests);
+        let bytes: u64 = told.iter().map(|row| row.bytes_read).sum();
+        assert_eq!(bytes, reading.bytes_read);
+    }
+}
+
+#[test]
+fn stages_are_told_apart() {
+    for io in BOTH {
+        let origin = origin();
+        let stop = Stop::After(Duration::from_millis(600));
+        let mut job = job(io, target(origin.address(), "/"), 8, 2, stop);
+        job.stints[0].pacing = Pacing::Open {
+            rate_per_s: 1_000.0,
+        };
+        let stage = |from_per_s, to_per_s| load::Stage {
+            duration: Duration::from_millis(200),
+            from_per_s,
+            to_per_s,
+        };
+        job.stints[0].stages = vec![
+            stage(0.0, 1_000.0),
+            stage(1_000.0, 1_000.0),
+            stage(2_000.0, 1_000.0),
+        ];
+        let reading = one(&job);
+        let due: Vec<u64> = reading.stages.iter().map(|stage| stage.due).collect();
+        assert_eq!(due, [100, 200, 300]);
+        let answered: u64 = reading.stages.iter().map(|stage| stage.requests).sum();
+        assert_eq!(answered, reading.requests);
+        assert_eq!(reading.requests, 600);
+    }
+}
+
+/// Reads a PROXY protocol header, then answers as a server would; sends what it read.
+fn behind_proxy(seen: std::sync::mpsc::Sender<SocketAddr>) -> SocketAddr {
+    let seen = std::sync::Mutex::new(seen);
+    server(move |mut stream| {
+        let mut bytes = Vec::new();
+        let mut piece = [0; 1024];
+        loop {
+            let n = stream.read(&mut piece).unwrap_or(0);
+            if n == 0 {
+                return;
+            }
+            bytes.extend_from_slice(&piece[..n]);
+            if let Ok(net::proxy_protocol::Parsed::Done { taken, header }) =
+                net::proxy_protocol::parse(&bytes)
+            {
+                let net::proxy_protocol::Header::Proxied { src, .. } = header else {
+                    return;
+                };
+                seen.lock().unwrap().send(src).unwrap();
+                bytes.drain(..taken);
+                break;
+            }
+        }
+        loop {
+            while let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                bytes.drain(..end + 4);
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                if stream.write_all(answer).is_err() {
+                    return;
+                }
+            }
+            let n = stream.read(&mut piece).unwrap_or(0);
+            if n == 0 {
+                return;
+            }
+            bytes.extend_from_slice(&piece[..n]);
+        }
+    })
+}
+
+#[test]
+fn every_connection_begins_with_a_proxy_header_when_asked() {
+    for io in BOTH {
+        for version in [load::ProxyVersion::V1, load::ProxyVersion::V2] {
+            let (sender, seen) = std::sync::mpsc::channel();
+            let mut target = target(behind_proxy(sender), "/");
+            target.proxy_header = Some(load::ProxyHeader {
+                version,
+                clients: vec![],
+            });
+            let learned = learn(&target, 0, Duration::from_secs(2)).unwrap();
+            target.requests[0].expect = learned.expect;
+            while seen.try_recv().is_ok() {}
+            let mut job = job(io, target, 4, 1, Stop::Requests(100));
+            job.requests_per_connection = Some(10);
+            let reading = one(&job);
+            assert_eq!(reading.requests, 100, "{:?}", reading.wrong);
+            let clients: std::collections::BTreeSet<SocketAddr> = seen.try_iter().collect();
+            assert!(clients.len() >= 10, "{clients:?}");
+            assert!(
+                clients
+                    .iter()
+                    .all(|client| client.ip().to_string().starts_with("198.18."))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_unix_socket_is_a_target() {
+    for io in BOTH {
+        let folder = std::env::temp_dir().join(format!("weigh-load-{io}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut piece = [0; 1024];
+                    while stream.read(&mut piece).is_ok_and(|n| n > 0) {
+                        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                        if stream.write_all(answer).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        let unix = net::UnixPath::new(path).unwrap();
+        let mut target = Target::new(unix, request("GET", "x", "/", &[]), Expect::default());
+        let learned = learn(&target, 0, Duration::from_secs(2)).unwrap();
+        target.requests[0].expect = learned.expect;
+        let reading = one(&job(io, target, 5, 2, Stop::Requests(500)));
+        assert_eq!(reading.requests, 500, "{:?}", reading.wrong);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -25,6 +25,7 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 accepted: 4,
                 buffers: 4,
                 buffer_size: 4096,
+                files: false,
             };
             Uring::open(options).err().map(|e| e.to_string())
         })

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
 
@@ -39,8 +40,9 @@ enum Outgoing {
 }
 
 struct TargetAddress {
-    address: SocketAddr,
-    sources: Vec<SocketAddr>,
+    family: i32,
+    address: RawAddress,
+    sources: Vec<RawAddress>,
     turn: usize,
 }
 
@@ -62,6 +64,7 @@ pub struct Epoll {
     to_accept: VecDeque<usize>,
     /// Reads and accepts left in this turn, so that one busy peer cannot hold up timers.
     turn: u32,
+    files: bool,
 }
 
 const TURN: u32 = 1024;
@@ -256,6 +259,7 @@ impl Io for Epoll {
             listeners: Vec::new(),
             to_accept: VecDeque::new(),
             turn: TURN,
+            files: options.files,
         })
     }
 
@@ -279,10 +283,11 @@ impl Io for Epoll {
         Ok(())
     }
 
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
         self.targets.push(TargetAddress {
-            address,
-            sources: sources.to_vec(),
+            family: address.family(),
+            address: address.raw(),
+            sources: sources.iter().map(address::inet).collect(),
             turn: 0,
         });
         TargetId(self.targets.len() as u32 - 1)
@@ -294,24 +299,26 @@ impl Io for Epoll {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let target = &mut self.targets[target.0 as usize];
-        let address = target.address;
-        let socket = os::tcp_socket(&address, true)?;
+        let target_number = target.0 as usize;
+        let target = &mut self.targets[target_number];
+        let socket = os::stream_socket(target.family, true)?;
         let fd = socket.as_raw_fd();
+        if self.files && target.family != libc::AF_UNIX {
+            os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
         if !target.sources.is_empty() {
-            let source = target.sources[target.turn % target.sources.len()];
+            let (source, len) = &target.sources[target.turn % target.sources.len()];
             target.turn += 1;
             os::set_option(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-            let (storage, len) = os::sockaddr(&source);
-            // SAFETY: `storage` holds a socket address of length `len`.
-            check(unsafe { libc::bind(fd, (&raw const storage).cast(), len) })?;
+            // SAFETY: `source` holds a socket address of length `len`.
+            check(unsafe { libc::bind(fd, (&raw const *source).cast(), *len) })?;
         }
         let Some(index) = self.free_outgoing.pop() else {
             return Err(io::Error::other("all connection slots are in use"));
         };
-        let (storage, len) = os::sockaddr(&address);
-        // SAFETY: `storage` holds a socket address of length `len`.
-        let result = unsafe { libc::connect(fd, (&raw const storage).cast(), len) };
+        let (address, len) = &self.targets[target_number].address;
+        // SAFETY: `address` holds a socket address of length `len`.
+        let result = unsafe { libc::connect(fd, (&raw const *address).cast(), *len) };
         let errno = if result == 0 {
             0
         } else {
@@ -501,6 +508,14 @@ impl Io for Epoll {
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
         &self.buffers[buf.id as usize][..buf.len()]
+    }
+
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::peer(slot.socket.as_ref()?.as_raw_fd())
     }
 
     fn recycle(&mut self, buf: Buf) {

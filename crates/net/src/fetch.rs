@@ -1,9 +1,11 @@
 //! One request and its answer, blocking: to look whether a server is ready and what it answers.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use crate::address::Address;
 use crate::http::{HttpError, Progress, ResponseParser};
 
 /// A complete answer.
@@ -51,12 +53,62 @@ pub fn request(method: &str, host: &str, path: &str, fields: &[(String, String)]
     text.into_bytes()
 }
 
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(limit),
+            Stream::Unix(stream) => stream.set_write_timeout(limit),
+        }
+    }
+
+    fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(limit),
+            Stream::Unix(stream) => stream.set_read_timeout(limit),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
 /// Sends the bytes of a request and reads the answer, its body up to `body_bytes_max`.
 ///
 /// # Errors
 /// When the connection fails or ends, the answer is not HTTP, too large or too late.
 pub fn fetch(
-    address: SocketAddr,
+    address: &Address,
+    request: &[u8],
+    limit: Duration,
+    body_bytes_max: usize,
+) -> Result<Answer, FetchError> {
+    fetch_after(address, &[], request, limit, body_bytes_max)
+}
+
+/// As [`fetch`], with bytes that the connection begins with before the request: a PROXY protocol
+/// header.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_after(
+    address: &Address,
+    greeting: &[u8],
     request: &[u8],
     limit: Duration,
     body_bytes_max: usize,
@@ -71,13 +123,20 @@ pub fn fetch(
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FetchError::Late(limit),
         _ => FetchError::Io(e),
     };
-    let mut stream = TcpStream::connect_timeout(&address, left()?).map_err(late)?;
-    stream.set_nodelay(true)?;
-    let mut unsent = request;
+    let mut stream = match address {
+        Address::Inet(address) => {
+            let stream = TcpStream::connect_timeout(address, left()?).map_err(late)?;
+            stream.set_nodelay(true)?;
+            Stream::Tcp(stream)
+        }
+        Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
+    };
+    let all = [greeting, request].concat();
+    let mut unsent = all.as_slice();
     while !unsent.is_empty() {
         // Each time anew: a peer that reads a little now and then must not draw it out.
         stream.set_write_timeout(Some(left()?))?;
-        match stream.write(unsent).map_err(late)? {
+        match stream.send(unsent).map_err(late)? {
             0 => return Err(FetchError::Short),
             n => unsent = &unsent[n..],
         }
@@ -87,7 +146,7 @@ pub fn fetch(
     let mut buffer = vec![0; 64 * 1024];
     loop {
         stream.set_read_timeout(Some(left()?))?;
-        let n = stream.read(&mut buffer).map_err(late)?;
+        let n = stream.receive(&mut buffer).map_err(late)?;
         if n == 0 {
             if parser.end() {
                 break;

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use crate::address::Address;
+
 /// A connection of one event loop. Ids are not reused: a stale one names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
@@ -54,6 +56,8 @@ pub enum Event {
     Accepted {
         /// The new connection.
         conn: ConnId,
+        /// Number of the listener, in the order in which they were given.
+        listener: u32,
     },
     /// A listener could not accept, with the `errno`; it goes on.
     AcceptFailed {
@@ -109,6 +113,10 @@ pub struct IoOptions {
     pub buffers: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
+    /// For a relay: connections are files of the process also where the loop could hold them
+    /// otherwise. Their peers' addresses can be asked for, half-closing needs no worker thread of
+    /// the kernel's, and connections that the loop opens have `TCP_NODELAY`.
+    pub files: bool,
 }
 
 impl Default for IoOptions {
@@ -118,6 +126,7 @@ impl Default for IoOptions {
             accepted: 0,
             buffers: 256,
             buffer_size: 16 * 1024,
+            files: false,
         }
     }
 }
@@ -152,7 +161,7 @@ pub trait Io: Sized {
 
     /// Registers an address to connect to; with several `sources`, connections are bound to them
     /// in turn.
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId;
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId;
 
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
@@ -204,6 +213,10 @@ pub trait Io: Sized {
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];
+
+    /// The address of a connection's peer, where connections are files of the process; a system
+    /// call.
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
 
     /// Gives a buffer back.
     fn recycle(&mut self, buf: Buf);

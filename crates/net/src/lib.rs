@@ -6,14 +6,17 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod address;
 mod choose;
 mod epoll;
 pub mod fetch;
 pub mod http;
 mod io;
 pub mod os;
+pub mod proxy_protocol;
 mod uring;
 
+pub use address::{Address, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};
 pub use epoll::Epoll;
 pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};

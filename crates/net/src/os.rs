@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::address::{Address, from_raw};
+
 /// Nanoseconds of the monotonic clock.
 #[inline]
 pub fn now_ns() -> u64 {
@@ -16,13 +18,18 @@ pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of all threads of this process, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 #[inline]
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut ts = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `ts` is a valid place for the result; both clocks always exist.
+    // SAFETY: `ts` is a valid place for the result; these clocks always exist.
     unsafe { libc::clock_gettime(clock, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
@@ -139,13 +146,14 @@ pub fn reap() -> Option<(i32, i32)> {
 /// # Errors
 /// When the address is in use, not of this machine, or not allowed.
 pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
-    let fd = tcp_socket(&address, false)?;
+    let address = Address::Inet(address);
+    let fd = stream_socket(address.family(), false)?;
     set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     if share_port {
         set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
     }
     set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    let (storage, len) = sockaddr(&address);
+    let (storage, len) = address.raw();
     // SAFETY: `storage` holds a socket address of length `len`.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), len) })?;
     // SAFETY: takes numbers, touches no memory.
@@ -153,19 +161,26 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
     Ok(TcpListener::from(fd))
 }
 
-pub(crate) fn tcp_socket(address: &SocketAddr, nonblocking: bool) -> io::Result<OwnedFd> {
-    let domain = match address {
-        SocketAddr::V4(_) => libc::AF_INET,
-        SocketAddr::V6(_) => libc::AF_INET6,
-    };
+/// A stream socket of an address family.
+pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedFd> {
     let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     if nonblocking {
         kind |= libc::SOCK_NONBLOCK;
     }
     // SAFETY: takes numbers, touches no memory.
-    let fd = check(unsafe { libc::socket(domain, kind, 0) })?;
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of a socket's peer, if it has an IP address.
+pub(crate) fn peer(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: both pointers are valid places for the answer.
+    let got = unsafe { libc::getpeername(fd, (&raw mut storage).cast(), &mut len) };
+    (got == 0).then(|| from_raw(&storage)).flatten()
 }
 
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
@@ -180,42 +195,6 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Re
         )
     })
     .map(drop)
-}
-
-/// The kernel's form of an address, and its length in bytes.
-pub(crate) fn sockaddr(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
-    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let len = match address {
-        SocketAddr::V4(v4) => {
-            let raw = libc::sockaddr_in {
-                sin_family: libc::AF_INET as libc::sa_family_t,
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr {
-                    s_addr: u32::from_ne_bytes(v4.ip().octets()),
-                },
-                sin_zero: [0; 8],
-            };
-            // SAFETY: a sockaddr_storage is large and aligned enough for every address.
-            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
-            std::mem::size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            let raw = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as libc::sa_family_t,
-                sin6_port: v6.port().to_be(),
-                sin6_flowinfo: v6.flowinfo(),
-                sin6_addr: libc::in6_addr {
-                    s6_addr: v6.ip().octets(),
-                },
-                sin6_scope_id: v6.scope_id(),
-            };
-            // SAFETY: as above.
-            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(raw) };
-            std::mem::size_of::<libc::sockaddr_in6>()
-        }
-    };
-    (storage, len as libc::socklen_t)
 }
 
 pub(crate) fn check(result: i32) -> io::Result<i32> {

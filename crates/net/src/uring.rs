@@ -13,13 +13,16 @@ use std::sync::Arc;
 use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
 mod connect;
+mod entries;
 mod events;
 use buffers::BufferRing;
+use entries::File;
 
 /// Operations, as the top byte of a completion's user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,6 +90,14 @@ struct Slot {
     /// What is to be sent once the connection is open, when it is too long for the chain.
     first: Option<PayloadId>,
     sends: VecDeque<Outgoing>,
+    /// The connection's descriptor, where connections are files of the process.
+    descriptor: Option<i32>,
+}
+
+impl Slot {
+    fn file(&self, index: u32) -> File {
+        self.descriptor.map_or(File::Fixed(index), File::Descriptor)
+    }
 }
 
 enum Outgoing {
@@ -96,9 +107,9 @@ enum Outgoing {
 }
 
 struct TargetAddress {
-    domain: i32,
-    address: Box<(libc::sockaddr_storage, libc::socklen_t)>,
-    sources: Vec<(libc::sockaddr_storage, libc::socklen_t)>,
+    family: i32,
+    address: Box<RawAddress>,
+    sources: Vec<RawAddress>,
     turn: usize,
 }
 
@@ -110,7 +121,11 @@ pub struct Uring {
     buffers: BufferRing,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Free slots of accepted connections, where those are files of the process; otherwise the
+    /// kernel chooses.
+    free_accepted: Vec<u32>,
     outgoing: u32,
+    files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
     targets: Vec<TargetAddress>,
@@ -169,8 +184,9 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let entry = opcode::RecvMulti::new(Fixed(conn.index), group)
-            .build()
+        let entry = self.slots[conn.index as usize]
+            .file(conn.index)
+            .receive(group)
             .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
     }
@@ -187,9 +203,9 @@ impl Uring {
                 (bytes.as_ptr(), bytes.len())
             }
         };
-        let entry = opcode::Send::new(Fixed(conn.index), pointer, len as u32)
-            .flags(SEND_FLAGS)
-            .build()
+        let entry = self.slots[index]
+            .file(conn.index)
+            .send(pointer, len)
             .user_data(user_data(Op::Send, conn.generation, conn.index));
         self.slots[index].pending += 1;
         self.push(entry);
@@ -225,7 +241,8 @@ impl Uring {
     fn accept(&mut self, listener: usize) {
         let fd = Fd(self.listeners[listener].as_raw_fd());
         let entry = opcode::AcceptMulti::new(fd)
-            .allocate_file_index(true)
+            .allocate_file_index(!self.files)
+            .flags(if self.files { libc::SOCK_CLOEXEC } else { 0 })
             .build()
             .user_data(user_data(Op::Accept, 0, listener as u32));
         self.push(entry);
@@ -234,8 +251,12 @@ impl Uring {
     /// Frees a slot once it is closed and its last completion was seen.
     fn settle(&mut self, index: u32) {
         let slot = &self.slots[index as usize];
-        if !slot.open && slot.pending == 0 && slot.outgoing {
-            self.free.push(index);
+        if !slot.open && slot.pending == 0 {
+            if slot.outgoing {
+                self.free.push(index);
+            } else if self.files {
+                self.free_accepted.push(index);
+            }
         }
     }
 
@@ -250,10 +271,16 @@ impl Uring {
     }
 
     fn shut_down(&mut self, conn: ConnId) {
+        let slot = &mut self.slots[conn.index as usize];
+        if let Some(fd) = slot.descriptor {
+            // Nothing is left to send, so it need not wait in line behind anything.
+            // SAFETY: takes numbers, touches no memory.
+            unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+            return;
+        }
         let entry = opcode::Shutdown::new(Fixed(conn.index), libc::SHUT_WR)
             .build()
             .user_data(user_data(Op::Shutdown, conn.generation, conn.index));
-        let slot = &mut self.slots[conn.index as usize];
         slot.pending += 1;
         slot.shutting = true;
         self.push(entry);
@@ -265,19 +292,19 @@ impl Uring {
         let busy = slot.pending > 0 || slot.quiet;
         slot.pending += 1;
         let generation = slot.generation;
+        let file = slot.file(index);
+        // The kernel closes it now.
+        slot.descriptor = None;
         self.room_for(2);
         if busy {
-            let cancel = CancelBuilder::fd(Fixed(index)).all();
             self.push(
-                opcode::AsyncCancel2::new(cancel)
-                    .build()
+                file.cancel_all()
                     .flags(squeue::Flags::IO_HARDLINK)
                     .user_data(user_data(Op::Cancel, 0, 0)),
             );
         }
         self.push(
-            opcode::Close::new(Fixed(index))
-                .build()
+            file.close()
                 .user_data(user_data(Op::Close, generation, index)),
         );
     }
@@ -305,8 +332,10 @@ impl Io for Uring {
             .setup_clamp()
             .build(SUBMISSIONS)?;
         let slots = options.slots() as u32;
-        ring.submitter().register_files_sparse(slots.max(1))?;
-        if options.accepted > 0 {
+        if !options.files {
+            ring.submitter().register_files_sparse(slots.max(1))?;
+        }
+        if options.accepted > 0 && !options.files {
             let range: [u32; 4] = [options.outgoing, options.accepted, 0, 0];
             // SAFETY: `range` is the 16-byte structure that this call reads: offset, length,
             // reserved.
@@ -330,7 +359,12 @@ impl Io for Uring {
             buffers,
             slots: table,
             free: (0..options.outgoing).rev().collect(),
+            free_accepted: match options.files {
+                true => (options.outgoing..slots).rev().collect(),
+                false => Vec::new(),
+            },
             outgoing: options.outgoing,
+            files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
             targets: Vec::new(),
@@ -349,14 +383,11 @@ impl Io for Uring {
         Ok(())
     }
 
-    fn add_target(&mut self, address: SocketAddr, sources: &[SocketAddr]) -> TargetId {
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
         self.targets.push(TargetAddress {
-            domain: match address {
-                SocketAddr::V4(_) => libc::AF_INET,
-                SocketAddr::V6(_) => libc::AF_INET6,
-            },
-            address: Box::new(os::sockaddr(&address)),
-            sources: sources.iter().map(os::sockaddr).collect(),
+            family: address.family(),
+            address: Box::new(address.raw()),
+            sources: sources.iter().map(address::inet).collect(),
             turn: 0,
         });
         TargetId(self.targets.len() as u32 - 1)
@@ -372,16 +403,22 @@ impl Io for Uring {
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
-        let bytes = self.payloads[payload.0 as usize].clone();
-        let Some(slot) = self.slot(conn) else { return };
+        let bytes = &self.payloads[payload.0 as usize];
+        let Some(slot) = self.slots.get_mut(conn.index as usize) else {
+            return;
+        };
+        if !slot.open || slot.generation != conn.generation {
+            return;
+        }
         if !slot.sends.is_empty() || bytes.len() > AT_ONCE_MAX {
+            let bytes = bytes.clone();
             self.enqueue(conn, Outgoing::Shared(bytes, 0));
             return;
         }
         slot.quiet = true;
-        let entry = opcode::Send::new(Fixed(conn.index), bytes.as_ptr(), bytes.len() as u32)
-            .flags(SEND_FLAGS)
-            .build()
+        let entry = slot
+            .file(conn.index)
+            .send(bytes.as_ptr(), bytes.len())
             .flags(squeue::Flags::SKIP_SUCCESS)
             .user_data(user_data(Op::QuietSend, conn.generation, conn.index));
         self.push(entry);
@@ -502,6 +539,14 @@ impl Io for Uring {
         self.buffers.bytes(buf)
     }
 
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if !slot.open || slot.generation != conn.generation {
+            return None;
+        }
+        os::peer(slot.descriptor?)
+    }
+
     fn recycle(&mut self, buf: Buf) {
         self.buffers.give(buf);
     }
@@ -514,5 +559,12 @@ impl Drop for Uring {
             .ring
             .submitter()
             .register_sync_cancel(None, CancelBuilder::any());
+        for slot in &self.slots {
+            if let Some(fd) = slot.descriptor {
+                // SAFETY: the descriptor is this slot's alone; what the kernel was told to close
+                // is in no slot any more.
+                unsafe { libc::close(fd) };
+            }
+        }
     }
 }

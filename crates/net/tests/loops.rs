@@ -13,6 +13,7 @@ const OPTIONS: IoOptions = IoOptions {
     accepted: 16,
     buffers: 8,
     buffer_size: 4096,
+    files: false,
 };
 
 fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
@@ -41,8 +42,12 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-fn echoes<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn echoes<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = os::listen("127.0.0.1:0".parse().unwrap(), 64, false).unwrap();
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
@@ -88,11 +93,15 @@ fn echoes<I: Io>() {
     client.join().unwrap();
 }
 
-fn connects_sends_and_is_refused<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn connects_sends_and_is_refused<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let target = io.add_target(address, &[]);
+    let target = io.add_target(&address.into(), &[]);
     let payload = io.add_payload(Arc::from(&b"hello"[..]));
     // More connections than slots, one after the other: slots come back.
     for round in 0..40 {
@@ -136,14 +145,18 @@ fn connects_sends_and_is_refused<I: Io>() {
     assert!(io.next_event().is_none());
 }
 
-fn source_addresses_turn<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn source_addresses_turn<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = [
         "127.0.0.2:0".parse().unwrap(),
         "127.0.0.3:0".parse().unwrap(),
     ];
-    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
     let mut seen = Vec::new();
     for _ in 0..4 {
         io.connect(target, None).unwrap();
@@ -153,11 +166,15 @@ fn source_addresses_turn<I: Io>() {
     assert_eq!(seen, ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.3"]);
 }
 
-fn an_unusable_source_is_told<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn an_unusable_source_is_told<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = ["192.0.2.1:0".parse().unwrap()];
-    let target = io.add_target(listener.local_addr().unwrap(), &sources);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
     match io.connect(target, None) {
         Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EADDRNOTAVAIL)),
         Ok(conn) => turn(
@@ -168,18 +185,26 @@ fn an_unusable_source_is_told<I: Io>() {
     }
 }
 
-fn waits_as_long_as_told<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn waits_as_long_as_told<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let start = Instant::now();
     io.poll(Some(3_000_000)).unwrap();
     assert!(start.elapsed() >= Duration::from_micros(2_900));
     io.poll(Some(0)).unwrap();
 }
 
-fn a_reset_is_told_once<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn a_reset_is_told_once<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = io.add_target(listener.local_addr().unwrap(), &[]);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(&b"unread"[..]));
     let conn: ConnId = io.connect(target, Some(payload)).unwrap();
     settle(&mut io);
@@ -204,10 +229,14 @@ fn a_reset_is_told_once<I: Io>() {
 }
 
 /// The answer to a long request may come before the request has gone, and is told at once.
-fn a_peer_that_answers_before_it_has_read<I: Io>() {
-    let mut io = I::open(OPTIONS).unwrap();
+fn a_peer_that_answers_before_it_has_read<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = io.add_target(listener.local_addr().unwrap(), &[]);
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(vec![b'x'; 64 << 20]));
     for is_first in [true, false] {
         let conn = io.connect(target, is_first.then_some(payload)).unwrap();
@@ -238,18 +267,21 @@ fn a_peer_that_answers_before_it_has_read<I: Io>() {
     }
 }
 
-macro_rules! on_both {
+macro_rules! on_all {
     ($($name:ident),*) => {
         mod uring {
-            $(#[test] fn $name() { super::$name::<super::Uring>(); })*
+            $(#[test] fn $name() { super::$name::<super::Uring, false>(); })*
+        }
+        mod uring_files {
+            $(#[test] fn $name() { super::$name::<super::Uring, true>(); })*
         }
         mod epoll {
-            $(#[test] fn $name() { super::$name::<super::Epoll>(); })*
+            $(#[test] fn $name() { super::$name::<super::Epoll, true>(); })*
         }
     };
 }
 
-on_both!(
+on_all!(
     echoes,
     connects_sends_and_is_refused,
     source_addresses_turn,
@@ -258,3 +290,85 @@ on_both!(
     a_reset_is_told_once,
     a_peer_that_answers_before_it_has_read
 );
+
+fn over_a_unix_socket<I: Io, const FILES: bool>() {
+    let folder = std::env::temp_dir().join(format!("weigh-net-{}-{}", I::NAME, std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut question = [0; 4];
+        peer.read_exact(&mut question).unwrap();
+        peer.write_all(b"pong").unwrap();
+        question
+    });
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..IoOptions::default()
+    })
+    .unwrap();
+    let address = net::Address::from(net::UnixPath::new(path).unwrap());
+    let target = io.add_target(&address, &[]);
+    let payload = io.add_payload(Arc::from(b"ping".as_slice()));
+    let asked = io.connect(target, Some(payload)).unwrap();
+    let mut answer = Vec::new();
+    let limit = Instant::now() + Duration::from_secs(10);
+    while answer.len() < 4 {
+        assert!(Instant::now() < limit, "no answer");
+        io.poll(Some(100_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            if let Event::Data { conn, buf } = event {
+                assert_eq!(conn, asked);
+                answer.extend_from_slice(io.bytes(&buf));
+                io.recycle(buf);
+            }
+        }
+    }
+    assert_eq!(&answer, b"pong");
+    assert_eq!(&server.join().unwrap(), b"ping");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn unix_sockets_are_connected_to() {
+    over_a_unix_socket::<Epoll, false>();
+    if net::uring_unavailable().is_none() {
+        over_a_unix_socket::<Uring, false>();
+        over_a_unix_socket::<Uring, true>();
+    }
+}
+
+fn peers_are_known<I: Io, const FILES: bool>() {
+    let mut io = I::open(IoOptions {
+        files: FILES,
+        ..OPTIONS
+    })
+    .unwrap();
+    let listeners =
+        [0, 1].map(|_| net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap());
+    let addresses = [0, 1].map(|n: usize| listeners[n].local_addr().unwrap());
+    for listener in listeners {
+        io.listen(listener).unwrap();
+    }
+    for (number, address) in addresses.iter().enumerate() {
+        let client = TcpStream::connect(address).unwrap();
+        let mut seen = None;
+        turn(&mut io, soon(), |io, event| {
+            if let Event::Accepted { conn, listener } = event {
+                seen = Some((listener as usize, io.peer(conn)));
+                io.close(conn);
+            }
+            seen.is_some()
+        });
+        assert_eq!(seen, Some((number, Some(client.local_addr().unwrap()))));
+    }
+}
+
+#[test]
+fn accepted_connections_say_where_they_come_from() {
+    peers_are_known::<Epoll, false>();
+    if net::uring_unavailable().is_none() {
+        peers_are_known::<Uring, true>();
+    }
+}

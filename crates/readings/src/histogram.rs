@@ -44,6 +44,11 @@ impl Histogram {
         self.0.saturating_record(value_ns.max(1));
     }
 
+    /// Records one value in nanoseconds so many times.
+    pub fn record_many_ns(&mut self, value_ns: u64, times: u64) {
+        self.0.saturating_record_n(value_ns.max(1), times);
+    }
+
     /// Adds another histogram's values.
     pub fn merge(&mut self, other: &Histogram) {
         // Both have the same bounds and precision, or bounds that this one covers.

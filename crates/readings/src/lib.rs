@@ -7,6 +7,7 @@
 
 mod errors;
 mod histogram;
+pub mod hlog;
 mod journal;
 mod load;
 mod quantiles;
@@ -18,6 +19,7 @@ pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
 pub use load::{
-    ClientReading, LoadReading, Pacing, Slice, StatusCount, ThreadReading, Wrong, WrongKind,
+    ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
+    StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use quantiles::Quantiles;

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCounts, Histogram};
+use crate::{ErrorCounts, Histogram, Quantiles};
 
 /// How requests were timed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,21 @@ pub struct LoadReading {
     pub slices: Vec<Slice>,
     /// The first few wrong answers, for the message that says what was wrong.
     pub wrong: Vec<Wrong>,
+    /// Second by second, or as finely as was asked for; empty when no rows were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<LoadRow>,
+    /// Rows that were left out because there were too many to keep.
+    #[serde(default)]
+    pub rows_left_out: u64,
+    /// The stages of an open loop whose rate changes; empty when there is one rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageReading>,
+    /// Each of several requests; empty when there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per_request: Vec<RequestReading>,
+    /// How evenly the answers fell on the connections.
+    #[serde(default)]
+    pub fairness: Option<Fairness>,
 }
 
 impl LoadReading {
@@ -85,6 +100,105 @@ pub struct Slice {
     pub errors: u64,
     /// CPU time of the load's threads inside it.
     pub client_cpu_s: f64,
+}
+
+/// What was measured in one stretch of a load, a second as a rule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadRow {
+    /// Start, since the start of the measured window.
+    pub start_s: f64,
+    /// Length.
+    pub duration_s: f64,
+    /// Requests that became due (open loop only).
+    pub due: u64,
+    /// Good answers that came.
+    pub requests: u64,
+    /// Failures.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// The response times of the good answers.
+    pub latency_us: Quantiles,
+}
+
+impl LoadRow {
+    /// Good answers per second; 0 for a row without length.
+    pub fn requests_per_s(&self) -> f64 {
+        if self.duration_s > 0.0 {
+            self.requests as f64 / self.duration_s
+        } else {
+            0.0
+        }
+    }
+}
+
+/// A stage of an open loop: a stretch at one rate, or over which the rate changes evenly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReading {
+    /// Length.
+    pub duration_s: f64,
+    /// Requests due per second at its start.
+    pub from_per_s: f64,
+    /// Requests due per second at its end.
+    pub to_per_s: f64,
+    /// Requests that became due in it.
+    pub due: u64,
+    /// Good answers to those.
+    pub requests: u64,
+    /// Failures of those.
+    pub errors: u64,
+    /// The response times of the good answers.
+    pub latency_us: Quantiles,
+}
+
+/// One of several requests that a load sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestReading {
+    /// Its name: method and path.
+    pub name: String,
+    /// Good answers.
+    pub requests: u64,
+    /// Failures.
+    pub errors: u64,
+    /// The response times of the good answers.
+    pub latency_us: Quantiles,
+}
+
+/// How evenly answers fell on connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Good answers of the connection that had the fewest.
+    pub min: u64,
+    /// Good answers per connection.
+    pub mean: f64,
+    /// Good answers of the connection that had the most.
+    pub max: u64,
+    /// Their standard deviation.
+    pub stdev: f64,
+    /// Jain's index: 1 when all are equal, 1 / connections when one has all.
+    /// Jain, Chiu, Hawe: A Quantitative Measure of Fairness, DEC-TR-301, 1984.
+    pub jain: f64,
+}
+
+impl Fairness {
+    /// From the answers of each connection; `None` without connections or answers.
+    pub fn of(answers: &[u64]) -> Option<Self> {
+        let count = answers.len() as f64;
+        let sum: u64 = answers.iter().sum();
+        let squares: f64 = answers.iter().map(|&a| (a as f64).powi(2)).sum();
+        let (min, max) = (*answers.iter().min()?, *answers.iter().max()?);
+        if sum == 0 {
+            return None;
+        }
+        let mean = sum as f64 / count;
+        Some(Self {
+            min,
+            mean,
+            max,
+            stdev: (squares / count - mean * mean).max(0.0).sqrt(),
+            jain: (sum as f64).powi(2) / (count * squares),
+        })
+    }
 }
 
 /// How often a status code was seen.
@@ -145,4 +259,18 @@ pub enum WrongKind {
     Protocol,
     /// The connection failed: refused, reset, no free port.
     Connection,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_when_equal_and_a_share_when_one_has_all() {
+        assert_eq!(Fairness::of(&[7, 7, 7]).unwrap().jain, 1.0);
+        let one = Fairness::of(&[0, 0, 8, 0]).unwrap();
+        assert_eq!((one.min, one.max, one.mean, one.jain), (0, 8, 2.0, 0.25));
+        assert_eq!(Fairness::of(&[0, 0]), None);
+        assert_eq!(Fairness::of(&[]), None);
+    }
 }

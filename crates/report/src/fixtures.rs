@@ -68,6 +68,11 @@ pub fn load(requests_per_s: f64, median_us: f64, rate_per_s: Option<f64>) -> Loa
         },
         slices: vec![],
         wrong: vec![],
+        rows: vec![],
+        rows_left_out: 0,
+        stages: vec![],
+        per_request: vec![],
+        fairness: None,
     }
 }
 

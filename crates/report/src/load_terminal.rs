@@ -2,6 +2,7 @@ use readings::{Histogram, LoadReading, Pacing};
 use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
+use crate::load_parts as parts;
 use crate::units::{bytes, time};
 
 const QUANTILES: [(&str, f64); 5] = [
@@ -31,6 +32,9 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
         out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
     }
     out.push_str(&unusual_statuses(reading));
+    out.push_str(&parts::stages(reading));
+    out.push_str(&parts::requests(reading));
+    out.push_str(&parts::fairness(reading));
     out.push_str(&client(reading));
     for note in notes(reading) {
         out.push_str(&format!("  Note: {note}\n"));
@@ -67,7 +71,14 @@ fn how(reading: &LoadReading) -> String {
     let connections = counted(reading.connections as usize, "connection");
     let pacing = match reading.pacing {
         Pacing::Closed => "closed loop".to_owned(),
-        Pacing::Open { rate_per_s } => format!("open loop at {} requests/s", rate(rate_per_s)),
+        Pacing::Open { rate_per_s } if reading.stages.is_empty() => {
+            format!("open loop at {} requests/s", rate(rate_per_s))
+        }
+        Pacing::Open { rate_per_s } => format!(
+            "open loop in {} stages, {} requests/s on average",
+            reading.stages.len(),
+            rate(rate_per_s)
+        ),
     };
     let io = match reading.client.io.as_str() {
         "" => String::new(),

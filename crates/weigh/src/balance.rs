@@ -1,43 +1,33 @@
 //! `weigh balance`.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-use balance::{Balancer, BalancerConfig, BalancerError};
+use balance::{Balancer, BalancerConfig, BalancerError, ConfigError};
 use net::IoKind;
 
 use crate::cli::BalanceArgs;
 use crate::failure::Failure;
+use crate::output::print_text;
 use crate::signals::Signals;
-
-/// A configuration has a few lines; anything beyond this is something else.
-const LARGEST_BYTES: u64 = 64 * 1024;
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?
-        .take(LARGEST_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST_BYTES {
-        return Err(io::Error::other(format!(
-            "expected a configuration of at most {LARGEST_BYTES} bytes, found more; is it the \
-             right file?"
-        )));
-    }
-    Ok(text)
-}
 
 /// Runs the built-in balancer until a signal comes.
 pub fn balance(args: &BalanceArgs) -> Result<u8, Failure> {
     let name = args.config.display().to_string();
-    let text =
-        read(&args.config).map_err(|e| Failure::words(format!("cannot read {name}: {e}")))?;
-    let config = BalancerConfig::parse(&name, &text).map_err(|e| Failure::file(*e))?;
+    let (config, warnings) = balance::parse_file(&args.config).map_err(|error| match error {
+        ConfigError::Open(error) => Failure::words(error),
+        mistakes => Failure::file(mistakes),
+    })?;
+    for warning in &warnings {
+        eprintln!("weigh: {warning}");
+    }
     if args.check {
-        eprintln!("{name} is right: {} upstreams", config.upstreams.len());
+        let backends: usize = config.services.iter().map(|one| one.backends.len()).sum();
+        eprintln!(
+            "{name} is right: {} services, {backends} back ends",
+            config.services.len()
+        );
+        print_text(&balance::config::write::toml(&config));
         return Ok(0);
     }
+    let config = BalancerConfig::of(&config).map_err(Failure::words)?;
     net::os::raise_open_files();
     let signals = Signals::listen()?;
     let io = args.io.unwrap_or_else(IoKind::best);

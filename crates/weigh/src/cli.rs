@@ -9,6 +9,10 @@ use net::IoKind;
 
 use crate::units;
 
+mod load;
+
+pub use load::{Arrivals, LoadArgs, ProxyProtocol, Wait};
+
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.
 #[derive(Debug, Parser)]
@@ -36,7 +40,7 @@ pub enum Verb {
     /// Compare URLs that already run.
     Compare(CompareArgs),
     /// Put load on a URL and say what it took.
-    Load(LoadArgs),
+    Load(Box<LoadArgs>),
     /// Show a run's folder again.
     Report(ReportArgs),
     /// Look what on this machine would spoil a measurement, and how to mend it.
@@ -130,104 +134,6 @@ pub struct CompareArgs {
     pub format: Format,
 }
 
-/// `weigh load`.
-#[derive(Debug, Args)]
-pub struct LoadArgs {
-    /// Where to, such as http://127.0.0.1:8080/.
-    pub url: String,
-    /// Connections, exactly, over all threads.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub connections: u32,
-    /// Threads.
-    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: u32,
-    /// How long [default: 10s].
-    #[arg(short, long, value_parser = units::duration, conflicts_with = "count")]
-    pub duration: Option<Duration>,
-    /// Stop after so many requests instead.
-    #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
-    /// Time before the measured one, cut off.
-    #[arg(long, default_value = "0s", value_parser = units::duration)]
-    pub warmup: Duration,
-    /// Open loop: requests per second over all connections.
-    #[arg(long, value_parser = units::rate)]
-    pub rate: Option<f64>,
-    /// When the requests of an open loop are due.
-    #[arg(long, value_enum, default_value_t)]
-    pub arrivals: Arrivals,
-    /// How an open loop waits: `spin` is on time to the microsecond and takes a CPU per thread,
-    /// `sleep` takes none and is late by a timer's wake-up; `auto` spins where threads are fewer
-    /// than CPUs.
-    #[arg(long, value_enum, default_value_t)]
-    pub wait: Wait,
-    /// A new connection for each request.
-    #[arg(long, conflicts_with = "requests_per_connection")]
-    pub no_keepalive: bool,
-    /// Requests before a connection is closed and opened anew.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests_per_connection: Option<u64>,
-    /// A header field; may be repeated.
-    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
-    pub headers: Vec<(String, String)>,
-    /// The method.
-    #[arg(short, long, default_value = "GET")]
-    pub method: String,
-    /// A file whose content is sent as the body.
-    #[arg(long, value_name = "FILE")]
-    pub body: Option<PathBuf>,
-    /// Longest wait for a connection, and for an answer.
-    #[arg(long, default_value = "5s", value_parser = units::duration)]
-    pub timeout: Duration,
-    /// The status that counts as good [default: what the first answer has, if it is a success].
-    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
-    pub expect_status: Option<u16>,
-    /// Text that a good answer's body contains.
-    #[arg(long, value_name = "TEXT")]
-    pub expect_contains: Option<String>,
-    /// Do not compare the content of answers.
-    #[arg(long)]
-    pub body_varies: bool,
-    /// The event loop [default: uring where it is allowed].
-    #[arg(long, value_name = "uring|epoll")]
-    pub io: Option<IoKind>,
-    /// CPUs to bind the threads to, such as 1 or 2,3.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Vec<u32>,
-    /// Addresses of this machine that connections come from, in turn, such as
-    /// 127.0.0.2,127.0.0.3: each has ports of its own.
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
-    pub source: Vec<std::net::IpAddr>,
-    /// Write the response times to this file as HdrHistogram (V2, compressed, base64).
-    #[arg(long, value_name = "FILE")]
-    pub hlog: Option<PathBuf>,
-    /// How the result is printed.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
-/// When the requests of an open loop are due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Arrivals {
-    /// At equal distances.
-    #[default]
-    Even,
-    /// At exponentially distributed distances.
-    Poisson,
-}
-
-/// How an open loop waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Wait {
-    /// Spin where threads are fewer than CPUs, sleep otherwise.
-    #[default]
-    Auto,
-    /// Poll without sleeping.
-    Spin,
-    /// Sleep until woken.
-    Sleep,
-}
-
 /// `weigh report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -304,9 +210,9 @@ pub struct OriginArgs {
 /// `weigh balance`.
 #[derive(Debug, Args)]
 pub struct BalanceArgs {
-    /// The configuration, TOML: listen, upstreams, threads.
+    /// The configuration: TOML where its name ends in .toml, else as Crossroads 1.x has it.
     pub config: PathBuf,
-    /// Read the configuration, say whether it is right, and end.
+    /// Read the configuration, print it as TOML with every default, and end.
     #[arg(long)]
     pub check: bool,
     /// The event loop [default: uring where it is allowed].

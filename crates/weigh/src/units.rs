@@ -20,6 +20,32 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A stage of an open loop: `10s@2000`, or `10s@0-2000` for a ramp.
+pub fn stage(text: &str) -> Result<load::Stage, String> {
+    let wrong = || {
+        format!(
+            "expected a time and requests per second, such as 10s@2000, or 10s@0-2000 for a ramp, \
+             found `{text}`"
+        )
+    };
+    let rate = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate >= 0.0 => Ok(rate),
+        _ => Err(wrong()),
+    };
+    let (time, rates) = text.split_once('@').ok_or_else(wrong)?;
+    let duration = duration(time.trim())?;
+    if duration.is_zero() {
+        return Err(wrong());
+    }
+    let rates = rates.trim().trim_end_matches("/s");
+    let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
+    Ok(load::Stage {
+        duration,
+        from_per_s: rate(from)?,
+        to_per_s: rate(to)?,
+    })
+}
+
 /// `KEY=VALUE`.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -55,6 +81,15 @@ mod tests {
         assert!(duration("10").is_err());
         assert_eq!(rate("2000/s"), Ok(2000.0));
         assert!(rate("-1").is_err());
+        let ramp = stage("10s@0-2_000").unwrap();
+        assert_eq!(ramp.duration, Duration::from_secs(10));
+        assert_eq!((ramp.from_per_s, ramp.to_per_s), (0.0, 2_000.0));
+        assert_eq!(stage("1m@50/s").unwrap().from_per_s, 50.0);
+        for bad in [
+            "10s", "10s@", "0s@5", "10@5", "1s@-5", "1s@x", "1s@1-2-3", "1s@inf",
+        ] {
+            assert!(stage(bad).is_err(), "{bad}");
+        }
         assert_eq!(header("A: b"), Ok(("A".into(), "b".into())));
         assert!(header("A b").is_err());
         assert!(header("A: b\r\nC: d").is_err());

@@ -334,8 +334,8 @@ fn a_balancer_is_told_its_mistake_in_the_line() {
     let place = Place::new();
     let listen = "listen = \"127.0.0.1:0\"\n";
     for (text, says) in [
-        (String::new(), "missing field `listen`"),
-        (listen.to_owned(), "missing field `upstreams`"),
+        (String::new(), "`listen` or `services` is missing"),
+        (listen.to_owned(), "`upstreams` is missing"),
         (format!("{listen}upstreams = []\n"), "at least one upstream"),
         (
             format!("{listen}upstreams = [\"x\"]\n"),
@@ -347,7 +347,7 @@ fn a_balancer_is_told_its_mistake_in_the_line() {
         ),
         (
             format!("{listen}upstreams = [\"127.0.0.1:1\"]\nthread = 1\n"),
-            "unknown field `thread`",
+            "unknown key `thread`",
         ),
         (
             "listen = \"127.0.0.1:5\"\nupstreams = [\"127.0.0.1:5\"]\n".to_owned(),

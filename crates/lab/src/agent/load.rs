@@ -24,22 +24,19 @@ fn ms(value: f64) -> Duration {
 
 /// Turns a lane into what the engine takes; learns its reference body.
 fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
-    let mut target = Target {
-        address: order.address,
-        request: order.request.clone().into_bytes(),
-        expect: Expect {
-            status: order
-                .status
-                .map_or(StatusRule::Success, StatusRule::Exactly),
-            body: match &order.contains {
-                Some(text) => BodyRule::Contains(Arc::from(text.as_bytes())),
-                None => BodyRule::Any,
-            },
+    let expect = Expect {
+        status: order
+            .status
+            .map_or(StatusRule::Success, StatusRule::Exactly),
+        body: match &order.contains {
+            Some(text) => BodyRule::Contains(Arc::from(text.as_bytes())),
+            None => BodyRule::Any,
         },
     };
+    let mut target = Target::new(order.address, order.request.clone().into_bytes(), expect);
     let mut varies = false;
     if order.body != BodyOrder::Varies && order.contains.is_none() {
-        let learned = load::learn(&target, timeout)
+        let learned = load::learn(&target, 0, timeout)
             .map_err(|e| format!("{} cannot be measured: {e}", order.address))?;
         if learned.varies && order.body == BodyOrder::Same {
             return Err(format!(
@@ -49,7 +46,7 @@ fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
             ));
         }
         varies = learned.varies;
-        target.expect = learned.expect;
+        target.requests[0].expect = learned.expect;
     }
     let lane = Lane {
         target,
@@ -97,6 +94,7 @@ pub(super) fn carry_out(
             .map(|stint| Stint {
                 lane: stint.lane,
                 pacing: stint.pacing,
+                stages: Vec::new(),
                 cut: ms(stint.cut_ms),
                 stop: match stint.requests {
                     Some(count) => Stop::Requests(count),
@@ -114,6 +112,7 @@ pub(super) fn carry_out(
         sources: Vec::new(),
         io,
         wait: if order.spin { Wait::Spin } else { Wait::Sleep },
+        rows: None,
         seed: order.seed,
     };
     let count = job.readings();
@@ -161,6 +160,7 @@ pub(super) fn carry_out(
             requests,
             errors,
         }),
+        Progress::Row(_) => {}
     })
     .map_err(|e| e.to_string())?;
     Ok(loaded)

@@ -363,7 +363,9 @@ fn fetch_unless(
 ) -> Option<Result<Answer, FetchError>> {
     let (sender, receiver) = mpsc::channel();
     let request = request.to_string();
-    std::thread::spawn(move || sender.send(fetch(address, request.as_bytes(), limit, 1 << 20)));
+    std::thread::spawn(move || {
+        sender.send(fetch(&address.into(), request.as_bytes(), limit, 1 << 20))
+    });
     while !stop.load(Ordering::Relaxed) {
         match receiver.recv_timeout(Duration::from_millis(20)) {
             Ok(fetched) => return Some(fetched),

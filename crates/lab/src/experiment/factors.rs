@@ -1,6 +1,7 @@
 //! `[factors]`: what is varied, and what each level changes.
 
 use super::parts::{VARIED_LOAD_KEYS, load_change};
+use super::source::ReadValue as _;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::factors::{RawFactor, accept, only_placeholder, placeholders};
 use super::parse::factor_names;
 use super::parts::{MOST_NAMES, check_name};
+use super::source::ReadValue as _;
 use super::source::nearest::{suggestion, suggestion_or};
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;

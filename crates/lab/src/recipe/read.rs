@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::render::{complaint, environment, stays_inside};
 use super::{Copy, Kind, Need, Param, Ready, Recipe, RecipeError, Upstreams, Version};
+use crate::experiment::source::ReadValue as _;
 use crate::experiment::source::nearest::suggestion;
 use crate::experiment::source::open::parse;
 use crate::experiment::source::reader::{Fault, Reader};

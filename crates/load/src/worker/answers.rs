@@ -7,7 +7,8 @@ use net::{Buf, ConnId, Event, Io, os};
 use readings::{ErrorCounts, Pacing, Wrong, WrongKind};
 
 use super::{Current, REST_NS, Worker, ns};
-use crate::conn::State;
+use crate::conn::{Conn, State};
+use crate::record::Recorder;
 use crate::run::Progress;
 
 /// The two error numbers that this room tells apart; the same on every Linux.
@@ -28,14 +29,13 @@ impl<I: Io> Worker<I> {
                     return;
                 }
                 let now = os::now_ns();
-                conn.state = State::Waiting;
-                conn.sent = now;
                 let took = now - conn.since;
                 let recorder = &mut self.recorders[current.recorder];
                 recorder.connects += 1;
-                if now >= current.from && now < current.end {
+                if current.has(now) {
                     recorder.connect.record_ns(took);
                 }
+                self.send_first(current, number, id, now);
             }
             Event::ConnectFailed { conn: id, errno } => {
                 let number = self.by_slot[id.slot()] as usize;
@@ -70,7 +70,8 @@ impl<I: Io> Worker<I> {
             conn.first_byte = now;
         }
         conn.bytes += buf.len() as u64;
-        let rule = &self.job.lanes[current.lane].target.expect.body;
+        let target = &self.job.lanes[current.lane].target;
+        let rule = &target.requests[conn.request as usize].expect.body;
         let check = &mut conn.check;
         match conn
             .parser
@@ -95,19 +96,22 @@ impl<I: Io> Worker<I> {
         let conn = &mut self.conns[number];
         let head = conn.parser.head();
         let target = &self.job.lanes[current.lane].target;
-        let wrong = target
+        let request = &target.requests[conn.request as usize];
+        let wrong = request
             .expect
-            .judge(head.status, target.is_head(), &conn.check);
-        let inside = match current.stint.pacing {
-            Pacing::Closed => now >= current.from && now < current.end,
-            Pacing::Open { .. } => conn.intended >= current.from && conn.intended < current.end,
+            .judge(head.status, request.is_head(), &conn.check);
+        let counted_at = match current.stint.pacing {
+            Pacing::Closed => now,
+            Pacing::Open { .. } => conn.intended,
         };
+        let inside = current.has(counted_at);
         let recorder = &mut self.recorders[current.recorder];
         if let Some(count) = recorder.statuses.get_mut(head.status as usize) {
             *count += 1;
         }
         if inside {
             recorder.bytes_read += conn.bytes;
+            recorder.row.row.bytes_read += conn.bytes;
         }
         current.last_done = now;
         match wrong {
@@ -116,24 +120,17 @@ impl<I: Io> Worker<I> {
                 self.tick_requests += 1;
                 if inside {
                     current.requests += 1;
-                    recorder
-                        .response
-                        .record_ns(now.saturating_sub(conn.intended));
-                    recorder.service.record_ns(now.saturating_sub(conn.sent));
-                    recorder
-                        .first_byte
-                        .record_ns(conn.first_byte.saturating_sub(conn.sent));
-                    recorder
-                        .transfer
-                        .record_ns(now.saturating_sub(conn.first_byte));
+                    conn.answers += 1;
+                    note(recorder, conn, now, current.stage(conn.intended));
                 }
             }
             Some(wrong) => {
                 let kind = wrong.kind;
                 recorder.keep_wrong(wrong);
+                let (at, request) = (counted_at, Some(conn.request));
                 match kind {
-                    WrongKind::Status => self.count_error(current, inside, |e| &mut e.status),
-                    _ => self.count_error(current, inside, |e| &mut e.verify),
+                    WrongKind::Status => self.count_error(current, at, request, |e| &mut e.status),
+                    _ => self.count_error(current, at, request, |e| &mut e.verify),
                 }
             }
         }
@@ -147,32 +144,44 @@ impl<I: Io> Worker<I> {
         } else {
             self.conns[number].state = State::Idle;
         }
-        self.free(current, number);
+        self.free(current, number, now);
     }
 
     /// The connection's request is over, for good or ill: on to the next.
-    fn free(&mut self, current: &mut Current, number: usize) {
+    fn free(&mut self, current: &mut Current, number: usize, now: u64) {
         self.busy = self.busy.saturating_sub(1);
         if current.schedule.is_some() {
             self.idle.push_back(number as u32);
             self.serve_backlog(current);
         } else {
-            self.issue(current, number, os::now_ns());
+            self.issue(current, number, now);
         }
     }
 
+    /// Counts a failure at the time that decides whether it belongs to the window.
     pub(super) fn count_error(
         &mut self,
         current: &mut Current,
-        inside: bool,
+        at: u64,
+        request: Option<u32>,
         count: fn(&mut ErrorCounts) -> &mut u64,
     ) {
         let recorder = &mut self.recorders[current.recorder];
         *count(&mut recorder.errors_all) += 1;
         self.tick_errors += 1;
-        if inside {
-            *count(&mut recorder.errors) += 1;
-            current.errors += 1;
+        if !current.has(at) {
+            return;
+        }
+        *count(&mut recorder.errors) += 1;
+        current.errors += 1;
+        recorder.row.row.errors += 1;
+        if let Some(stage) = current.stage(at) {
+            recorder.stages[stage].errors += 1;
+        }
+        if let Some(request) = request
+            && let Some(notes) = recorder.per_request.get_mut(request as usize)
+        {
+            notes.errors += 1;
         }
     }
 
@@ -186,12 +195,13 @@ impl<I: Io> Worker<I> {
     ) {
         let now = os::now_ns();
         let conn = &self.conns[number];
-        let inside = match current.stint.pacing {
-            Pacing::Closed => now >= current.from && now < current.end,
-            Pacing::Open { .. } => conn.intended >= current.from && conn.intended < current.end,
+        let at = match current.stint.pacing {
+            Pacing::Closed => now,
+            Pacing::Open { .. } => conn.intended,
         };
+        let request = conn.request;
         self.recorders[current.recorder].keep_wrong(wrong);
-        self.count_error(current, inside, count);
+        self.count_error(current, at, Some(request), count);
         current.last_done = now;
         self.close(number);
     }
@@ -203,7 +213,7 @@ impl<I: Io> Worker<I> {
             found: found.to_string(),
         };
         self.fail(current, number, |e| &mut e.read, wrong);
-        self.free(current, number);
+        self.free(current, number, os::now_ns());
     }
 
     pub(super) fn could_not_connect(&mut self, current: &mut Current, number: usize, errno: i32) {
@@ -260,7 +270,7 @@ impl<I: Io> Worker<I> {
         } else {
             self.fail(current, number, |e| &mut e.read, wrong);
         }
-        self.free(current, number);
+        self.free(current, number, os::now_ns());
     }
 
     pub(super) fn close(&mut self, number: usize) {
@@ -295,7 +305,7 @@ impl<I: Io> Worker<I> {
                 State::Resting if self.now >= conn.since => {
                     self.conns[number].state = State::Closed;
                     self.busy += 1;
-                    self.free(current, number);
+                    self.free(current, number, os::now_ns());
                     continue;
                 }
                 _ => continue,
@@ -307,7 +317,7 @@ impl<I: Io> Worker<I> {
                     found: "none".to_string(),
                 };
                 self.fail(current, number, |e| &mut e.timeout, wrong);
-                self.free(current, number);
+                self.free(current, number, os::now_ns());
             }
         }
         // Due requests that found no connection in all that time will not be answered in time.
@@ -316,18 +326,46 @@ impl<I: Io> Worker<I> {
                 break;
             }
             self.backlog.pop_front();
-            let inside = due >= current.from && due < current.end;
-            self.count_error(current, inside, |e| &mut e.timeout);
+            self.count_error(current, due, None, |e| &mut e.timeout);
         }
     }
 
     pub(super) fn tick(&mut self, current: &Current) {
         self.ticked = self.now;
-        let _ = self.tell.send(Progress::Tick {
+        let (requests, errors) = (self.tick_requests, self.tick_errors);
+        (self.tick_requests, self.tick_errors) = (0, 0);
+        self.say(Progress::Tick {
             thread: self.thread,
             stint: current.number,
-            requests: std::mem::take(&mut self.tick_requests),
-            errors: std::mem::take(&mut self.tick_errors),
+            requests,
+            errors,
         });
+    }
+}
+
+/// Notes the times of a good answer.
+#[inline]
+fn note(recorder: &mut Recorder, conn: &Conn, now: u64, stage: Option<usize>) {
+    let response = now.saturating_sub(conn.intended);
+    recorder.row.row.requests += 1;
+    if conn.first_byte == now && conn.sent == conn.intended {
+        recorder.plain.record_ns(response);
+    } else {
+        recorder.row.response.record_ns(response);
+        recorder.service.record_ns(now.saturating_sub(conn.sent));
+        let first_byte = conn.first_byte.saturating_sub(conn.sent);
+        recorder.first_byte.record_ns(first_byte);
+        let transfer = now.saturating_sub(conn.first_byte);
+        recorder.transfer.record_ns(transfer);
+    }
+    if let Some(notes) = stage.and_then(|stage| recorder.stages.get_mut(stage)) {
+        notes.requests += 1;
+        notes.response.record_ns(response);
+    }
+    if let Some(notes) = recorder.per_request.get_mut(conn.request as usize) {
+        notes.requests += 1;
+        if let Some(histogram) = &mut notes.response {
+            histogram.record_ns(response);
+        }
     }
 }

@@ -73,6 +73,7 @@ fn malformed_chunks_are_refused() {
         "5\r\nhello0\r\n\r\n",
         "5\r\nhello there\r\n0\r\n\r\n",
         "5\r\nhello\n0\r\n\r\n",
+        "5\r\nhello\rx0\r\n\r\n",
         "5;a\nhello\r\n0\r\n\r\n",
         "5;\0\r\nhello\r\n0\r\n\r\n",
         "5\r\nhello\r\n0\r\n\n",

@@ -208,7 +208,7 @@ fn a_large_request_keeps_its_connection() {
     request.resize(request.len() + length, b'x');
     for io in BOTH {
         let mut target = get(good.address());
-        target.request = request.clone();
+        target.requests[0].bytes = request.clone();
         let job = job(io, target, 4, Stop::Requests(200), good.address());
         let reading = carry_out("large requests", &job);
         judge(

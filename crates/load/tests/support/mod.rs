@@ -224,17 +224,14 @@ pub fn origin() -> Origin {
 }
 
 pub fn get(address: SocketAddr) -> Target {
-    Target {
-        address,
-        request: request("GET", "test", "/", &[]),
-        expect: Expect::default(),
-    }
+    Target::new(address, request("GET", "test", "/", &[]), Expect::default())
 }
 
 pub fn stint(lane: usize, stop: Stop) -> Stint {
     Stint {
         lane,
         pacing: Pacing::Closed,
+        stages: Vec::new(),
         cut: Duration::ZERO,
         stop,
         reading: Some(lane),
@@ -244,12 +241,10 @@ pub fn stint(lane: usize, stop: Stop) -> Stint {
 /// Lane 0 is the hostile server's, lane 1 a good one's; a stint on the good one comes before and
 /// after the hostile stint.
 pub fn job(io: IoKind, target: Target, connections: u32, stop: Stop, good: SocketAddr) -> Job {
-    let beside = Target {
-        expect: Expect {
-            status: StatusRule::Exactly(200),
-            body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
-        },
-        ..get(good)
+    let mut beside = get(good);
+    beside.requests[0].expect = Expect {
+        status: StatusRule::Exactly(200),
+        body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
     };
     let lane = |target, connections| Lane {
         target,
@@ -271,6 +266,7 @@ pub fn job(io: IoKind, target: Target, connections: u32, stop: Stop, good: Socke
         sources: Vec::new(),
         io,
         wait: Wait::Sleep,
+        rows: None,
         seed: 1,
     }
 }
@@ -382,10 +378,8 @@ impl Hostile {
     pub fn does(self, script: impl Fn(&mut Peer) + Send + Sync + 'static) -> [LoadReading; 2] {
         let server = Server::start(script);
         let good = origin();
-        let target = Target {
-            request: self.request.clone(),
-            ..get(server.address)
-        };
+        let mut target = get(server.address);
+        target.requests[0].bytes = self.request.clone();
         let readings = BOTH.map(|io| {
             let name = format!("{} on {io}", self.name);
             let stop = Stop::Requests(self.requests);
@@ -400,7 +394,7 @@ impl Hostile {
         });
         // What is asked before a load begins has to come to an end too.
         let start = Instant::now();
-        let _ = in_time(&self.name, move || learn(&target, SHORT));
+        let _ = in_time(&self.name, move || learn(&target, 0, SHORT));
         assert!(start.elapsed() < SHORT * 3 + Duration::from_secs(10));
         readings
     }

@@ -159,7 +159,10 @@ impl Epoll {
         let conn = self.occupy(index, socket, false);
         let fd = got;
         match self.watch(fd, conn) {
-            Ok(()) => Some(Event::Accepted { conn }),
+            Ok(()) => Some(Event::Accepted {
+                conn,
+                listener: listener as u32,
+            }),
             Err(e) => {
                 self.close(conn);
                 Some(Event::AcceptFailed {

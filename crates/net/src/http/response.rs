@@ -62,6 +62,11 @@ impl ResponseParser {
         }
     }
 
+    /// Tells whether the next answer is to a HEAD request.
+    pub fn set_head_request(&mut self, head_request: bool) {
+        self.bodiless = head_request;
+    }
+
     /// Forgets the answer under way, for a new connection.
     pub fn reset(&mut self) {
         self.state = State::Head;

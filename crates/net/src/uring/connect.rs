@@ -1,12 +1,15 @@
 //! How a connection is opened.
 
 use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd};
 
 use io_uring::types::{DestinationSlot, Fixed};
 use io_uring::{opcode, squeue};
 
+use super::entries::File;
 use super::{AT_ONCE_MAX, Op, SEND_FLAGS, Slot, Uring, user_data};
 use crate::io::{ConnId, PayloadId, TargetId};
+use crate::os;
 
 impl Uring {
     pub(super) fn open_connection(
@@ -14,6 +17,9 @@ impl Uring {
         target: TargetId,
         first: Option<PayloadId>,
     ) -> io::Result<ConnId> {
+        if self.files {
+            return self.open_descriptor(target, first);
+        }
         let Some(index) = self.free.pop() else {
             return Err(io::Error::other(format!(
                 "all {} connection slots are in use",
@@ -43,7 +49,7 @@ impl Uring {
         let place = DestinationSlot::try_from_slot_target(index)
             .map_err(|_| io::Error::other("connection slot out of range"))?;
         let address = &self.targets[target.0 as usize];
-        let domain = address.domain;
+        let family = address.family;
         let (to, to_len) = (
             &raw const address.address.0 as *const libc::sockaddr,
             address.address.1,
@@ -53,7 +59,7 @@ impl Uring {
             (&raw const source.0 as *const libc::sockaddr, source.1)
         });
         self.push(
-            opcode::Socket::new(domain, libc::SOCK_STREAM, 0)
+            opcode::Socket::new(family, libc::SOCK_STREAM, 0)
                 .file_index(Some(place))
                 .build()
                 .flags(link)
@@ -106,5 +112,50 @@ impl Uring {
                 .user_data(data(Op::Recv)),
         );
         Ok(conn)
+    }
+
+    /// As above, where connections are files of the process: the socket is made at once, so that
+    /// no chain is needed, and receiving begins when the connection is open.
+    fn open_descriptor(
+        &mut self,
+        target: TargetId,
+        first: Option<PayloadId>,
+    ) -> io::Result<ConnId> {
+        let address = &mut self.targets[target.0 as usize];
+        let socket = os::stream_socket(address.family, false)?;
+        let fd = socket.as_raw_fd();
+        if address.family != libc::AF_UNIX {
+            os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        if !address.sources.is_empty() {
+            let (source, len) = &address.sources[address.turn % address.sources.len()];
+            address.turn += 1;
+            os::set_option(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+            // SAFETY: `source` holds a socket address of length `len`.
+            os::check(unsafe { libc::bind(fd, (&raw const *source).cast(), *len) })?;
+        }
+        let (to, to_len) = (
+            &raw const address.address.0 as *const libc::sockaddr,
+            address.address.1,
+        );
+        let Some(index) = self.free.pop() else {
+            return Err(io::Error::other("all connection slots are in use"));
+        };
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            outgoing: true,
+            pending: 1,
+            first,
+            descriptor: Some(socket.into_raw_fd()),
+            ..Slot::default()
+        };
+        let entry = File::Descriptor(fd)
+            .connect(to, to_len)
+            .user_data(user_data(Op::Connect, generation, index));
+        self.push(entry);
+        Ok(ConnId { index, generation })
     }
 }

@@ -19,6 +19,8 @@ impl Uring {
         if let Some(first) = self.slot(conn)?.first.take() {
             self.send(conn, first);
         }
+        // Where there is no chain, receiving begins only now.
+        self.receive(conn);
         Some(Event::Connected { conn })
     }
 
@@ -106,17 +108,32 @@ impl Uring {
         if result < 0 {
             return Some(Event::AcceptFailed { errno: -result });
         }
-        let index = result as u32;
+        let (index, descriptor) = if self.files {
+            let Some(index) = self.free_accepted.pop() else {
+                // SAFETY: the descriptor was just made and belongs to nobody else.
+                unsafe { libc::close(result) };
+                return Some(Event::AcceptFailed {
+                    errno: libc::ENFILE,
+                });
+            };
+            (index, Some(result))
+        } else {
+            (result as u32, None)
+        };
         let slot = &mut self.slots[index as usize];
         let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
         *slot = Slot {
             generation,
             open: true,
+            descriptor,
             ..Slot::default()
         };
         let conn = ConnId { index, generation };
         self.receive(conn);
-        Some(Event::Accepted { conn })
+        Some(Event::Accepted {
+            conn,
+            listener: listener as u32,
+        })
     }
 
     pub(super) fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {

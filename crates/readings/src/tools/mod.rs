@@ -1,12 +1,33 @@
 //! What other load generators print, read.
 //!
 //! A [`ToolReading`] holds what one run of a tool said of itself, in our units. A tool that does
-//! not say something leaves it `None`: nothing is guessed here.
+//! not say something leaves it `None`: nothing is guessed here. What the words of a tool mean, and
+//! how its figures become ours, stands at the head of its file.
+
+mod ab;
+mod command;
+mod error;
+mod h2load;
+mod hey;
+mod httperf;
+mod k6;
+mod oha;
+mod options;
+mod read;
+mod reading;
+mod redis_benchmark;
+mod scan;
+mod units;
+mod wrk;
+mod wrk2;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use error::ReadError;
+pub use read::{read_all, read_output};
 
 use crate::ErrorCounts;
 

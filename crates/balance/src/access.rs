@@ -1,0 +1,355 @@
+//! Who may connect: lists of address prefixes that allow and deny.
+//!
+//! As in Crossroads, the deny list is looked at first, and where there is an allow list, whoever
+//! is not on it is denied.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use written::units::shown;
+
+/// All addresses that begin with the same bits.
+///
+/// IPv4 addresses in IPv6's form (`::ffff:10.0.0.1`) are IPv4 addresses here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix {
+    /// The first address.
+    address: IpAddr,
+    /// How many bits count: 0 to 32 or 0 to 128.
+    bits: u8,
+}
+
+/// Why a text is no prefix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// A part of an IPv4 address is no number from 0 to 255.
+    #[error("expected numbers from 0 to 255 between dots, found `{0}`")]
+    Number(String),
+    /// There are more than four parts.
+    #[error("expected at most four numbers between dots")]
+    Parts,
+    /// A number follows a `*`, or a mask does.
+    #[error("expected nothing but `*` after a `*`")]
+    Wildcard,
+    /// An IPv6 address is malformed.
+    #[error("expected an IPv6 address, found `{0}`")]
+    Ipv6(String),
+    /// The number of bits is no number, or too large.
+    #[error("expected a number of bits from 0 to {most}, found `{found}`")]
+    Bits {
+        /// The address's length.
+        most: u8,
+        /// What was found.
+        found: String,
+    },
+}
+
+impl Prefix {
+    /// The prefix of `bits` bits that an address is in; `bits` beyond its length count as all.
+    pub fn new(address: IpAddr, bits: u8) -> Prefix {
+        match address {
+            IpAddr::V4(four) => {
+                let bits = bits.min(32);
+                let first = four.to_bits() & mask32(bits);
+                Prefix {
+                    address: Ipv4Addr::from_bits(first).into(),
+                    bits,
+                }
+            }
+            IpAddr::V6(six) => match six.to_ipv4_mapped() {
+                Some(four) if bits >= 96 => Prefix::new(four.into(), bits - 96),
+                _ => {
+                    let bits = bits.min(128);
+                    let first = six.to_bits() & mask128(bits);
+                    Prefix {
+                        address: Ipv6Addr::from_bits(first).into(),
+                        bits,
+                    }
+                }
+            },
+        }
+    }
+
+    /// Whether an address is in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(four)) => {
+                four.to_bits() & mask32(self.bits) == first.to_bits()
+            }
+            (IpAddr::V6(first), IpAddr::V6(six)) => {
+                six.to_bits() & mask128(self.bits) == first.to_bits()
+            }
+            _ => false,
+        }
+    }
+}
+
+fn mask32(bits: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)
+}
+
+fn mask128(bits: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0)
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    /// Reads `2001:db8::/32`, `10.1.2.0/24`, and Crossroads' short forms: `10/8`, and `192.168` or
+    /// `192.168.*.*` for `192.168.0.0/16`.
+    fn from_str(text: &str) -> Result<Prefix, PrefixError> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        if address.contains(':') {
+            let six: Ipv6Addr = address
+                .parse()
+                .map_err(|_| PrefixError::Ipv6(shown(address)))?;
+            let bits = bits.map_or(Ok(128), |bits| number_of_bits(bits, 128))?;
+            return Ok(Prefix::new(six.into(), bits));
+        }
+        let mut octets = [0; 4];
+        let mut given = 0;
+        let mut open = false;
+        for (at, part) in address.split('.').enumerate() {
+            let octet = octets.get_mut(at).ok_or(PrefixError::Parts)?;
+            if part == "*" && at > 0 {
+                open = true;
+                continue;
+            }
+            if open {
+                return Err(PrefixError::Wildcard);
+            }
+            *octet = octet_of(part).ok_or_else(|| PrefixError::Number(shown(part)))?;
+            given += 1;
+        }
+        let bits = match bits {
+            Some(_) if open => return Err(PrefixError::Wildcard),
+            Some(bits) => number_of_bits(bits, 32)?,
+            None => given * 8,
+        };
+        Ok(Prefix::new(Ipv4Addr::from(octets).into(), bits))
+    }
+}
+
+/// A decimal number without leading zeroes: they would mean octal numbers to some.
+fn octet_of(part: &str) -> Option<u8> {
+    let plain = part.bytes().all(|byte| byte.is_ascii_digit());
+    let leading = part.len() > 1 && part.starts_with('0');
+    (plain && !leading).then(|| part.parse().ok()).flatten()
+}
+
+fn number_of_bits(text: &str, most: u8) -> Result<u8, PrefixError> {
+    octet_of(text)
+        .filter(|bits| *bits <= most)
+        .ok_or_else(|| PrefixError::Bits {
+            most,
+            found: shown(text),
+        })
+}
+
+/// Allow and deny lists, ready to be asked about every client.
+///
+/// Asking takes a time that grows with the logarithm of a list's length, and allocates nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessRules {
+    allow: Option<Ranges>,
+    deny: Ranges,
+}
+
+impl AccessRules {
+    /// Rules from both lists. An empty allow list allows everybody.
+    pub fn new(allow: &[Prefix], deny: &[Prefix]) -> AccessRules {
+        AccessRules {
+            allow: (!allow.is_empty()).then(|| Ranges::new(allow)),
+            deny: Ranges::new(deny),
+        }
+    }
+
+    /// Rules that allow nobody.
+    pub fn nobody() -> AccessRules {
+        AccessRules {
+            allow: Some(Ranges::default()),
+            deny: Ranges::default(),
+        }
+    }
+
+    /// Whether a client at this address may connect.
+    pub fn permit(&self, client: IpAddr) -> bool {
+        let client = client.to_canonical();
+        !self.deny.contain(client)
+            && self
+                .allow
+                .as_ref()
+                .is_none_or(|allow| allow.contain(client))
+    }
+}
+
+/// First and last addresses, in order and apart from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ranges {
+    four: Vec<(u32, u32)>,
+    six: Vec<(u128, u128)>,
+}
+
+impl Ranges {
+    fn new(prefixes: &[Prefix]) -> Ranges {
+        let mut ranges = Ranges::default();
+        for prefix in prefixes {
+            match prefix.address {
+                IpAddr::V4(first) => {
+                    let first = first.to_bits();
+                    ranges.four.push((first, first | !mask32(prefix.bits)));
+                }
+                IpAddr::V6(first) => {
+                    let first = first.to_bits();
+                    ranges.six.push((first, first | !mask128(prefix.bits)));
+                }
+            }
+        }
+        merge(&mut ranges.four);
+        merge(&mut ranges.six);
+        ranges
+    }
+
+    fn contain(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(four) => within(&self.four, four.to_bits()),
+            IpAddr::V6(six) => within(&self.six, six.to_bits()),
+        }
+    }
+}
+
+fn merge<T: Copy + Ord>(ranges: &mut Vec<(T, T)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|later, earlier| {
+        let overlap = later.0 <= earlier.1;
+        if overlap {
+            earlier.1 = earlier.1.max(later.1);
+        }
+        overlap
+    });
+}
+
+fn within<T: Copy + Ord>(ranges: &[(T, T)], address: T) -> bool {
+    let after = ranges.partition_point(|(first, _)| *first <= address);
+    after > 0 && ranges[after - 1].1 >= address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().unwrap()
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn crossroads_short_forms_mean_what_its_manual_says() {
+        for (short, long) in [
+            ("10/8", "10.0.0.0/8"),
+            ("192.168/16", "192.168.0.0/16"),
+            ("192.168", "192.168.0.0/16"),
+            ("192.168.*.*", "192.168.0.0/16"),
+            ("192.168.*", "192.168.0.0/16"),
+            ("10.1.2.3", "10.1.2.3/32"),
+            ("10.1.2.3/24", "10.1.2.0/24"),
+            ("0/0", "0.0.0.0/0"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("::1", "::1/128"),
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ] {
+            assert_eq!(prefix(short).to_string(), long, "{short}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_prefix_is_refused() {
+        for wrong in [
+            "",
+            "10.",
+            ".10",
+            "256",
+            "10.0.0.0.0",
+            "010.1",
+            "10.*.1",
+            "10.*/8",
+            "10/33",
+            "10/",
+            "::/129",
+            "::g",
+            "ten",
+            "10.0.0.1/+8",
+            "*",
+            "10/8/8",
+            "1 0",
+        ] {
+            assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_deny_list_comes_first_and_an_allow_list_denies_all_others() {
+        let rules = AccessRules::new(&[prefix("10/8")], &[prefix("10.1/16")]);
+        assert!(rules.permit(ip("10.2.0.1")));
+        assert!(rules.permit(ip("::ffff:10.2.0.1")));
+        assert!(!rules.permit(ip("10.1.0.1")));
+        assert!(!rules.permit(ip("11.0.0.1")));
+        assert!(!rules.permit(ip("::1")));
+        let only_deny = AccessRules::new(&[], &[prefix("10.1/16")]);
+        assert!(only_deny.permit(ip("::1")) && !only_deny.permit(ip("10.1.255.255")));
+        assert!(AccessRules::default().permit(ip("1.2.3.4")));
+    }
+
+    fn prefixes() -> impl Strategy<Value = Vec<Prefix>> {
+        // Few addresses, so that they meet.
+        let four = (0..4u32, 0..4u32, 0..=32u8).prop_map(|(high, low, bits)| {
+            Prefix::new(Ipv4Addr::from_bits(high << 30 | low).into(), bits)
+        });
+        let six = (0..4u128, 0..4u128, 0..=128u8).prop_map(|(high, low, bits)| {
+            Prefix::new(Ipv6Addr::from_bits(high << 126 | low).into(), bits)
+        });
+        proptest::collection::vec(prop_oneof![four, six], 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_is_written_and_read_the_same(list in prefixes()) {
+            for one in list {
+                prop_assert_eq!(prefix(&one.to_string()), one);
+            }
+        }
+
+        #[test]
+        fn rules_say_what_looking_through_the_lists_says(
+            allow in prefixes(), deny in prefixes(), high in 0..4u32, low in 0..5u32,
+        ) {
+            let rules = AccessRules::new(&allow, &deny);
+            let four = IpAddr::from(Ipv4Addr::from_bits(high << 30 | low));
+            let six = IpAddr::from(Ipv6Addr::from_bits(u128::from(high) << 126 | u128::from(low)));
+            for client in [four, six] {
+                let on = |list: &[Prefix]| list.iter().any(|one| one.contains(client));
+                let expected = !on(&deny) && (allow.is_empty() || on(&allow));
+                prop_assert_eq!(rules.permit(client), expected);
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9a-f:.*/]{0,24}|\\PC{0,12}") {
+            let _ = text.parse::<Prefix>();
+        }
+    }
+}

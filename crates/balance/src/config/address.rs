@@ -1,0 +1,87 @@
+//! Addresses as both file forms write them.
+
+use std::net::IpAddr;
+
+use super::model::{Address, Host};
+use super::places::is_host_name;
+
+/// A host: an IP address, an IPv6 address in brackets or without, or a name.
+pub(super) fn host(text: &str) -> Option<Host> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    if let Some(six) = bare {
+        return six.parse().ok().map(|six| Host::Ip(IpAddr::V6(six)));
+    }
+    if let Ok(ip) = text.parse() {
+        return Some(Host::Ip(ip));
+    }
+    is_host_name(text).then(|| Host::Name(text.to_owned()))
+}
+
+/// A host and, after a colon, a port from 1. An IPv6 address with a port stands in brackets.
+pub(super) fn with_port(text: &str) -> Option<Address> {
+    let (name, digits) = text.rsplit_once(':')?;
+    // A colon left over belongs to an IPv6 address, which needs brackets beside a port.
+    if name.contains(':') && !name.starts_with('[') {
+        return None;
+    }
+    Some(Address {
+        host: host(name)?,
+        port: port(digits)?,
+    })
+}
+
+/// A port from 1, in plain digits.
+pub(super) fn port(digits: &str) -> Option<u16> {
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain
+        .then(|| digits.parse().ok())
+        .flatten()
+        .filter(|port| *port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn hosts_are_addresses_or_names() {
+        for good in [
+            "10.0.0.1:80",
+            "[2001:db8::1]:80",
+            "web-1.example.org:8080",
+            "localhost:1",
+        ] {
+            assert_eq!(with_port(good).unwrap().to_string(), good);
+        }
+        for wrong in [
+            "10.0.0.1",
+            "10.0.0.1:0",
+            "10.0.0.1:65536",
+            "10.0.0.300:80",
+            "2001:db8::1:80",
+            ":80",
+            "a b:80",
+            "-a:80",
+            "a..b:80",
+            "a:+8",
+            "a:",
+            "[::1:80",
+            "10.1:80",
+        ] {
+            assert_eq!(with_port(wrong), None, "{wrong}");
+        }
+        assert_eq!(host("::1"), host("[::1]"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[a-z0-9:.\\[\\]-]{0,20}|\\PC{0,12}") {
+            if let Some(address) = with_port(&text) {
+                prop_assert_eq!(with_port(&address.to_string()), Some(address));
+            }
+        }
+    }
+}

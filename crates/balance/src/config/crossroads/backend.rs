@@ -1,0 +1,268 @@
+//! `backend NAME { … }`
+
+use written::reader::Fault;
+use written::tree::Place;
+use written::units::shown;
+
+use super::Noted;
+use super::ast::{Block, Statement};
+use super::service::path;
+use super::values;
+use crate::config::address;
+use crate::config::model::{
+    Address, Backend, EditKind, HeaderEdit, Host, StickyCookie, Towards, Weight,
+};
+use crate::config::places::{self, BackendPlaces};
+use crate::sticky;
+
+/// A back end and its places; `None` where its address is missing or wrong.
+pub(super) fn backend(noted: &mut Noted<'_>, block: &Block) -> Option<(Backend, BackendPlaces)> {
+    values::once_each(noted, block);
+    // A stand-in, so that the other statements are looked at even if the address is wrong.
+    let unknown = Address {
+        host: Host::Name(String::new()),
+        port: 0,
+    };
+    let mut backend = Backend::new(&block.name, unknown);
+    let mut places = BackendPlaces {
+        address: block.place,
+        sticky_cookie: None,
+        edits: Vec::new(),
+    };
+    let mut server = None;
+    let mut port = None;
+    let mut cookie = None;
+    for statement in &block.statements {
+        match statement.keyword.as_str() {
+            "server" => {
+                places.address = statement.value_place;
+                server = Some(statement);
+            }
+            "port" => port = Some(statement),
+            "stickycookie" => {
+                places.sticky_cookie = Some(statement.place);
+                cookie = Some(statement);
+                backend.sticky_cookie = sticky_cookie(noted, statement);
+            }
+            keyword if keyword.ends_with("header") => {
+                if let Some(edit) = header(noted, statement) {
+                    backend.header_edits.push(edit);
+                    places.edits.push(statement.place);
+                }
+            }
+            _ => plain(noted, statement, &mut backend),
+        }
+    }
+    if let Some(statement) = cookie {
+        who_sets(noted, statement, &mut backend);
+    }
+    backend.address = place(noted, block, server, port)?;
+    Some((backend, places))
+}
+
+/// The statements that stand for themselves.
+fn plain(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend) {
+    match statement.keyword.as_str() {
+        "verbosity" => {
+            let _ = noted.boolean(statement);
+            noted.ignored(statement, "what is told does not depend on it");
+        }
+        "retries" => backend.retries = noted.count(statement, 0..=100).unwrap_or_default(),
+        "maxconnections" => backend.connections_max = noted.limit(statement),
+        "weight" => {
+            noted.unconfirmed(
+                statement,
+                "",
+                "a penalty: what is measured of the back end is multiplied by it",
+            );
+            if let Some(weight) = noted.count(statement, 1..=1_000_000) {
+                backend.weight = Weight::Penalty(weight);
+            }
+        }
+        "decay" => {
+            noted.unconfirmed(
+                statement,
+                "",
+                "by how many percent the measured size or duration shrinks whenever another back \
+                 end is chosen",
+            );
+            backend.decay_percent = noted
+                .number(statement, 0..=100)
+                .and_then(|percent| u8::try_from(percent).ok())
+                .unwrap_or_default();
+        }
+        "onstart" => backend.hooks.on_start = command(noted, statement),
+        "onend" => backend.hooks.on_end = command(noted, statement),
+        "onfail" => backend.hooks.on_fail = command(noted, statement),
+        "trafficlog" => backend.traffic_log = path(noted, statement),
+        "throughputlog" => backend.throughput_log = path(noted, statement),
+        "sessiontimeout" => {
+            backend.session_timeout = noted.seconds(statement).unwrap_or_default();
+        }
+        _ => {}
+    }
+}
+
+fn command(noted: &mut Noted<'_>, statement: &Statement) -> Option<crate::config::Template> {
+    let text = noted.text(statement, "a command")?;
+    noted.template(statement, &text)
+}
+
+/// `server` and `port`: the port stands in either.
+fn place(
+    noted: &mut Noted<'_>,
+    block: &Block,
+    server: Option<&Statement>,
+    port: Option<&Statement>,
+) -> Option<Address> {
+    let Some(server) = server else {
+        if block.incomplete {
+            return None;
+        }
+        noted.fault(
+            Fault::at(
+                block.place,
+                format!("the back end `{}` has no server", shown(&block.name)),
+                "expected `server` between its braces",
+            )
+            .help("add a line such as: server 10.1.1.100:80;"),
+        );
+        return None;
+    };
+    let own = address::with_port(&server.value);
+    let host = match &own {
+        Some(address) => Some(address.host.clone()),
+        None => address::host(&server.value),
+    };
+    let Some(host) = host else {
+        let fault = noted.expected(server, "a host, such as 10.1.1.100 or web.example.org:80");
+        noted.fault(fault);
+        return None;
+    };
+    match (own, port) {
+        (Some(own), None) => Some(own),
+        (Some(_), Some(port)) => {
+            noted.fault(
+                Fault::at(
+                    port.place,
+                    format!("the back end `{}` has two ports", shown(&block.name)),
+                    "expected no `port`",
+                )
+                .and(server.value_place, "a port stands here"),
+            );
+            None
+        }
+        (None, Some(port)) => Some(Address {
+            host,
+            port: u16::try_from(noted.number(port, 1..=65_535)?).ok()?,
+        }),
+        (None, None) if block.incomplete => None,
+        (None, None) => {
+            noted.fault(
+                Fault::at(
+                    end(server.value_place),
+                    format!("the back end `{}` has no port", shown(&block.name)),
+                    "expected a colon and a port here, or `port` between the braces",
+                )
+                .help("add a line such as: port 80;"),
+            );
+            None
+        }
+    }
+}
+
+fn end(place: Place) -> Place {
+    Place {
+        start: place.end,
+        ..place
+    }
+}
+
+fn sticky_cookie(noted: &mut Noted<'_>, statement: &Statement) -> Option<StickyCookie> {
+    let parts = statement.value.split_once('=');
+    match parts {
+        Some((name, value))
+            if sticky::is_name(name) && sticky::is_value(value) && !value.is_empty() =>
+        {
+            Some(StickyCookie {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                set: true,
+            })
+        }
+        _ => {
+            let fault = noted.expected(statement, "a cookie such as \"BalanceID=one\"");
+            noted.fault(fault);
+            None
+        }
+    }
+}
+
+/// A header edit that sets the cookie does what the balancer would do otherwise.
+fn who_sets(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend) {
+    let Some(cookie) = &mut backend.sticky_cookie else {
+        return;
+    };
+    let own = backend.header_edits.iter().any(|edit| {
+        edit.towards == Towards::Client
+            && edit.name.eq_ignore_ascii_case("set-cookie")
+            && edit
+                .value
+                .to_string()
+                .split_once('=')
+                .is_some_and(|(name, _)| name.trim() == cookie.name)
+    });
+    cookie.set = !own;
+    if !own {
+        noted.unconfirmed(
+            statement,
+            "",
+            "the cookie is sent to clients that do not have it, as no addclientheader does so",
+        );
+    }
+}
+
+fn header(noted: &mut Noted<'_>, statement: &Statement) -> Option<HeaderEdit> {
+    let keyword = statement.keyword.as_str();
+    let how = match keyword {
+        _ if keyword.starts_with("add") => EditKind::Add,
+        _ if keyword.starts_with("append") => EditKind::Append,
+        _ => EditKind::Set,
+    };
+    let towards = if keyword.contains("client") {
+        Towards::Client
+    } else {
+        Towards::Server
+    };
+    let text = statement.value.as_str();
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let (name, value) = (name.trim_end(), value.trim());
+    if !text.contains(':') || !places::is_field_name(name) || !places::is_field_value(value) {
+        let fault = noted.expected(statement, "a header such as \"X-Real-IP: %r\"");
+        noted.fault(fault);
+        return None;
+    }
+    if value.is_empty() {
+        let fault = noted.expected(statement, "a value after the header's name");
+        noted.fault(fault);
+        return None;
+    }
+    if places::is_framing(name) {
+        noted.fault(Fault::at(
+            statement.value_place,
+            format!(
+                "`{keyword}` cannot change `{}`: it says where messages end, or belongs to one \
+                 connection",
+                shown(name)
+            ),
+            "expected another header",
+        ));
+        return None;
+    }
+    Some(HeaderEdit {
+        towards,
+        how,
+        name: name.to_owned(),
+        value: noted.template(statement, value)?,
+    })
+}

@@ -1,0 +1,77 @@
+//! The keywords, and where they may stand.
+
+/// The block that a statement stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Service,
+    Backend,
+}
+
+impl Scope {
+    pub fn keywords(self) -> &'static [&'static str] {
+        match self {
+            Scope::Service => &SERVICE,
+            Scope::Backend => &BACKEND,
+        }
+    }
+
+    /// What messages call such a block.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Scope::Service => "a service",
+            Scope::Backend => "a back end",
+        }
+    }
+}
+
+const SERVICE: [&str; 16] = [
+    "port",
+    "type",
+    "headerinspection",
+    "bindto",
+    "verbosity",
+    "dispatchmode",
+    "revivinginterval",
+    "checkinterval",
+    "maxconnections",
+    "backlog",
+    "shmkey",
+    "allowfrom",
+    "denyfrom",
+    "allowfile",
+    "denyfile",
+    "useraccount",
+];
+
+const BACKEND: [&str; 20] = [
+    "server",
+    "port",
+    "verbosity",
+    "retries",
+    "maxconnections",
+    "weight",
+    "decay",
+    "onstart",
+    "onend",
+    "onfail",
+    "trafficlog",
+    "throughputlog",
+    "stickycookie",
+    "addclientheader",
+    "appendclientheader",
+    "setclientheader",
+    "addserverheader",
+    "appendserverheader",
+    "setserverheader",
+    "sessiontimeout",
+];
+
+/// Whether a word begins a statement or a block anywhere.
+pub(super) fn is_keyword(word: &str) -> bool {
+    matches!(word, "service" | "backend") || SERVICE.contains(&word) || BACKEND.contains(&word)
+}
+
+/// Keywords that may stand more than once in a block.
+pub(super) fn repeats(keyword: &str) -> bool {
+    matches!(keyword, "allowfrom" | "denyfrom") || keyword.ends_with("header")
+}

@@ -1,0 +1,399 @@
+//! Tokens to blocks of statements.
+
+use written::nearest::suggestion;
+use written::reader::{Fault, Reader};
+use written::tree::Place;
+use written::units::shown;
+
+use super::ast::{Block, File, Statement};
+use super::keywords::{Scope, is_keyword};
+use super::lexer::{Kind, Token, is_identifier};
+
+/// Names are shown, told and written into cookies.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Reads a whole file.
+pub(super) fn file(reader: &mut Reader, tokens: &[Token]) -> File {
+    let mut parser = Parser {
+        reader,
+        tokens,
+        at: 0,
+    };
+    let mut file = File::default();
+    while let Some(token) = parser.peek() {
+        let place = token.place;
+        match &token.kind {
+            Kind::Word(word) if word == "service" => {
+                parser.at += 1;
+                file.services.extend(parser.block(Scope::Service));
+            }
+            // Not noted at the top: it does no harm after a brace.
+            Kind::Semicolon => parser.at += 1,
+            Kind::Word(word) => {
+                let word = word.clone();
+                parser.unexpected_word(&word, place, &mut file);
+            }
+            other => {
+                let found = spelled(other);
+                parser.at += 1;
+                parser.reader.fault(Fault::at(
+                    place,
+                    format!("expected `service`, found `{}`", shown(&found)),
+                    "not expected here",
+                ));
+            }
+        }
+    }
+    file
+}
+
+struct Parser<'r, 't> {
+    reader: &'r mut Reader,
+    tokens: &'t [Token],
+    at: usize,
+}
+
+impl<'t> Parser<'_, 't> {
+    fn peek(&self) -> Option<&'t Token> {
+        self.tokens.get(self.at)
+    }
+
+    /// The end of what was read last; where something is missing.
+    fn after_last(&self) -> Place {
+        match self.at.checked_sub(1).and_then(|at| self.tokens.get(at)) {
+            Some(last) => Place {
+                start: last.place.end,
+                ..last.place
+            },
+            None => Place {
+                source: 0,
+                start: 0,
+                end: 0,
+            },
+        }
+    }
+
+    /// A word at the top that is not `service`. A block is read as a service all the same, so that
+    /// its mistakes are shown too.
+    fn unexpected_word(&mut self, word: &str, place: Place, file: &mut File) {
+        self.reader.fault(
+            Fault::at(
+                place,
+                format!("expected `service`, found `{}`", shown(word)),
+                "not expected here",
+            )
+            .help(if is_keyword(word) {
+                format!("`{word}` stands between the braces of a service")
+            } else if word.starts_with('#') {
+                "a directive begins in the first column; a comment begins with //".to_owned()
+            } else {
+                suggestion(word, "keywords", ["service"])
+            }),
+        );
+        self.at += 1;
+        let is_block = matches!(
+            self.tokens.get(self.at..self.at + 2),
+            Some([
+                Token {
+                    kind: Kind::Word(_),
+                    ..
+                },
+                Token {
+                    kind: Kind::Open,
+                    ..
+                }
+            ])
+        );
+        if is_block && word != "backend" {
+            file.services.extend(self.block(Scope::Service));
+            return;
+        }
+        // To the next service.
+        while let Some(token) = self.peek() {
+            if matches!(&token.kind, Kind::Word(word) if word == "service") {
+                return;
+            }
+            self.at += 1;
+        }
+    }
+
+    /// A block from its name on. `None` where it has no name and no brace.
+    fn block(&mut self, scope: Scope) -> Option<Block> {
+        let (name, place) = self.name(scope);
+        let Some(Token {
+            kind: Kind::Open,
+            place: opened,
+            ..
+        }) = self.peek()
+        else {
+            let place = self.after_last();
+            self.reader.fault(Fault::at(
+                place,
+                format!("expected `{{` after the name of {}", scope.noun()),
+                "expected `{` here",
+            ));
+            return None;
+        };
+        self.at += 1;
+        let mut block = Block {
+            name,
+            place,
+            statements: Vec::new(),
+            incomplete: false,
+            backends: Vec::new(),
+        };
+        loop {
+            let Some(token) = self.peek() else {
+                self.unclosed(scope, *opened);
+                return Some(block);
+            };
+            match &token.kind {
+                Kind::Close => {
+                    self.at += 1;
+                    return Some(block);
+                }
+                Kind::Semicolon => self.at += 1,
+                Kind::Open => {
+                    self.reader.fault(Fault::at(
+                        token.place,
+                        "expected a keyword, found `{`",
+                        "not expected here",
+                    ));
+                    self.skip_braces();
+                }
+                Kind::Quoted(text) => {
+                    self.reader.fault(Fault::at(
+                        token.place,
+                        format!("expected a keyword, found \"{}\"", shown(text)),
+                        "not expected here",
+                    ));
+                    self.at += 1;
+                    self.skip_statement();
+                }
+                Kind::Word(word) if word == "service" => {
+                    self.unclosed(scope, *opened);
+                    return Some(block);
+                }
+                Kind::Word(word) if word == "backend" && scope == Scope::Backend => {
+                    self.unclosed(scope, *opened);
+                    return Some(block);
+                }
+                Kind::Word(word) if word == "backend" => {
+                    self.at += 1;
+                    block.backends.extend(self.block(Scope::Backend));
+                }
+                Kind::Word(word) => {
+                    self.at += 1;
+                    self.statement(scope, word, token.place, &mut block);
+                }
+            }
+        }
+    }
+
+    fn unclosed(&mut self, scope: Scope, opened: Place) {
+        let place = self.after_last();
+        self.reader.fault(
+            Fault::at(
+                place,
+                format!("{} is not closed", scope.noun()),
+                "expected `}` here",
+            )
+            .and(opened, "opened here"),
+        );
+    }
+
+    fn name(&mut self, scope: Scope) -> (String, Place) {
+        let (found, place) = match self.peek() {
+            Some(Token {
+                kind: Kind::Word(word),
+                place,
+                ..
+            }) => {
+                self.at += 1;
+                if is_identifier(word) && word.len() <= NAME_BYTES_MAX {
+                    return (word.clone(), *place);
+                }
+                (word.clone(), *place)
+            }
+            Some(Token {
+                kind: kind @ Kind::Quoted(_),
+                place,
+                ..
+            }) => {
+                self.at += 1;
+                (spelled(kind), *place)
+            }
+            _ => (String::new(), self.after_last()),
+        };
+        self.reader.fault(Fault::at(
+            place,
+            if found.is_empty() {
+                format!("{} has no name", scope.noun())
+            } else {
+                format!("{} cannot be called `{}`", scope.noun(), shown(&found))
+            },
+            format!(
+                "expected a letter or an underscore, then letters, digits and underscores, at \
+                 most {NAME_BYTES_MAX}"
+            ),
+        ));
+        (found, place)
+    }
+
+    /// A statement from its value on.
+    fn statement(&mut self, scope: Scope, keyword: &str, place: Place, block: &mut Block) {
+        let known = scope.keywords().contains(&keyword);
+        if !known {
+            block.incomplete = true;
+            self.unknown(scope, keyword, place);
+            // What looks like a block is read as the one that can stand here.
+            let is_block = matches!(
+                self.tokens.get(self.at..self.at + 2),
+                Some([
+                    Token {
+                        kind: Kind::Word(_),
+                        ..
+                    },
+                    Token {
+                        kind: Kind::Open,
+                        ..
+                    }
+                ])
+            );
+            if is_block && scope == Scope::Service {
+                block.backends.extend(self.block(Scope::Backend));
+            } else {
+                self.skip_statement();
+            }
+            return;
+        }
+        let start = self.at;
+        let ended = self.skip_statement();
+        let value = &self.tokens[start..self.at - usize::from(ended)];
+        if !ended {
+            block.incomplete = true;
+            let at = self.after_last();
+            self.reader.fault(Fault::at(
+                at,
+                format!("`{keyword}` has no end"),
+                "expected `;` here",
+            ));
+        }
+        let value_place = match (value.first(), value.last()) {
+            (Some(first), Some(last)) if first.place.source == last.place.source => Place {
+                end: last.place.end.max(first.place.end),
+                ..first.place
+            },
+            (Some(first), _) => first.place,
+            _ => Place {
+                start: place.end,
+                end: place.end,
+                ..place
+            },
+        };
+        block.statements.push(Statement {
+            keyword: keyword.to_owned(),
+            place,
+            value: joined(value),
+            value_place,
+        });
+    }
+
+    fn unknown(&mut self, scope: Scope, keyword: &str, place: Place) {
+        if self.reader.is_full() {
+            return self.reader.pass_over(1);
+        }
+        let other = match scope {
+            Scope::Service => Scope::Backend,
+            Scope::Backend => Scope::Service,
+        };
+        let help = if other.keywords().contains(&keyword) {
+            format!("`{keyword}` belongs into {}", other.noun())
+        } else if keyword.starts_with('#') {
+            "a directive begins in the first column; a comment begins with //".to_owned()
+        } else {
+            let mut known = scope.keywords().to_vec();
+            if scope == Scope::Service {
+                known.push("backend");
+            }
+            suggestion(keyword, "keywords", known)
+        };
+        self.reader.fault(
+            Fault::at(
+                place,
+                format!("{} does not know `{}`", scope.noun(), shown(keyword)),
+                "no such keyword",
+            )
+            .help(help),
+        );
+    }
+
+    /// Goes behind the next semicolon, and says whether there was one: not before the block ends
+    /// or another line begins with a keyword.
+    fn skip_statement(&mut self) -> bool {
+        let mut open = 0usize;
+        while let Some(token) = self.peek() {
+            match &token.kind {
+                Kind::Semicolon => {
+                    self.at += 1;
+                    return true;
+                }
+                Kind::Open | Kind::Close if token.first => return false,
+                // It ends the block unless it was opened in the value.
+                Kind::Close if open == 0 => return false,
+                Kind::Word(word) if token.first && is_keyword(word) => return false,
+                Kind::Open => open += 1,
+                Kind::Close => open -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        false
+    }
+
+    fn skip_braces(&mut self) {
+        let mut open = 0usize;
+        while let Some(token) = self.peek() {
+            match token.kind {
+                Kind::Open => open += 1,
+                Kind::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// A value as it reads: what is all in one pair of quotes without them, other quotes as they stand.
+fn joined(tokens: &[Token]) -> String {
+    if let [
+        Token {
+            kind: Kind::Quoted(text),
+            ..
+        },
+    ] = tokens
+    {
+        return text.clone();
+    }
+    let mut out = String::new();
+    for (number, token) in tokens.iter().enumerate() {
+        if number > 0 && token.spaced {
+            out.push(' ');
+        }
+        out.push_str(&spelled(&token.kind));
+    }
+    out
+}
+
+fn spelled(kind: &Kind) -> String {
+    match kind {
+        Kind::Word(word) => word.clone(),
+        Kind::Quoted(text) => format!("\"{}\"", text.replace('"', "\\\"")),
+        Kind::Open => "{".to_owned(),
+        Kind::Close => "}".to_owned(),
+        Kind::Semicolon => ";".to_owned(),
+    }
+}

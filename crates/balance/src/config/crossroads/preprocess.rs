@@ -1,0 +1,224 @@
+//! `#include` and `#define`: files to one stream of tokens.
+
+use std::collections::HashMap;
+
+use written::reader::{Fault, Reader};
+use written::tree::Place;
+use written::units::shown;
+
+use super::Includes;
+use super::lexer::{Item, Kind, Lexer, Token};
+
+/// Files that include each other go no deeper than this.
+const DEPTH_MAX: usize = 16;
+/// No configuration has more files.
+const FILES_MAX: usize = 64;
+/// All files together, bytes.
+const TOTAL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A symbol's replacement has symbols, which have replacements: so many words come
+/// from them in all.
+const REPLACEMENTS_MAX: usize = 100_000;
+
+struct Definition {
+    place: Place,
+    tokens: Vec<Token>,
+}
+
+struct Preprocessor<'i> {
+    includes: &'i mut dyn Includes,
+    definitions: HashMap<String, Definition>,
+    /// The names of the files that are being read, the innermost last.
+    files: Vec<String>,
+    files_read: usize,
+    bytes_read: usize,
+    replacements: usize,
+    too_many: bool,
+    out: Vec<Token>,
+}
+
+/// All tokens of the reader's first source and of what it includes.
+pub(super) fn tokens(reader: &mut Reader, includes: &mut dyn Includes) -> Vec<Token> {
+    let (name, text) = match reader.source(0) {
+        Some((name, text)) => (name.to_owned(), text.to_owned()),
+        None => return Vec::new(),
+    };
+    if text.len() > written::open::LARGEST_BYTES as usize {
+        reader.fault(Fault::of_the_file(format!(
+            "{} bytes of text; a file of this kind has at most {}",
+            text.len(),
+            written::open::LARGEST_BYTES
+        )));
+        return Vec::new();
+    }
+    let mut preprocessor = Preprocessor {
+        includes,
+        definitions: HashMap::new(),
+        files: vec![name],
+        files_read: 1,
+        bytes_read: text.len(),
+        replacements: 0,
+        too_many: false,
+        out: Vec::new(),
+    };
+    preprocessor.file(reader, 0, &text);
+    preprocessor.out
+}
+
+impl Preprocessor<'_> {
+    fn file(&mut self, reader: &mut Reader, source: usize, text: &str) {
+        let mut lexer = Lexer::new(source, text);
+        while let Some(item) = lexer.next(reader) {
+            match item {
+                Item::Token(token) => self.token(reader, token),
+                Item::Include { name, place } => self.include(reader, &name, place),
+                Item::Define {
+                    symbol,
+                    place,
+                    tokens,
+                } => self.define(reader, symbol, place, tokens),
+            }
+        }
+    }
+
+    fn include(&mut self, reader: &mut Reader, name: &str, place: Place) {
+        let mut refuse = |message: String, label: &str| {
+            reader.fault(Fault::at(place, message, label));
+        };
+        if self.files.len() >= DEPTH_MAX {
+            return refuse(
+                format!("files include each other more than {DEPTH_MAX} deep"),
+                "not included",
+            );
+        }
+        if self.files_read >= FILES_MAX {
+            return refuse(
+                format!("more than {FILES_MAX} files are included"),
+                "not included",
+            );
+        }
+        let from = self.files.last().cloned().unwrap_or_default();
+        let (name, text) = match self.includes.read(&from, name) {
+            Ok(found) => found,
+            Err(why) => return refuse(shown_line(&why), "this file is included"),
+        };
+        if self.files.contains(&name) {
+            return refuse(
+                format!("`{}` includes itself", shown(&name)),
+                "it is being read already",
+            );
+        }
+        self.files_read += 1;
+        self.bytes_read += text.len();
+        if self.bytes_read > TOTAL_BYTES_MAX || text.len() > written::open::LARGEST_BYTES as usize {
+            return refuse(
+                format!("`{}` makes the configuration too large", shown(&name)),
+                "a configuration has a few kilobytes; is it the right file?",
+            );
+        }
+        let source = reader.add_source(&name, text.clone());
+        self.files.push(name);
+        self.file(reader, source, &text);
+        self.files.pop();
+    }
+
+    fn define(&mut self, reader: &mut Reader, symbol: String, place: Place, tokens: Vec<Token>) {
+        if let Some(first) = self.definitions.get(&symbol) {
+            reader.fault(
+                Fault::at(
+                    place,
+                    format!("`{}` is defined twice", shown(&symbol)),
+                    "the second time",
+                )
+                .and(first.place, "the first time"),
+            );
+            return;
+        }
+        self.definitions
+            .insert(symbol, Definition { place, tokens });
+    }
+
+    fn token(&mut self, reader: &mut Reader, token: Token) {
+        if let Kind::Word(word) = &token.kind
+            && self.definitions.contains_key(word)
+        {
+            let word = word.clone();
+            self.replace(reader, &word, &token, &mut Vec::new());
+        } else {
+            self.out.push(token);
+        }
+    }
+
+    /// Whether no more is replaced; told once.
+    fn exhausted(&mut self, reader: &mut Reader, at: &Token) -> bool {
+        let exhausted = self.replacements > REPLACEMENTS_MAX;
+        if exhausted && !std::mem::replace(&mut self.too_many, exhausted) {
+            reader.fault(Fault::at(
+                at.place,
+                format!("more than {REPLACEMENTS_MAX} words come from #define"),
+                "not replaced any more",
+            ));
+        }
+        exhausted
+    }
+
+    /// Puts a symbol's replacement out. Its tokens get the place of the symbol, as that is where a
+    /// reader looks first.
+    fn replace(&mut self, reader: &mut Reader, symbol: &str, at: &Token, active: &mut Vec<String>) {
+        if self.exhausted(reader, at) {
+            return;
+        }
+        self.replacements += 1;
+        let Some(definition) = self.definitions.get(symbol) else {
+            return;
+        };
+        // Each level of the recursion takes a symbol off those that may follow, and a chain of
+        // definitions can be as long as a file: it is bounded as well.
+        if active.iter().any(|one| one == symbol) || active.len() >= DEPTH_MAX {
+            reader.fault(
+                Fault::at(
+                    at.place,
+                    format!("`{}` is defined by itself, or too deep", shown(symbol)),
+                    "replaced without end",
+                )
+                .and(definition.place, "defined here"),
+            );
+            return;
+        }
+        let tokens = definition.tokens.clone();
+        active.push(symbol.to_owned());
+        for (number, token) in tokens.into_iter().enumerate() {
+            if self.exhausted(reader, at) {
+                break;
+            }
+            let (first, spaced) = match number {
+                0 => (at.first, at.spaced),
+                _ => (false, token.spaced),
+            };
+            let token = Token {
+                kind: token.kind,
+                place: at.place,
+                first,
+                spaced,
+            };
+            match &token.kind {
+                Kind::Word(word) if self.definitions.contains_key(word) => {
+                    let word = word.clone();
+                    self.replace(reader, &word, &token, active);
+                }
+                _ => {
+                    self.replacements += 1;
+                    self.out.push(token);
+                }
+            }
+        }
+        active.pop();
+    }
+}
+
+/// A system's words may hold a path with anything in it.
+fn shown_line(why: &str) -> String {
+    why.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(300)
+        .collect()
+}

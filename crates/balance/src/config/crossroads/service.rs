@@ -1,0 +1,330 @@
+//! `service NAME { … }`
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use written::nearest::suggestion;
+use written::reader::Fault;
+use written::tree::Place;
+use written::units::shown;
+
+use super::Noted;
+use super::ast::{Block, File, Statement};
+use super::{backend, values};
+use crate::access::Prefix;
+use crate::config::model::{Dispatch, Inspect, Kind, Service};
+use crate::config::places::Placed;
+
+const MODES: [&str; 8] = [
+    "roundrobin",
+    "random",
+    "bysize",
+    "byduration",
+    "byconnections",
+    "byorder",
+    "byclientip",
+    "externalhandler",
+];
+
+/// All services of a file.
+pub(super) fn services(noted: &mut Noted<'_>, file: &File) -> Vec<Placed> {
+    twice(noted, &file.services, "service");
+    file.services
+        .iter()
+        .map(|block| service(noted, block))
+        .collect()
+}
+
+/// Notes names that stand twice.
+fn twice(noted: &mut Noted<'_>, blocks: &[Block], noun: &str) {
+    let mut seen: HashMap<&str, Place> = HashMap::new();
+    for block in blocks {
+        if let Some(first) = seen.insert(&block.name, block.place) {
+            noted.fault(
+                Fault::at(
+                    block.place,
+                    format!("two {noun}s are called `{}`", shown(&block.name)),
+                    "expected a name of its own",
+                )
+                .and(first, "the first one"),
+            );
+        }
+    }
+}
+
+fn service(noted: &mut Noted<'_>, block: &Block) -> Placed {
+    values::once_each(noted, block);
+    let mut placed = Placed {
+        service: Service::new(&block.name),
+        kind: block.place,
+        dispatch: block.place,
+        listen: Vec::new(),
+        backends: Vec::new(),
+    };
+    let mut listen = Listen::default();
+    let mut http = None;
+    let mut inspect = None;
+    for statement in &block.statements {
+        match statement.keyword.as_str() {
+            "port" => {
+                listen.given = Some(statement.value_place);
+                listen.port = noted.number(statement, 1..=65_535);
+            }
+            "bindto" => listen.bind = bind(noted, statement),
+            "type" => {
+                placed.kind = statement.value_place;
+                http = kind(noted, statement);
+            }
+            "headerinspection" => {
+                inspect = noted.boolean(statement).map(|every| (every, statement));
+            }
+            "dispatchmode" => placed.dispatch = statement.value_place,
+            _ => {}
+        }
+        plain(noted, statement, &mut placed.service);
+    }
+    listen.put(noted, block, &mut placed);
+    match (http, inspect) {
+        (Some(true), every) => {
+            placed.service.kind = Kind::Http {
+                inspect: match every {
+                    Some((false, _)) => Inspect::FirstMessage,
+                    _ => Inspect::EveryMessage,
+                },
+            };
+        }
+        (_, Some((_, statement))) => noted.fault(
+            Fault::at(
+                statement.place,
+                "`headerinspection` says which HTTP messages are looked at, and this is TCP",
+                "not possible in a TCP service",
+            )
+            .help("make it an HTTP service: type http;"),
+        ),
+        _ => {}
+    }
+    twice(noted, &block.backends, "back end");
+    for one in &block.backends {
+        if let Some((backend, places)) = backend::backend(noted, one) {
+            placed.service.backends.push(backend);
+            placed.backends.push(places);
+        }
+    }
+    if block.backends.is_empty() && !block.incomplete {
+        noted.fault(
+            Fault::at(
+                block.place,
+                format!("the service `{}` has no back end", shown(&block.name)),
+                "expected at least one between its braces",
+            )
+            .help("add a back end such as: backend one { server 10.1.1.100; port 80; }"),
+        );
+    }
+    placed
+}
+
+/// `port` and `bindto`, which may stand in any order.
+#[derive(Default)]
+struct Listen {
+    given: Option<Place>,
+    port: Option<u64>,
+    bind: Option<IpAddr>,
+}
+
+impl Listen {
+    fn put(self, noted: &mut Noted<'_>, block: &Block, placed: &mut Placed) {
+        let Some(place) = self.given else {
+            if block.incomplete {
+                return;
+            }
+            noted.fault(
+                Fault::at(
+                    block.place,
+                    format!("the service `{}` has no port", shown(&block.name)),
+                    "expected `port` between its braces",
+                )
+                .help("add a line such as: port 8080;"),
+            );
+            return;
+        };
+        if let Some(port) = self.port.and_then(|port| u16::try_from(port).ok()) {
+            let bind = self.bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+            placed.service.listen.push(SocketAddr::new(bind, port));
+            placed.listen.push(place);
+        }
+    }
+}
+
+fn bind(noted: &mut Noted<'_>, statement: &Statement) -> Option<IpAddr> {
+    let address = statement.value.parse().ok();
+    if address.is_none() {
+        let fault = noted.expected(statement, "an IP address of this machine");
+        noted.fault(fault);
+    }
+    address
+}
+
+fn kind(noted: &mut Noted<'_>, statement: &Statement) -> Option<bool> {
+    match statement.value.as_str() {
+        "any" | "tcp" => Some(false),
+        "http" => Some(true),
+        other => {
+            let fault = noted.expected(statement, "any, tcp or http");
+            noted.fault(fault.help(suggestion(other, "types", ["any", "tcp", "http"])));
+            None
+        }
+    }
+}
+
+/// The statements that stand for themselves.
+fn plain(noted: &mut Noted<'_>, statement: &Statement, service: &mut Service) {
+    match statement.keyword.as_str() {
+        "dispatchmode" => {
+            if let Some(mode) = dispatch(noted, statement) {
+                service.dispatch = mode;
+            }
+        }
+        "verbosity" => {
+            service.verbosity = noted.boolean(statement).unwrap_or_default();
+            noted.ignored(statement, "what is told does not depend on it");
+        }
+        "revivinginterval" => {
+            if let Some(interval) = noted.seconds(statement) {
+                service.reviving_interval = interval;
+            }
+        }
+        "checkinterval" => {
+            noted.unconfirmed(
+                statement,
+                "",
+                "how often back ends that are available are probed, in seconds",
+            );
+            if let Some(interval) = noted.seconds(statement) {
+                service.check_interval = interval;
+            }
+        }
+        "maxconnections" => service.connections_max = noted.limit(statement),
+        "backlog" => {
+            if statement.value == "0" {
+                noted.unconfirmed(statement, "0", "the default");
+            } else if let Some(backlog) = noted.count(statement, 1..=65_535) {
+                service.backlog = backlog;
+            }
+        }
+        "shmkey" => {
+            let _ = noted.number(statement, 0..=u64::MAX);
+            noted.ignored(statement, "there is no shared memory here");
+        }
+        "allowfrom" => service.access.allow.extend(prefixes(noted, statement)),
+        "denyfrom" => service.access.deny.extend(prefixes(noted, statement)),
+        "allowfile" => service.access.allow_file = path(noted, statement),
+        "denyfile" => service.access.deny_file = path(noted, statement),
+        "useraccount" => service.user_account = noted.text(statement, "the name of an account"),
+        // `service` sees to the others.
+        _ => {}
+    }
+}
+
+/// The path of a file.
+pub(super) fn path(noted: &mut Noted<'_>, statement: &Statement) -> Option<PathBuf> {
+    noted
+        .text(statement, "the name of a file")
+        .map(PathBuf::from)
+}
+
+fn prefixes(noted: &mut Noted<'_>, statement: &Statement) -> Vec<Prefix> {
+    let mut prefixes = Vec::new();
+    for word in statement
+        .value
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+    {
+        match word.parse() {
+            Ok(prefix) => prefixes.push(prefix),
+            Err(error) => noted.fault(
+                Fault::at(
+                    statement.value_place,
+                    format!(
+                        "`{}`: `{}` is no address prefix: {error}",
+                        statement.keyword,
+                        shown(word)
+                    ),
+                    "expected prefixes",
+                )
+                .help("a prefix is such as 10/8, 192.168.1.7 or 2001:db8::/32"),
+            ),
+        }
+    }
+    if statement.value.trim().is_empty() {
+        let fault = noted.expected(statement, "prefixes such as 10/8 or 192.168.1.7");
+        noted.fault(fault);
+    }
+    prefixes
+}
+
+fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
+    let value = statement.value.trim();
+    let (mode, rest) = value.split_once(' ').unwrap_or((value, ""));
+    let rest = rest.trim();
+    let averaging = matches!(mode, "bysize" | "byduration" | "byconnections");
+    let over = match rest.split_once(' ').unwrap_or((rest, "")) {
+        ("", _) => None,
+        _ if mode == "externalhandler" => None,
+        ("over", number) if averaging => {
+            let inner = Statement {
+                keyword: format!("dispatchmode {mode} over"),
+                value: number.to_owned(),
+                ..statement.clone()
+            };
+            let over = noted.count(&inner, 1..=super::super::OVER_MAX)?;
+            noted.unconfirmed(
+                statement,
+                &format!("{mode} over"),
+                "the average of so many of the last connections",
+            );
+            Some(over)
+        }
+        (word, _) => {
+            noted.fault(
+                Fault::at(
+                    statement.value_place,
+                    format!(
+                        "`dispatchmode {}` does not go on with `{}`",
+                        shown(mode),
+                        shown(word)
+                    ),
+                    if averaging {
+                        "expected `over` and a number, or the end"
+                    } else {
+                        "expected the end"
+                    },
+                )
+                .help("is a `;` missing?"),
+            );
+            return None;
+        }
+    };
+    Some(match mode {
+        "roundrobin" => Dispatch::RoundRobin,
+        "random" => Dispatch::Random,
+        "bysize" => Dispatch::BySize { over },
+        "byduration" => Dispatch::ByDuration { over },
+        "byconnections" => Dispatch::ByConnections { over },
+        "byorder" => Dispatch::ByOrder,
+        "byclientip" => Dispatch::ByClientIp,
+        "externalhandler" if rest.is_empty() => {
+            let fault = noted.expected(statement, "externalhandler and a command");
+            noted.fault(fault);
+            return None;
+        }
+        "externalhandler" => Dispatch::External {
+            command: noted.template(statement, rest)?,
+        },
+        other => {
+            let fault = noted.expected(statement, "a mode");
+            noted.fault(fault.help(suggestion(other, "modes", MODES)));
+            return None;
+        }
+    })
+}

@@ -1,0 +1,155 @@
+//! Values of the native form that several tables have.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use written::reader::{Fault, Reader};
+use written::section::Section;
+use written::tree::{Node, Place, Tree};
+use written::units::shown;
+
+use crate::config::template::Template;
+
+/// No wait and no interval is longer.
+pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A whole number; leaves `value` as it is where the key is not given.
+pub(super) fn count<T: TryFrom<i64>>(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    key: &str,
+    range: RangeInclusive<i64>,
+    value: &mut T,
+) {
+    let given = section.integer(reader, key, range);
+    if let Some(given) = given.and_then(|given| T::try_from(given).ok()) {
+        *value = given;
+    }
+}
+
+/// A whole number of which there may be none.
+pub(super) fn limit(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<u32> {
+    section
+        .integer(reader, key, 1..=i64::from(u32::MAX))
+        .and_then(|given| u32::try_from(given).ok())
+}
+
+/// A duration; leaves `value` as it is where the key is not given.
+pub(super) fn duration(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    key: &str,
+    least: Duration,
+    value: &mut Duration,
+) {
+    if let Some(given) = section.duration(reader, key, least..=LONGEST) {
+        *value = given;
+    }
+}
+
+/// A boolean; leaves `value` as it is where the key is not given.
+pub(super) fn switch(reader: &mut Reader, section: &Section<'_>, key: &str, value: &mut bool) {
+    if let Some(given) = section.boolean(reader, key) {
+        *value = given;
+    }
+}
+
+/// A text that is not empty and has no control characters.
+pub(super) fn words(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
+    let text = section.text(reader, key)?;
+    let (entry, path) = section.entry(key)?;
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        reader.fault(Fault::at(
+            entry.node.place,
+            format!(
+                "`{path}` is empty or has control characters: `{}`",
+                shown(&text)
+            ),
+            "expected a text",
+        ));
+        return None;
+    }
+    Some(text)
+}
+
+/// The path of a file.
+pub(super) fn path(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<PathBuf> {
+    words(reader, section, key).map(PathBuf::from)
+}
+
+/// A text with places to fill in.
+pub(super) fn template(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<Template> {
+    let text = words(reader, section, key)?;
+    let (entry, path) = section.entry(key)?;
+    match Template::parse(&text) {
+        Ok(template) => Some(template),
+        Err(error) => {
+            reader.fault(
+                Fault::at(
+                    entry.node.place,
+                    format!("`{path}`: {error}"),
+                    "a percent sign that is to stay one is doubled",
+                )
+                .help("%r is the client's address, %b the back end's name, %s the service's"),
+            );
+            None
+        }
+    }
+}
+
+/// An IP address and a port.
+pub(super) fn socket(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<SocketAddr> {
+    let (entry, path) = section.entry(key)?;
+    socket_of(reader, &entry.node, &path)
+}
+
+/// An IP address and a port.
+pub(super) fn socket_of(reader: &mut Reader, node: &Node, path: &str) -> Option<SocketAddr> {
+    let text = reader.text(node, path)?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        reader.fault(
+            Fault::at(
+                node.place,
+                format!(
+                    "expected an address such as 127.0.0.1:8080, found `{}`",
+                    shown(&text)
+                ),
+                "not an IP address and a port",
+            )
+            .help("an IPv6 address stands in brackets: [::1]:8080"),
+        );
+    }
+    address
+}
+
+/// One string or a list of strings, each with its place.
+pub(super) fn one_or_more<'t>(
+    reader: &mut Reader,
+    section: &Section<'t>,
+    key: &str,
+) -> Option<Vec<&'t Node>> {
+    let (entry, path) = section.entry(key)?;
+    match &entry.node.tree {
+        Tree::Text(_) => Some(vec![&entry.node]),
+        Tree::Array(items) if !items.is_empty() => Some(items.iter().collect()),
+        _ => {
+            reader.expected(&entry.node, &path, "a string or a list of strings");
+            None
+        }
+    }
+}
+
+/// Names are shown in tables, told on command lines and sent in cookies.
+pub(in crate::config) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
+        reader.fault(Fault::at(
+            place,
+            format!("{what} cannot be called `{}`", shown(name)),
+            "expected 1 to 64 letters, digits, `-`, `_` or `.`",
+        ));
+    }
+}

@@ -1,0 +1,96 @@
+//! The native form: TOML.
+
+mod backend;
+mod fields;
+mod service;
+mod short;
+
+use written::open;
+use written::reader::{Fault, Reader};
+use written::section::Section;
+use written::tree::Place;
+
+use super::model::Config;
+use super::places::{self, Words};
+
+const KEYS: [&str; 5] = [
+    "threads",
+    "connections_per_thread",
+    "status_socket",
+    "prometheus",
+    "services",
+];
+
+const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
+     [\"127.0.0.1:8081\"]; or a table [services.NAME] with listen and backends";
+
+/// More services or back ends than this are noise.
+const MOST_NAMES: usize = 1024;
+
+/// Reads the reader's first source. `None`: there was a mistake, and it was noted.
+pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
+    let table = open::parse(reader, text)?;
+    let top = Section {
+        path: String::new(),
+        place: Place {
+            source: 0,
+            start: 0,
+            end: 0,
+        },
+        table: &table,
+    };
+    if ["listen", "upstreams"]
+        .iter()
+        .any(|key| table.get(key).is_some())
+    {
+        return short::parse(reader, &top);
+    }
+    if table.get("services").is_none() {
+        top.only(reader, &KEYS);
+        reader.fault(
+            Fault::of_the_file("expected a service, found none: `listen` or `services` is missing")
+                .help(SMALLEST),
+        );
+        return None;
+    }
+    long(reader, &top)
+}
+
+fn long(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
+    top.only(reader, &KEYS);
+    let mut config = Config::new();
+    fields::count(reader, top, "threads", 1..=1024, &mut config.threads);
+    fields::count(
+        reader,
+        top,
+        "connections_per_thread",
+        1..=500_000,
+        &mut config.connections_per_thread,
+    );
+    config.status_socket = fields::path(reader, top, "status_socket");
+    config.prometheus = fields::socket(reader, top, "prometheus");
+    let services = top.section(reader, "services")?;
+    let mut placed = Vec::new();
+    for entry in services.table.entries.iter().take(MOST_NAMES) {
+        fields::check_name(reader, "a service", &entry.name, entry.place);
+        if let Some(section) = reader.section(entry, services.name_of(&entry.name)) {
+            placed.extend(service::service(reader, &section, &entry.name));
+        }
+    }
+    if services.table.entries.is_empty() || services.table.entries.len() > MOST_NAMES {
+        reader.fault(Fault::at(
+            services.place,
+            format!(
+                "expected 1 to {MOST_NAMES} services, found {}",
+                services.table.entries.len()
+            ),
+            "the services",
+        ));
+    }
+    let words = Words {
+        http: "kind = \"http\"",
+    };
+    places::check(reader, &placed, &config, &words);
+    config.services = placed.into_iter().map(|placed| placed.service).collect();
+    reader.is_clean().then_some(config)
+}

@@ -1,0 +1,436 @@
+//! `[services.NAME]`
+
+use std::time::Duration;
+
+use written::nearest::suggestion;
+use written::reader::{Fault, Reader};
+use written::section::Section;
+use written::tree::{Place, Tree};
+use written::units::shown;
+
+use super::fields;
+use super::{MOST_NAMES, backend};
+use crate::access::Prefix;
+use crate::config::model::{
+    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, PEAK_EWMA_DECAY, Service,
+};
+use crate::config::places::{self, Placed};
+
+const KEYS: [&str; 21] = [
+    "listen",
+    "kind",
+    "inspect",
+    "dispatch",
+    "reviving_interval",
+    "check_interval",
+    "check",
+    "ejection",
+    "slow_start",
+    "drain",
+    "connections_max",
+    "queue",
+    "backlog",
+    "access",
+    "timeouts",
+    "proxy_protocol_in",
+    "verbosity",
+    "access_log",
+    "user_account",
+    "backends",
+    "headers",
+];
+
+/// The modes that take no further keys, and those that do.
+const MODES: [&str; 12] = [
+    "round-robin",
+    "random",
+    "by-size",
+    "by-duration",
+    "by-connections",
+    "by-order",
+    "by-client-ip",
+    "external",
+    "weighted-round-robin",
+    "least-connections",
+    "peak-ewma",
+    "consistent-hash",
+];
+
+pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) -> Option<Placed> {
+    section.only(reader, &KEYS);
+    let mut service = Service::new(name);
+    let place_of = |key: &str| {
+        section
+            .entry(key)
+            .map_or(section.place, |(entry, _)| entry.node.place)
+    };
+    let mut placed_listen = Vec::new();
+    listen(reader, section, &mut service, &mut placed_listen);
+    kind(reader, section, &mut service);
+    if let Some(dispatch) = dispatch(reader, section) {
+        service.dispatch = dispatch;
+    }
+    let zero = Duration::ZERO;
+    for (key, value) in [
+        ("reviving_interval", &mut service.reviving_interval),
+        ("check_interval", &mut service.check_interval),
+        ("slow_start", &mut service.slow_start),
+        ("drain", &mut service.drain),
+    ] {
+        fields::duration(reader, section, key, zero, value);
+    }
+    if let Some(check) = check(reader, section) {
+        service.check = check;
+    }
+    service.ejection = ejection(reader, section);
+    service.connections_max = fields::limit(reader, section, "connections_max");
+    queue(reader, section, &mut service);
+    fields::count(reader, section, "backlog", 1..=65_535, &mut service.backlog);
+    service.access = access(reader, section);
+    timeouts(reader, section, &mut service);
+    fields::switch(
+        reader,
+        section,
+        "proxy_protocol_in",
+        &mut service.proxy_protocol_in,
+    );
+    fields::switch(reader, section, "verbosity", &mut service.verbosity);
+    service.access_log = fields::path(reader, section, "access_log");
+    service.user_account = fields::words(reader, section, "user_account");
+    let shared = backend::headers(reader, section);
+    let mut backends = Vec::new();
+    if let Some(table) =
+        required(reader, section, "backends").and_then(|()| section.section(reader, "backends"))
+    {
+        for entry in table.table.entries.iter().take(MOST_NAMES) {
+            fields::check_name(reader, "a back end", &entry.name, entry.place);
+            let path = table.name_of(&entry.name);
+            let Some((one, places)) = backend::backend(reader, entry, path, &shared) else {
+                continue;
+            };
+            service.backends.push(one);
+            backends.push(places);
+        }
+        let count = table.table.entries.len();
+        if count == 0 || count > MOST_NAMES {
+            reader.fault(Fault::at(
+                table.place,
+                format!("expected 1 to {MOST_NAMES} back ends, found {count}"),
+                "the back ends of this service",
+            ));
+        }
+    }
+    Some(Placed {
+        kind: place_of("kind"),
+        dispatch: place_of("dispatch"),
+        listen: placed_listen,
+        backends,
+        service,
+    })
+}
+
+/// Notes that a key has to be given.
+pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
+    if section.entry(key).is_some() {
+        return Some(());
+    }
+    reader.fault(Fault::at(
+        section.place,
+        format!("`{}` is missing", section.name_of(key)),
+        format!("`{key}` is expected here"),
+    ));
+    None
+}
+
+fn listen(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    service: &mut Service,
+    places: &mut Vec<Place>,
+) {
+    if required(reader, section, "listen").is_none() {
+        return;
+    }
+    for node in fields::one_or_more(reader, section, "listen").unwrap_or_default() {
+        if let Some(address) = fields::socket_of(reader, node, &section.name_of("listen")) {
+            service.listen.push(address);
+            places.push(node.place);
+        }
+    }
+}
+
+fn kind(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
+    let word = section.word(reader, "kind", &["tcp", "http"]);
+    let inspect = section.word(reader, "inspect", &["first", "every"]);
+    if word.as_deref() == Some("http") {
+        service.kind = Kind::Http {
+            inspect: match inspect.as_deref() {
+                Some("first") => Inspect::FirstMessage,
+                _ => Inspect::EveryMessage,
+            },
+        };
+    } else if let (Some((entry, path)), Some(_)) = (section.entry("inspect"), inspect) {
+        reader.fault(
+            Fault::at(
+                entry.node.place,
+                format!("`{path}` says which HTTP messages are looked at, and this is TCP"),
+                "not possible in a TCP service",
+            )
+            .help("add kind = \"http\""),
+        );
+    }
+}
+
+fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
+    let (entry, path) = section.entry("dispatch")?;
+    let table;
+    let (mode, arguments) = match &entry.node.tree {
+        Tree::Text(mode) => (mode.clone(), None),
+        Tree::Table(_) => {
+            table = reader.section(entry, path.clone())?;
+            let mode = table.required_text(reader, "mode", "\"round-robin\"")?;
+            (mode, Some(&table))
+        }
+        _ => {
+            reader.expected(
+                &entry.node,
+                &path,
+                "a mode such as \"round-robin\", or a table with one",
+            );
+            return None;
+        }
+    };
+    let takes: &[&str] = match mode.as_str() {
+        "by-size" | "by-duration" | "by-connections" => &["mode", "over"],
+        "external" => &["mode", "command"],
+        "peak-ewma" => &["mode", "decay"],
+        "consistent-hash" => &["mode", "key", "name"],
+        _ => &["mode"],
+    };
+    if let Some(arguments) = arguments {
+        arguments.only(reader, takes);
+    }
+    let over = arguments.and_then(|arguments| {
+        arguments
+            .integer(reader, "over", 1..=i64::from(super::super::OVER_MAX))
+            .and_then(|over| u32::try_from(over).ok())
+    });
+    Some(match mode.as_str() {
+        "round-robin" => Dispatch::RoundRobin,
+        "random" => Dispatch::Random,
+        "by-size" => Dispatch::BySize { over },
+        "by-duration" => Dispatch::ByDuration { over },
+        "by-connections" => Dispatch::ByConnections { over },
+        "by-order" => Dispatch::ByOrder,
+        "by-client-ip" => Dispatch::ByClientIp,
+        "external" => {
+            let Some(arguments) = arguments else {
+                reader.fault(
+                    Fault::at(
+                        entry.node.place,
+                        format!("`{path}` needs the command that is asked"),
+                        "the command is missing",
+                    )
+                    .help("write { mode = \"external\", command = \"/usr/local/bin/choose %r\" }"),
+                );
+                return None;
+            };
+            required(reader, arguments, "command")?;
+            Dispatch::External {
+                command: fields::template(reader, arguments, "command")?,
+            }
+        }
+        "weighted-round-robin" => Dispatch::WeightedRoundRobin,
+        "least-connections" => Dispatch::LeastConnections,
+        "peak-ewma" => {
+            let mut decay = PEAK_EWMA_DECAY;
+            if let Some(arguments) = arguments {
+                fields::duration(
+                    reader,
+                    arguments,
+                    "decay",
+                    Duration::from_millis(1),
+                    &mut decay,
+                );
+            }
+            Dispatch::PeakEwma { decay }
+        }
+        "consistent-hash" => Dispatch::ConsistentHash {
+            key: match arguments {
+                None => HashKey::ClientIp,
+                Some(arguments) => hash_key(reader, arguments)?,
+            },
+        },
+        other => {
+            reader.fault(
+                Fault::at(
+                    entry.node.place,
+                    format!("`{path}` does not know `{}`", shown(other)),
+                    "not one of its modes",
+                )
+                .help(suggestion(other, "modes", MODES)),
+            );
+            return None;
+        }
+    })
+}
+
+fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
+    let words = ["client-ip", "header", "cookie", "path"];
+    let Some(word) = arguments.word(reader, "key", &words) else {
+        return arguments
+            .entry("key")
+            .is_none()
+            .then_some(HashKey::ClientIp);
+    };
+    let named = matches!(word.as_str(), "header" | "cookie");
+    if !named {
+        if let Some((entry, path)) = arguments.entry("name") {
+            reader.fault(Fault::at(
+                entry.place,
+                format!("`{path}` goes with key = \"header\" or \"cookie\""),
+                "not expected here",
+            ));
+        }
+        return Some(match word.as_str() {
+            "path" => HashKey::Path,
+            _ => HashKey::ClientIp,
+        });
+    }
+    required(reader, arguments, "name")?;
+    let name = fields::words(reader, arguments, "name")?;
+    if !places::is_field_name(&name) {
+        let (entry, path) = arguments.entry("name")?;
+        reader.fault(Fault::at(
+            entry.node.place,
+            format!("`{path}` is no name of a {word}: `{}`", shown(&name)),
+            "expected letters, digits and `-`",
+        ));
+        return None;
+    }
+    Some(match word.as_str() {
+        "header" => HashKey::Header(name),
+        _ => HashKey::Cookie(name),
+    })
+}
+
+fn check(reader: &mut Reader, section: &Section<'_>) -> Option<Check> {
+    let table = section.section(reader, "check")?;
+    table.only(reader, &["kind", "path", "host", "status"]);
+    let kind = table.word(reader, "kind", &["tcp", "http"]);
+    if kind.as_deref() != Some("http") {
+        for key in ["path", "host", "status"] {
+            if let Some((entry, path)) = table.entry(key) {
+                reader.fault(Fault::at(
+                    entry.place,
+                    format!("`{path}` goes with kind = \"http\""),
+                    "not expected here",
+                ));
+            }
+        }
+        return Some(Check::Tcp);
+    }
+    let mut status = 200;
+    fields::count(reader, &table, "status", 100..=599, &mut status);
+    let path = fields::words(reader, &table, "path").unwrap_or_else(|| "/".to_owned());
+    let host = fields::words(reader, &table, "host");
+    let good_host = |host: &String| !host.contains(char::is_whitespace) && host.is_ascii();
+    for (key, good) in [
+        ("path", places::is_path(&path)),
+        ("host", host.as_ref().is_none_or(good_host)),
+    ] {
+        if let (false, Some((entry, path))) = (good, table.entry(key)) {
+            reader.fault(Fault::at(
+                entry.node.place,
+                format!("`{path}` cannot be sent in a request"),
+                if key == "path" {
+                    "expected a path that begins with /, without spaces"
+                } else {
+                    "expected a host's name, without spaces"
+                },
+            ));
+        }
+    }
+    Some(places::http_check(path, host, status))
+}
+
+fn ejection(reader: &mut Reader, section: &Section<'_>) -> Option<Ejection> {
+    let table = section.section(reader, "ejection")?;
+    table.only(reader, &["failures", "duration"]);
+    // In a row, so that a back end that fails now and then stays; 30 s, as a restart takes.
+    let mut ejection = Ejection {
+        failures: 5,
+        duration: Duration::from_secs(30),
+    };
+    fields::count(
+        reader,
+        &table,
+        "failures",
+        1..=1_000_000,
+        &mut ejection.failures,
+    );
+    let least = Duration::from_millis(1);
+    fields::duration(reader, &table, "duration", least, &mut ejection.duration);
+    Some(ejection)
+}
+
+fn queue(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
+    let Some(table) = section.section(reader, "queue") else {
+        return;
+    };
+    table.only(reader, &["length", "time_limit"]);
+    let queue = &mut service.queue;
+    fields::count(reader, &table, "length", 0..=1_000_000, &mut queue.length);
+    let least = Duration::from_millis(1);
+    fields::duration(reader, &table, "time_limit", least, &mut queue.time_limit);
+}
+
+fn access(reader: &mut Reader, section: &Section<'_>) -> Access {
+    let Some(table) = section.section(reader, "access") else {
+        return Access::default();
+    };
+    table.only(reader, &["allow", "deny", "allow_file", "deny_file"]);
+    let mut list = |key: &str| -> Vec<Prefix> {
+        let mut prefixes = Vec::new();
+        for (text, place) in table.texts(reader, key).unwrap_or_default() {
+            match text.parse() {
+                Ok(prefix) => prefixes.push(prefix),
+                Err(error) => reader.fault(
+                    Fault::at(
+                        place,
+                        format!("`{}` is no address prefix: {error}", shown(&text)),
+                        "expected a prefix",
+                    )
+                    .help(
+                        "a prefix is such as \"10.0.0.0/8\", \"192.168.1.7\" or \"2001:db8::/32\"",
+                    ),
+                ),
+            }
+        }
+        prefixes
+    };
+    Access {
+        allow: list("allow"),
+        deny: list("deny"),
+        allow_file: fields::path(reader, &table, "allow_file"),
+        deny_file: fields::path(reader, &table, "deny_file"),
+    }
+}
+
+fn timeouts(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
+    let Some(table) = section.section(reader, "timeouts") else {
+        return;
+    };
+    let timeouts = &mut service.timeouts;
+    let all = [
+        ("connect", &mut timeouts.connect),
+        ("client_header", &mut timeouts.client_header),
+        ("client_idle", &mut timeouts.client_idle),
+        ("upstream_answer", &mut timeouts.upstream_answer),
+        ("write_stall", &mut timeouts.write_stall),
+    ];
+    table.only(reader, &all.each_ref().map(|(key, _)| *key));
+    for (key, value) in all {
+        fields::duration(reader, &table, key, Duration::ZERO, value);
+    }
+}

@@ -1,0 +1,291 @@
+//! A configuration as a native file, with every default written out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use written::units::duration_text;
+
+use super::model::{
+    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, ProxyVersion,
+    Service, Towards, Weight,
+};
+use super::template::Template;
+
+/// Prints a configuration in the native form; reading it gives the same configuration.
+///
+/// What is not there by default, and so has no value to print, stands as a comment.
+pub fn toml(config: &Config) -> String {
+    let mut out = Writer::default();
+    out.line("threads", config.threads);
+    out.line("connections_per_thread", config.connections_per_thread);
+    let socket = config.status_socket.as_deref().map(path);
+    out.optional("status_socket", socket, "none");
+    let prometheus = config
+        .prometheus
+        .map(|address| quoted(&address.to_string()));
+    out.optional("prometheus", prometheus, "nowhere");
+    for one in &config.services {
+        service(&mut out, one);
+    }
+    out.text
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+}
+
+impl Writer {
+    fn table(&mut self, path: &[&str]) {
+        let path: Vec<String> = path.iter().map(|name| key(name)).collect();
+        // Writing into a string cannot fail, here and below.
+        let _ = write!(self.text, "\n[{}]\n", path.join("."));
+    }
+
+    fn line(&mut self, key: &str, value: impl std::fmt::Display) {
+        let _ = writeln!(self.text, "{key} = {value}");
+    }
+
+    fn duration(&mut self, key: &str, value: Duration) {
+        self.line(key, quoted(&duration_text(value)));
+    }
+
+    fn optional(&mut self, key: &str, value: Option<impl std::fmt::Display>, absent: &str) {
+        match value {
+            Some(value) => self.line(key, value),
+            None => {
+                let _ = writeln!(self.text, "# {key}: {absent}");
+            }
+        }
+    }
+}
+
+fn service(out: &mut Writer, service: &Service) {
+    let top = ["services", &service.name];
+    out.table(&top);
+    out.line(
+        "listen",
+        list(service.listen.iter().map(ToString::to_string)),
+    );
+    match service.kind {
+        Kind::Tcp => out.line("kind", quoted("tcp")),
+        Kind::Http { inspect } => {
+            out.line("kind", quoted("http"));
+            let word = match inspect {
+                Inspect::FirstMessage => "first",
+                Inspect::EveryMessage => "every",
+            };
+            out.line("inspect", quoted(word));
+        }
+    }
+    out.line("dispatch", dispatch(&service.dispatch));
+    out.duration("reviving_interval", service.reviving_interval);
+    out.duration("check_interval", service.check_interval);
+    out.line("check", check(&service.check));
+    let ejection = service.ejection.map(|ejection| {
+        format!(
+            "{{ failures = {}, duration = {} }}",
+            ejection.failures,
+            quoted(&duration_text(ejection.duration))
+        )
+    });
+    out.optional("ejection", ejection, "never");
+    out.duration("slow_start", service.slow_start);
+    out.duration("drain", service.drain);
+    out.optional("connections_max", service.connections_max, "no limit");
+    out.line("backlog", service.backlog);
+    out.line("proxy_protocol_in", service.proxy_protocol_in);
+    out.line("verbosity", service.verbosity);
+    out.optional(
+        "access_log",
+        service.access_log.as_deref().map(path),
+        "none",
+    );
+    let account = service.user_account.as_deref().map(quoted);
+    out.optional("user_account", account, "the balancer's own");
+
+    out.table(&[top[0], top[1], "queue"]);
+    out.line("length", service.queue.length);
+    out.duration("time_limit", service.queue.time_limit);
+
+    out.table(&[top[0], top[1], "access"]);
+    let access = &service.access;
+    out.line("allow", list(access.allow.iter().map(ToString::to_string)));
+    out.line("deny", list(access.deny.iter().map(ToString::to_string)));
+    out.optional("allow_file", access.allow_file.as_deref().map(path), "none");
+    out.optional("deny_file", access.deny_file.as_deref().map(path), "none");
+
+    out.table(&[top[0], top[1], "timeouts"]);
+    let timeouts = &service.timeouts;
+    out.duration("connect", timeouts.connect);
+    out.duration("client_header", timeouts.client_header);
+    out.duration("client_idle", timeouts.client_idle);
+    out.duration("upstream_answer", timeouts.upstream_answer);
+    out.duration("write_stall", timeouts.write_stall);
+
+    for one in &service.backends {
+        out.table(&[top[0], top[1], "backends", &one.name]);
+        backend(out, one);
+    }
+}
+
+fn backend(out: &mut Writer, backend: &Backend) {
+    out.line("address", quoted(&backend.address.to_string()));
+    match backend.weight {
+        Weight::Share(share) => out.line("weight", share),
+        Weight::Penalty(penalty) => out.line("penalty", penalty),
+    }
+    out.line("decay_percent", backend.decay_percent);
+    out.optional("connections_max", backend.connections_max, "no limit");
+    out.line("retries", backend.retries);
+    for (key, hook) in [
+        ("on_start", &backend.hooks.on_start),
+        ("on_end", &backend.hooks.on_end),
+        ("on_fail", &backend.hooks.on_fail),
+    ] {
+        out.optional(key, hook.as_ref().map(template), "nothing");
+    }
+    for (key, log) in [
+        ("traffic_log", &backend.traffic_log),
+        ("throughput_log", &backend.throughput_log),
+    ] {
+        out.optional(key, log.as_deref().map(path), "none");
+    }
+    let cookie = backend.sticky_cookie.as_ref().map(|cookie| {
+        format!(
+            "{{ name = {}, value = {}, set = {} }}",
+            quoted(&cookie.name),
+            quoted(&cookie.value),
+            cookie.set
+        )
+    });
+    out.optional("sticky_cookie", cookie, "none");
+    if backend.header_edits.is_empty() {
+        out.line("headers", "[]");
+    } else {
+        out.line("headers", "[");
+        // The list was opened with its key; its items stand on lines of their own.
+        for edit in &backend.header_edits {
+            let _ = writeln!(out.text, "    {},", header(edit));
+        }
+        out.text.push_str("]\n");
+    }
+    out.duration("session_timeout", backend.session_timeout);
+    let version = backend.proxy_protocol_out.map(|version| match version {
+        ProxyVersion::V1 => quoted("v1"),
+        ProxyVersion::V2 => quoted("v2"),
+    });
+    out.optional("proxy_protocol_out", version, "none");
+    out.line("initial_state", quoted(backend.initial_state.word()));
+}
+
+fn dispatch(dispatch: &Dispatch) -> String {
+    let over = |mode: &str, over: &Option<u32>| match over {
+        Some(over) => format!("{{ mode = {}, over = {over} }}", quoted(mode)),
+        None => quoted(mode),
+    };
+    match dispatch {
+        Dispatch::RoundRobin => quoted("round-robin"),
+        Dispatch::Random => quoted("random"),
+        Dispatch::BySize { over: last } => over("by-size", last),
+        Dispatch::ByDuration { over: last } => over("by-duration", last),
+        Dispatch::ByConnections { over: last } => over("by-connections", last),
+        Dispatch::ByOrder => quoted("by-order"),
+        Dispatch::ByClientIp => quoted("by-client-ip"),
+        Dispatch::External { command } => {
+            format!("{{ mode = \"external\", command = {} }}", template(command))
+        }
+        Dispatch::WeightedRoundRobin => quoted("weighted-round-robin"),
+        Dispatch::LeastConnections => quoted("least-connections"),
+        Dispatch::PeakEwma { decay } => format!(
+            "{{ mode = \"peak-ewma\", decay = {} }}",
+            quoted(&duration_text(*decay))
+        ),
+        Dispatch::ConsistentHash { key } => {
+            let key = match key {
+                HashKey::ClientIp => "key = \"client-ip\"".to_owned(),
+                HashKey::Header(name) => format!("key = \"header\", name = {}", quoted(name)),
+                HashKey::Cookie(name) => format!("key = \"cookie\", name = {}", quoted(name)),
+                HashKey::Path => "key = \"path\"".to_owned(),
+            };
+            format!("{{ mode = \"consistent-hash\", {key} }}")
+        }
+    }
+}
+
+fn check(check: &Check) -> String {
+    match check {
+        Check::Tcp => "{ kind = \"tcp\" }".to_owned(),
+        Check::Http { path, host, status } => {
+            let host = host
+                .as_ref()
+                .map(|host| format!(", host = {}", quoted(host)))
+                .unwrap_or_default();
+            format!(
+                "{{ kind = \"http\", path = {}{host}, status = {status} }}",
+                quoted(path)
+            )
+        }
+    }
+}
+
+fn header(edit: &HeaderEdit) -> String {
+    let towards = match edit.towards {
+        Towards::Client => "client",
+        Towards::Server => "server",
+    };
+    let how = match edit.how {
+        EditKind::Add => "add",
+        EditKind::Append => "append",
+        EditKind::Set => "set",
+    };
+    format!(
+        "{{ towards = \"{towards}\", how = \"{how}\", name = {}, value = {} }}",
+        quoted(&edit.name),
+        template(&edit.value)
+    )
+}
+
+fn template(template: &Template) -> String {
+    quoted(&template.to_string())
+}
+
+fn path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.map(|item| quoted(&item)).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// A key: bare where it can be.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,529 @@
+//! Whom the modes choose, and how often.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::model::{HashKey, Weight};
+
+fn backends(weights: &[Weight]) -> Vec<Backend> {
+    weights
+        .iter()
+        .enumerate()
+        .map(|(at, weight)| Backend {
+            weight: *weight,
+            ..Backend::new(
+                &format!("b{at}"),
+                "127.0.0.1:80"
+                    .parse::<std::net::SocketAddr>()
+                    .unwrap()
+                    .into(),
+            )
+        })
+        .collect()
+}
+
+fn up(count: usize) -> Vec<Upstream> {
+    vec![
+        Upstream {
+            usable: true,
+            active: 0,
+            share: 1.0,
+        };
+        count
+    ]
+}
+
+fn request(number: u32) -> Request<'static> {
+    Request {
+        client: std::net::Ipv4Addr::from_bits(number).into(),
+        key: None,
+        now_ns: u64::from(number) * 1_000_000,
+    }
+}
+
+/// How often each is chosen for so many clients from different addresses.
+fn counts(
+    dispatcher: &mut Dispatcher,
+    upstreams: &[Upstream],
+    clients: u32,
+    seed: u64,
+) -> Vec<u32> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut counts = vec![0; upstreams.len()];
+    for number in 0..clients {
+        counts[dispatcher
+            .choose(upstreams, &request(number), &mut rng)
+            .unwrap()] += 1;
+    }
+    counts
+}
+
+/// Pearson's statistic against expected shares, and whether it is within what one of 1000 right
+/// samples exceeds; at most four degrees of freedom are needed here.
+fn fits(counts: &[u32], shares: &[f64]) -> bool {
+    const EXCEEDED_BY_1_OF_1000: [f64; 4] = [10.828, 13.816, 16.266, 18.467];
+    let total: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    let all: f64 = shares.iter().sum();
+    let statistic: f64 = counts
+        .iter()
+        .zip(shares)
+        .map(|(count, share)| {
+            let expected = total * share / all;
+            (f64::from(*count) - expected).powi(2) / expected
+        })
+        .sum();
+    statistic < EXCEEDED_BY_1_OF_1000[counts.len() - 2]
+}
+
+const EQUAL: [Weight; 4] = [Weight::Share(1); 4];
+
+#[test]
+fn the_test_of_distributions_can_fail() {
+    assert!(fits(&[2500, 2480, 2520, 2500], &[1.0; 4]));
+    assert!(!fits(&[2700, 2400, 2450, 2450], &[1.0; 4]));
+}
+
+#[test]
+fn round_robin_goes_around_and_passes_over_what_is_not_usable() {
+    let mut dispatcher = Dispatcher::new(&Dispatch::RoundRobin, &backends(&EQUAL));
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut upstreams = up(4);
+    let mut take = |upstreams: &[Upstream], count: u32| -> Vec<usize> {
+        (0..count)
+            .map(|n| dispatcher.choose(upstreams, &request(n), &mut rng).unwrap())
+            .collect()
+    };
+    assert_eq!(take(&upstreams, 6), [0, 1, 2, 3, 0, 1]);
+    upstreams[3].usable = false;
+    assert_eq!(take(&upstreams, 6), [2, 0, 1, 2, 0, 1]);
+}
+
+#[test]
+fn weighted_round_robin_spreads_turns_evenly() {
+    let weights = [Weight::Share(4), Weight::Share(2), Weight::Share(1)];
+    let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&weights));
+    let mut rng = fastrand::Rng::with_seed(1);
+    let order: Vec<usize> = (0..7)
+        .map(|n| dispatcher.choose(&up(3), &request(n), &mut rng).unwrap())
+        .collect();
+    assert_eq!(order, [0, 1, 0, 2, 0, 1, 0]);
+    // Crossroads' sense is the opposite one.
+    let penalties = [Weight::Penalty(1), Weight::Penalty(2), Weight::Penalty(4)];
+    let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&penalties));
+    assert_eq!(counts(&mut dispatcher, &up(3), 700, 1), [400, 200, 100]);
+}
+
+#[test]
+fn one_that_starts_slowly_gets_less() {
+    let mut upstreams = up(2);
+    upstreams[1].share = 0.25;
+    for (dispatch, exact) in [(Dispatch::RoundRobin, true), (Dispatch::Random, false)] {
+        let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL[..2]));
+        let counts = counts(&mut dispatcher, &upstreams, 5000, 7);
+        assert!(fits(&counts, &[4.0, 1.0]), "{counts:?}");
+        assert!(!exact || counts == [4000, 1000], "{counts:?}");
+    }
+}
+
+#[test]
+fn lots_fall_in_proportion_to_weights() {
+    let mut dispatcher = Dispatcher::new(&Dispatch::Random, &backends(&EQUAL));
+    let even = counts(&mut dispatcher, &up(4), 10_000, 11);
+    assert!(fits(&even, &[1.0; 4]), "{even:?}");
+    let weights = [Weight::Share(1), Weight::Share(5), Weight::Share(2)];
+    let mut dispatcher = Dispatcher::new(&Dispatch::Random, &backends(&weights));
+    let counts = counts(&mut dispatcher, &up(3), 10_000, 12);
+    assert!(fits(&counts, &[1.0, 5.0, 2.0]), "{counts:?}");
+}
+
+#[test]
+fn by_order_is_the_first_that_is_usable() {
+    let mut dispatcher = Dispatcher::new(&Dispatch::ByOrder, &backends(&EQUAL));
+    let mut upstreams = up(4);
+    assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [9, 0, 0, 0]);
+    upstreams[0].usable = false;
+    assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [0, 9, 0, 0]);
+}
+
+#[test]
+fn by_client_ip_stays_while_it_is_usable_and_else_goes_to_the_next() {
+    let mut dispatcher = Dispatcher::new(&Dispatch::ByClientIp, &backends(&EQUAL));
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut upstreams = up(4);
+    let spread = counts(&mut dispatcher, &upstreams, 10_000, 1);
+    assert!(fits(&spread, &[1.0; 4]), "{spread:?}");
+    let mut ask = |upstreams: &[Upstream], client: u32| {
+        dispatcher
+            .choose(upstreams, &request(client), &mut rng)
+            .unwrap()
+    };
+    let before: Vec<usize> = (0..500).map(|client| ask(&upstreams, client)).collect();
+    upstreams[2].usable = false;
+    for client in 0..500 {
+        let home = before[client as usize];
+        let expected = if home == 2 { 3 } else { home };
+        assert_eq!(ask(&upstreams, client), expected);
+    }
+    upstreams[2].usable = true;
+    let after: Vec<usize> = (0..500).map(|client| ask(&upstreams, client)).collect();
+    assert_eq!(before, after);
+}
+
+/// Serves clients one at a time; a back end's connections have these sizes and durations.
+fn serve(dispatch: &Dispatch, backends: &[Backend], sizes: &[u64], clients: u32) -> Vec<u32> {
+    let mut dispatcher = Dispatcher::new(dispatch, backends);
+    let mut rng = fastrand::Rng::with_seed(5);
+    let mut counts = vec![0; backends.len()];
+    for number in 0..clients {
+        let at = dispatcher
+            .choose(&up(backends.len()), &request(number), &mut rng)
+            .unwrap();
+        counts[at] += 1;
+        dispatcher.finished(at, sizes[at], sizes[at] * 1000);
+    }
+    counts
+}
+
+#[test]
+fn by_size_and_by_duration_take_the_smallest_mean() {
+    for dispatch in [
+        Dispatch::BySize { over: None },
+        Dispatch::ByDuration { over: Some(3) },
+    ] {
+        // Each is tried once; then the smallest gets all.
+        let counts = serve(&dispatch, &backends(&EQUAL[..3]), &[30, 10, 20], 100);
+        assert_eq!(counts, [1, 98, 1], "{dispatch:?}");
+    }
+}
+
+#[test]
+fn a_penalty_multiplies_what_is_measured() {
+    let weights = [Weight::Penalty(4), Weight::Penalty(1), Weight::Share(1)];
+    let counts = serve(
+        &Dispatch::BySize { over: None },
+        &backends(&weights),
+        &[10, 30, 50],
+        100,
+    );
+    assert_eq!(counts, [1, 98, 1], "10 × 4 is more than 30");
+}
+
+#[test]
+fn what_decays_is_tried_again() {
+    let mut some = backends(&EQUAL[..2]);
+    for one in &mut some {
+        one.decay_percent = 10;
+    }
+    // 40 × 0.9¹⁴ is less than 10: about each 15th goes to the slow one.
+    let counts = serve(&Dispatch::BySize { over: Some(1) }, &some, &[10, 40], 1500);
+    assert!((90..=110).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn a_mean_over_the_last_forgets() {
+    let mut dispatcher = Dispatcher::new(
+        &Dispatch::ByDuration { over: Some(2) },
+        &backends(&EQUAL[..2]),
+    );
+    let mut rng = fastrand::Rng::with_seed(5);
+    dispatcher.finished(0, 0, 1_000_000);
+    for _ in 0..2 {
+        dispatcher.finished(0, 0, 10);
+    }
+    dispatcher.finished(1, 0, 20);
+    assert_eq!(dispatcher.choose(&up(2), &request(0), &mut rng), Some(0));
+}
+
+#[test]
+fn the_fewest_connections_are_found_and_equals_take_turns() {
+    for dispatch in [
+        Dispatch::ByConnections { over: None },
+        Dispatch::LeastConnections,
+    ] {
+        let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL));
+        let mut upstreams = up(4);
+        assert_eq!(counts(&mut dispatcher, &upstreams, 400, 1), [100; 4]);
+        for (upstream, active) in upstreams.iter_mut().zip([3, 2, 1, 2]) {
+            upstream.active = active;
+        }
+        assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [0, 0, 9, 0]);
+    }
+}
+
+#[test]
+fn connections_follow_weights_when_they_last() {
+    let weights = [Weight::Share(1), Weight::Share(2), Weight::Share(5)];
+    let mut dispatcher = Dispatcher::new(&Dispatch::LeastConnections, &backends(&weights));
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut upstreams = up(3);
+    for number in 0..800 {
+        let at = dispatcher
+            .choose(&upstreams, &request(number), &mut rng)
+            .unwrap();
+        upstreams[at].active += 1;
+    }
+    let active: Vec<u32> = upstreams.iter().map(|one| one.active).collect();
+    assert!(
+        active
+            .iter()
+            .zip([100, 200, 500])
+            .all(|(a, e)| a.abs_diff(e) <= 3),
+        "{active:?}"
+    );
+}
+
+#[test]
+fn averaged_connections_look_back() {
+    let mut dispatcher = Dispatcher::new(
+        &Dispatch::ByConnections { over: Some(4) },
+        &backends(&EQUAL[..2]),
+    );
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut upstreams = up(2);
+    upstreams[0].active = 8;
+    for number in 0..4 {
+        assert_eq!(
+            dispatcher.choose(&upstreams, &request(number), &mut rng),
+            Some(1)
+        );
+    }
+    // Now it is the emptier one, but was not on average.
+    upstreams[0].active = 0;
+    upstreams[1].active = 1;
+    assert_eq!(
+        dispatcher.choose(&upstreams, &request(5), &mut rng),
+        Some(1)
+    );
+    for number in 0..4 {
+        dispatcher.choose(&upstreams, &request(number), &mut rng);
+    }
+    assert_eq!(
+        dispatcher.choose(&upstreams, &request(9), &mut rng),
+        Some(0)
+    );
+}
+
+fn ewma() -> Dispatch {
+    Dispatch::PeakEwma {
+        decay: Duration::from_secs(10),
+    }
+}
+
+#[test]
+fn the_faster_of_two_gets_nearly_all_and_the_slower_is_tried_again() {
+    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut counts = [0_u32; 2];
+    // A request each 10 ms, for 100 s; answers come in 1 ms and in 50 ms.
+    for number in 0..10_000_u64 {
+        let now_ns = number * 10_000_000;
+        let ask = Request {
+            now_ns,
+            ..request(1)
+        };
+        let at = dispatcher.choose(&up(2), &ask, &mut rng).unwrap();
+        counts[at] += 1;
+        let latency_ns = [1_000_000, 50_000_000][at];
+        dispatcher.answered(at, latency_ns, now_ns + latency_ns);
+    }
+    // Its average falls from 50 ms to 1 ms in 10 s × ln 50, about 39 s.
+    assert!((2..=5).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn a_slow_answer_counts_at_once_and_requests_under_way_count_too() {
+    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
+    let mut rng = fastrand::Rng::with_seed(9);
+    for at in 0..2 {
+        dispatcher.answered(at, 1_000_000, 0);
+    }
+    let mut upstreams = up(2);
+    upstreams[0].active = 3;
+    let now = Request {
+        now_ns: 1,
+        ..request(1)
+    };
+    assert_eq!(dispatcher.choose(&upstreams, &now, &mut rng), Some(1));
+    dispatcher.answered(1, 9_000_000, 2);
+    assert_eq!(dispatcher.choose(&upstreams, &now, &mut rng), Some(0));
+}
+
+#[test]
+fn one_that_never_answered_gets_one_request_at_a_time() {
+    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
+    let mut rng = fastrand::Rng::with_seed(9);
+    dispatcher.answered(0, 1_000_000, 0);
+    let mut upstreams = up(2);
+    assert_eq!(
+        dispatcher.choose(&upstreams, &request(0), &mut rng),
+        Some(1)
+    );
+    upstreams[1].active = 1;
+    upstreams[0].active = 50;
+    assert_eq!(
+        dispatcher.choose(&upstreams, &request(0), &mut rng),
+        Some(0)
+    );
+}
+
+#[test]
+fn two_choices_keep_equal_back_ends_nearly_level() {
+    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL));
+    let mut rng = fastrand::Rng::with_seed(21);
+    let mut upstreams = up(4);
+    for at in 0..4 {
+        dispatcher.answered(at, 1_000_000, 0);
+    }
+    for _ in 0..4000 {
+        let at = dispatcher
+            .choose(&upstreams, &request(0), &mut rng)
+            .unwrap();
+        upstreams[at].active += 1;
+    }
+    let active: Vec<u32> = upstreams.iter().map(|one| one.active).collect();
+    // Chosen by lot alone they would lie about 27 apart from 1000; two choices keep them within
+    // a few.
+    assert!(
+        active.iter().all(|one| one.abs_diff(1000) <= 8),
+        "{active:?}"
+    );
+}
+
+fn hashing() -> Dispatch {
+    Dispatch::ConsistentHash {
+        key: HashKey::Header("X-User".to_owned()),
+    }
+}
+
+#[test]
+fn hashed_clients_spread_in_proportion_to_weights() {
+    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&EQUAL));
+    let even = counts(&mut dispatcher, &up(4), 20_000, 1);
+    assert!(fits(&even, &[1.0; 4]), "{even:?}");
+    let weights = [Weight::Share(1), Weight::Share(3), Weight::Share(6)];
+    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&weights));
+    let counts = counts(&mut dispatcher, &up(3), 20_000, 1);
+    assert!(fits(&counts, &[1.0, 3.0, 6.0]), "{counts:?}");
+}
+
+#[test]
+fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
+    let five = backends(&[Weight::Share(1); 5]);
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut place = |backends: &[Backend], upstreams: &[Upstream]| -> HashMap<String, String> {
+        let mut dispatcher = Dispatcher::new(&hashing(), backends);
+        (0..5000)
+            .map(|number| {
+                let key = format!("user-{number}");
+                let ask = Request {
+                    key: Some(key.as_bytes()),
+                    ..request(7)
+                };
+                let at = dispatcher.choose(upstreams, &ask, &mut rng).unwrap();
+                (key, backends[at].name.clone())
+            })
+            .collect()
+    };
+    let before = place(&five, &up(5));
+    let mut down = up(5);
+    down[1].usable = false;
+    let during = place(&five, &down);
+    let mut moved_to: HashMap<&str, u32> = HashMap::new();
+    for (key, home) in &before {
+        if home == "b1" {
+            *moved_to.entry(&during[key]).or_default() += 1;
+        } else {
+            assert_eq!(&during[key], home);
+        }
+    }
+    let moved: Vec<u32> = moved_to.values().copied().collect();
+    assert!(moved.len() == 4 && fits(&moved, &[1.0; 4]), "{moved_to:?}");
+    // The order in the file does not matter, and one that is taken out is as one that is down.
+    let mut four = five.clone();
+    four.remove(1);
+    four.reverse();
+    assert_eq!(place(&four, &up(4)), during);
+}
+
+#[test]
+fn without_its_key_a_request_is_hashed_by_its_address() {
+    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&EQUAL));
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mapped = Request {
+        client: "::ffff:10.0.0.7".parse().unwrap(),
+        ..request(0)
+    };
+    let plain = Request {
+        client: "10.0.0.7".parse().unwrap(),
+        ..request(1)
+    };
+    let first = dispatcher.choose(&up(4), &mapped, &mut rng);
+    assert_eq!(first, dispatcher.choose(&up(4), &plain, &mut rng));
+}
+
+fn modes() -> impl Strategy<Value = Dispatch> {
+    let over = || proptest::option::of(1..5u32);
+    prop_oneof![
+        Just(Dispatch::RoundRobin),
+        Just(Dispatch::WeightedRoundRobin),
+        Just(Dispatch::Random),
+        over().prop_map(|over| Dispatch::BySize { over }),
+        over().prop_map(|over| Dispatch::ByDuration { over }),
+        over().prop_map(|over| Dispatch::ByConnections { over }),
+        Just(Dispatch::LeastConnections),
+        Just(Dispatch::ByOrder),
+        Just(Dispatch::ByClientIp),
+        Just(ewma()),
+        Just(hashing()),
+    ]
+}
+
+fn weights() -> impl Strategy<Value = Vec<Weight>> {
+    let weight = prop_oneof![
+        (1..=1_000_000u32).prop_map(Weight::Share),
+        (1..=1_000_000u32).prop_map(Weight::Penalty),
+    ];
+    proptest::collection::vec(weight, 0..6)
+}
+
+proptest! {
+    #[test]
+    fn a_back_end_is_chosen_if_there_is_one_and_only_a_usable_one(
+        dispatch in modes(), weights in weights(), seed in any::<u64>(),
+        steps in proptest::collection::vec((any::<u8>(), any::<u32>(), any::<u64>(), any::<u64>()), 1..40),
+    ) {
+        let mut some = backends(&weights);
+        for (at, one) in some.iter_mut().enumerate() {
+            one.decay_percent = (at * 25) as u8;
+        }
+        let mut dispatcher = Dispatcher::new(&dispatch, &some);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for (usable, active, value, now_ns) in steps {
+            let upstreams: Vec<Upstream> = (0..some.len())
+                .map(|at| Upstream {
+                    usable: usable >> at & 1 == 1,
+                    active: active.rotate_left(at as u32 * 5),
+                    share: if at == 1 { 0.05 } else { 1.0 },
+                })
+                .collect();
+            let ask = Request { now_ns, ..request(active) };
+            let chosen = dispatcher.choose(&upstreams, &ask, &mut rng);
+            prop_assert_eq!(chosen.is_some(), upstreams.iter().any(|one| one.usable));
+            if let Some(at) = chosen {
+                prop_assert!(upstreams[at].usable);
+                dispatcher.answered(at, value, now_ns);
+                dispatcher.finished(at, value, value);
+            }
+        }
+    }
+
+    #[test]
+    fn turns_follow_weights_exactly_over_a_round(shares in proptest::collection::vec(1..12u32, 1..6)) {
+        let weights: Vec<Weight> = shares.iter().map(|share| Weight::Share(*share)).collect();
+        let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&weights));
+        let round: u32 = shares.iter().sum();
+        prop_assert_eq!(counts(&mut dispatcher, &up(shares.len()), round, 1), shares);
+    }
+}

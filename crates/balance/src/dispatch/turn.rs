@@ -1,0 +1,87 @@
+//! One after the other.
+
+use super::Upstream;
+use crate::config::model::Backend;
+
+/// Round robin. One that starts slowly is passed over until its shares of a turn add up to one.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    next: usize,
+    saved: Box<[f64]>,
+}
+
+/// No share is so small that it takes more rounds to make a turn.
+const ROUNDS_MAX: usize = 64;
+
+impl Turns {
+    pub fn new(count: usize) -> Turns {
+        Turns {
+            next: 0,
+            saved: vec![0.0; count].into(),
+        }
+    }
+
+    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
+        let count = upstreams.len().min(self.saved.len());
+        let mut usable = None;
+        for step in 0..count * ROUNDS_MAX {
+            let at = (self.next + step) % count;
+            if !upstreams[at].usable {
+                // Nobody is usable: one round tells.
+                if usable.is_none() && step >= count {
+                    return None;
+                }
+                continue;
+            }
+            usable = Some(at);
+            self.saved[at] += upstreams[at].share;
+            // Parts of a turn add up with rounding.
+            if self.saved[at] > 1.0 - 1e-9 {
+                self.saved[at] = (self.saved[at] - 1.0).clamp(0.0, 1.0);
+                self.next = (at + 1) % count;
+                return Some(at);
+            }
+        }
+        usable
+    }
+}
+
+/// Smooth weighted round robin, as nginx has it since 1.3.1 ("Upstream: smooth weighted
+/// round-robin balancing", 2012): in each turn every back end gains its weight, the richest is
+/// chosen and pays what all have gained. A back end of twice the weight comes twice as often, and
+/// not twice in a row.
+#[derive(Clone, Debug)]
+pub(super) struct WeightedTurns {
+    weights: Box<[f64]>,
+    gained: Box<[f64]>,
+}
+
+impl WeightedTurns {
+    pub fn new(backends: &[Backend]) -> WeightedTurns {
+        let weights: Box<[f64]> = backends.iter().map(|one| one.weight.share()).collect();
+        WeightedTurns {
+            gained: vec![0.0; weights.len()].into(),
+            weights,
+        }
+    }
+
+    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
+        let mut total = 0.0;
+        let mut best: Option<usize> = None;
+        for (at, upstream) in upstreams.iter().enumerate().take(self.weights.len()) {
+            if !upstream.usable {
+                continue;
+            }
+            let weight = self.weights[at] * upstream.share;
+            total += weight;
+            self.gained[at] += weight;
+            if best.is_none_or(|best| self.gained[at] > self.gained[best]) {
+                best = Some(at);
+            }
+        }
+        if let Some(best) = best {
+            self.gained[best] -= total;
+        }
+        best
+    }
+}

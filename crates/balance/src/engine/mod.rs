@@ -1,0 +1,3 @@
+//! The balancer at work.
+
+pub mod state;

@@ -1,0 +1,424 @@
+//! What is known of a back end's life.
+//!
+//! ```text
+//!                      connection failed, or ejected
+//!          ┌──────────────────────────────────────────────┐
+//!          │                                              ▼     interval over
+//!      Available ◀── probe went well ── Waking ◀──── Unavailable
+//!                                          └── probe failed ──▶
+//!      Down: only an operator leads here, and only an operator leads away.
+//! ```
+//!
+//! The states and what an operator can tell are those of Crossroads. Time is given in nanoseconds
+//! of any clock that does not go back; nothing here reads one.
+
+use std::str::FromStr;
+
+/// Whether a back end can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It is used. Crossroads calls this `available` or `up`.
+    Available,
+    /// It could not be reached, and may be woken.
+    Unavailable,
+    /// It is being probed: not used, but not given up.
+    Waking,
+    /// An operator took it out; nothing but an operator brings it back.
+    Down,
+}
+
+impl State {
+    /// The word that `tell` and `--status` use.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Available => "available",
+            State::Unavailable => "unavailable",
+            State::Waking => "waking",
+            State::Down => "down",
+        }
+    }
+}
+
+/// A word that names no state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected up, available, unavailable, down or waking, found `{0}`")]
+pub struct UnknownState(String);
+
+impl FromStr for State {
+    type Err = UnknownState;
+
+    fn from_str(word: &str) -> Result<State, UnknownState> {
+        Ok(match word {
+            "up" | "available" => State::Available,
+            "unavailable" => State::Unavailable,
+            "waking" => State::Waking,
+            "down" => State::Down,
+            other => return Err(UnknownState(written::units::shown(other))),
+        })
+    }
+}
+
+/// How a service treats its back ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HealthPolicy {
+    /// How long after it became unavailable a back end is probed, and after each probe that
+    /// failed, ns. 0: never, it stays unavailable until an operator says otherwise.
+    pub reviving_interval_ns: u64,
+    /// How often an available back end is probed, ns. 0: never.
+    pub check_interval_ns: u64,
+    /// After so many failed answers in a row it is not used for a while. 0: never.
+    pub eject_after: u32,
+    /// For how long it is not used then, ns; it is probed before it is used again.
+    pub eject_ns: u64,
+    /// How long a back end takes from its first use after a pause to its full share, ns.
+    pub slow_start_ns: u64,
+}
+
+/// What happened to a back end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthEvent {
+    /// It could not be reached for a client.
+    ConnectFailed,
+    /// It was reached, but its answer was none or told of an error of its own.
+    AnswerFailed,
+    /// It answered well.
+    Answered,
+    /// A probe went well.
+    ProbeOk,
+    /// A probe failed.
+    ProbeFailed,
+    /// An operator said what it is.
+    Told(State),
+}
+
+/// The life of one back end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    state: State,
+    failures_in_row: u32,
+    /// When the next probe is due, ns; `None`: never.
+    due_ns: Option<u64>,
+    /// Whether a probe was asked for and has not come back.
+    probing: bool,
+    /// When it became available after a pause, ns; `None`: it was from the start.
+    back_since_ns: Option<u64>,
+}
+
+/// The share of a back end that has just come back, so that it gets something at all.
+const FIRST_SHARE: f64 = 0.05;
+
+impl Health {
+    /// A back end at the start: as its configuration says.
+    pub fn new(state: State, now_ns: u64, policy: &HealthPolicy) -> Health {
+        let mut health = Health {
+            state,
+            failures_in_row: 0,
+            due_ns: None,
+            probing: false,
+            back_since_ns: None,
+        };
+        health.plan(now_ns, policy);
+        health
+    }
+
+    /// Its state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether clients may be sent to it.
+    pub fn usable(&self) -> bool {
+        self.state == State::Available
+    }
+
+    /// When [`Health::probe_due`] has to be asked next, ns; `None`: not before something happens.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.due_ns.filter(|_| !self.probing)
+    }
+
+    /// Takes note of what happened. Returns whether clients are from now on sent to it, or no
+    /// longer.
+    pub fn note(&mut self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
+        let before = self.state;
+        match event {
+            HealthEvent::ConnectFailed if self.state == State::Available => {
+                self.become_state(State::Unavailable, now_ns, policy);
+            }
+            HealthEvent::AnswerFailed if self.state == State::Available => {
+                self.failures_in_row = self.failures_in_row.saturating_add(1);
+                if policy.eject_after > 0 && self.failures_in_row >= policy.eject_after {
+                    self.become_state(State::Unavailable, now_ns, policy);
+                    self.due_ns = Some(now_ns.saturating_add(policy.eject_ns));
+                }
+            }
+            HealthEvent::Answered => self.failures_in_row = 0,
+            HealthEvent::ProbeOk | HealthEvent::ProbeFailed => {
+                self.probed(event == HealthEvent::ProbeOk, now_ns, policy);
+            }
+            HealthEvent::Told(state) => self.become_state(state, now_ns, policy),
+            HealthEvent::ConnectFailed | HealthEvent::AnswerFailed => {}
+        }
+        (before == State::Available) != (self.state == State::Available)
+    }
+
+    /// Whether a probe is due now. It is asked for once; after it has ended it has to be noted
+    /// with [`HealthEvent::ProbeOk`] or [`HealthEvent::ProbeFailed`]. Whoever probes gives up a
+    /// probe that is under way when the state changes otherwise.
+    pub fn probe_due(&mut self, now_ns: u64) -> bool {
+        if self.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
+            return false;
+        }
+        self.probing = true;
+        self.due_ns = None;
+        if self.state == State::Unavailable {
+            self.state = State::Waking;
+        }
+        true
+    }
+
+    /// The share of its weight that it gets now: 1, or less while it starts slowly.
+    pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
+        let Some(since_ns) = self.back_since_ns else {
+            return 1.0;
+        };
+        let passed_ns = now_ns.saturating_sub(since_ns);
+        if passed_ns >= policy.slow_start_ns {
+            return 1.0;
+        }
+        (passed_ns as f64 / policy.slow_start_ns as f64).max(FIRST_SHARE)
+    }
+
+    fn probed(&mut self, well: bool, now_ns: u64, policy: &HealthPolicy) {
+        // One that nobody waits for any more.
+        if !std::mem::take(&mut self.probing) {
+            return;
+        }
+        match (self.state, well) {
+            (State::Down, _) => {}
+            (State::Available, true) => self.plan(now_ns, policy),
+            (_, true) => self.become_state(State::Available, now_ns, policy),
+            (_, false) => self.become_state(State::Unavailable, now_ns, policy),
+        }
+    }
+
+    fn become_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
+        if state == State::Available && self.state != State::Available {
+            self.back_since_ns = Some(now_ns);
+        }
+        self.state = state;
+        self.failures_in_row = 0;
+        // A probe that is still under way was asked for by what is no longer so.
+        self.probing = false;
+        self.plan(now_ns, policy);
+    }
+
+    fn plan(&mut self, now_ns: u64, policy: &HealthPolicy) {
+        let after =
+            |interval_ns: u64| (interval_ns > 0).then(|| now_ns.saturating_add(interval_ns));
+        self.due_ns = match self.state {
+            State::Available => after(policy.check_interval_ns),
+            State::Unavailable => after(policy.reviving_interval_ns),
+            State::Waking => Some(now_ns),
+            State::Down => None,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn policy() -> HealthPolicy {
+        HealthPolicy {
+            reviving_interval_ns: 5 * SECOND,
+            eject_after: 3,
+            eject_ns: 30 * SECOND,
+            slow_start_ns: 10 * SECOND,
+            ..HealthPolicy::default()
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_reached_is_probed_after_the_reviving_interval() {
+        let policy = policy();
+        let mut health = Health::new(State::Available, 0, &policy);
+        assert!(health.usable());
+        assert!(health.note(HealthEvent::ConnectFailed, SECOND, &policy));
+        assert_eq!(health.state(), State::Unavailable);
+        assert!(!health.probe_due(6 * SECOND - 1));
+        assert!(health.probe_due(6 * SECOND));
+        assert_eq!(health.state(), State::Waking);
+        assert!(!health.probe_due(60 * SECOND), "one probe at a time");
+        assert!(!health.note(HealthEvent::ProbeFailed, 7 * SECOND, &policy));
+        assert_eq!(health.due_ns(), Some(12 * SECOND));
+        assert!(health.probe_due(12 * SECOND));
+        assert!(health.note(HealthEvent::ProbeOk, 13 * SECOND, &policy));
+        assert!(health.usable());
+    }
+
+    #[test]
+    fn without_a_reviving_interval_it_stays_unavailable_until_an_operator_says_so() {
+        let policy = HealthPolicy {
+            reviving_interval_ns: 0,
+            ..policy()
+        };
+        let mut health = Health::new(State::Available, 0, &policy);
+        health.note(HealthEvent::ConnectFailed, 0, &policy);
+        assert!(!health.probe_due(u64::MAX));
+        assert!(health.note(HealthEvent::Told(State::Available), SECOND, &policy));
+        assert!(health.usable());
+    }
+
+    #[test]
+    fn what_an_operator_took_down_is_never_revived() {
+        let policy = policy();
+        let mut health = Health::new(State::Available, 0, &policy);
+        health.note(HealthEvent::ConnectFailed, 0, &policy);
+        assert!(health.probe_due(5 * SECOND));
+        assert!(!health.note(HealthEvent::Told(State::Down), 6 * SECOND, &policy));
+        // The probe that was under way comes back well, and is nobody's any more.
+        assert!(!health.note(HealthEvent::ProbeOk, 7 * SECOND, &policy));
+        assert_eq!(health.state(), State::Down);
+        assert!(!health.probe_due(u64::MAX));
+        assert!(!health.note(HealthEvent::Told(State::Waking), 8 * SECOND, &policy));
+        assert!(
+            health.probe_due(8 * SECOND),
+            "told to wake it, so it is probed at once"
+        );
+    }
+
+    #[test]
+    fn failed_answers_in_a_row_eject_it_for_a_while() {
+        let policy = policy();
+        let mut health = Health::new(State::Available, 0, &policy);
+        for event in [
+            HealthEvent::AnswerFailed,
+            HealthEvent::AnswerFailed,
+            HealthEvent::Answered,
+            HealthEvent::AnswerFailed,
+            HealthEvent::AnswerFailed,
+        ] {
+            assert!(!health.note(event, 0, &policy));
+        }
+        assert!(health.note(HealthEvent::AnswerFailed, SECOND, &policy));
+        assert_eq!(health.due_ns(), Some(31 * SECOND));
+    }
+
+    #[test]
+    fn it_starts_slowly_after_a_pause_and_not_at_first() {
+        let policy = policy();
+        let mut health = Health::new(State::Available, 0, &policy);
+        assert_eq!(health.share(0, &policy), 1.0);
+        health.note(HealthEvent::ConnectFailed, 0, &policy);
+        health.note(HealthEvent::Told(State::Available), 100 * SECOND, &policy);
+        assert_eq!(health.share(100 * SECOND, &policy), FIRST_SHARE);
+        assert_eq!(health.share(105 * SECOND, &policy), 0.5);
+        assert_eq!(health.share(110 * SECOND, &policy), 1.0);
+    }
+
+    #[test]
+    fn active_checks_take_an_available_one_out() {
+        let policy = HealthPolicy {
+            check_interval_ns: SECOND,
+            ..policy()
+        };
+        let mut health = Health::new(State::Available, 0, &policy);
+        assert!(health.probe_due(SECOND));
+        assert!(health.usable(), "still used while it is checked");
+        assert!(!health.note(HealthEvent::ProbeOk, SECOND + 1, &policy));
+        assert!(health.probe_due(2 * SECOND + 1));
+        assert!(health.note(HealthEvent::ProbeFailed, 2 * SECOND + 2, &policy));
+        assert_eq!(health.state(), State::Unavailable);
+    }
+
+    #[test]
+    fn the_words_of_tell_are_those_of_crossroads() {
+        for (word, state) in [
+            ("up", State::Available),
+            ("available", State::Available),
+            ("unavailable", State::Unavailable),
+            ("down", State::Down),
+            ("waking", State::Waking),
+        ] {
+            assert_eq!(word.parse(), Ok(state));
+            assert_eq!(state.word().parse(), Ok(state));
+        }
+        assert!("dawn".parse::<State>().is_err());
+    }
+
+    fn events() -> impl Strategy<Value = Vec<(Option<HealthEvent>, u64)>> {
+        let states = prop_oneof![
+            Just(State::Available),
+            Just(State::Unavailable),
+            Just(State::Waking),
+            Just(State::Down)
+        ];
+        let event = prop_oneof![
+            Just(None),
+            Just(Some(HealthEvent::ConnectFailed)),
+            Just(Some(HealthEvent::AnswerFailed)),
+            Just(Some(HealthEvent::Answered)),
+            Just(Some(HealthEvent::ProbeOk)),
+            Just(Some(HealthEvent::ProbeFailed)),
+            states.prop_map(|state| Some(HealthEvent::Told(state))),
+        ];
+        proptest::collection::vec((event, 0..20u64), 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens(steps in events(), reviving in 0..8u64, checking in 0..8u64,
+                eject_after in 0..4u32, slow_start in 0..8u64) {
+            let policy = HealthPolicy {
+                reviving_interval_ns: reviving,
+                check_interval_ns: checking,
+                eject_after,
+                eject_ns: 3,
+                slow_start_ns: slow_start,
+            };
+            let mut now = 0;
+            let mut health = Health::new(State::Available, now, &policy);
+            let mut asked = 0u32;
+            for (event, passes) in steps {
+                now += passes;
+                let before = health;
+                match event {
+                    None => {
+                        if health.probe_due(now) {
+                            asked += 1;
+                            prop_assert_eq!(asked, 1, "one probe at a time");
+                            prop_assert!(before.due_ns().is_some_and(|due| due <= now));
+                        }
+                    }
+                    Some(event) => {
+                        let changed = health.note(event, now, &policy);
+                        prop_assert_eq!(changed, before.usable() != health.usable());
+                        if changed || matches!(event, HealthEvent::ProbeOk | HealthEvent::ProbeFailed
+                            | HealthEvent::Told(_)) {
+                            asked = 0;
+                        }
+                        // Nothing but a probe or an operator makes it usable.
+                        if health.usable() && !before.usable() {
+                            prop_assert!(matches!(event, HealthEvent::ProbeOk
+                                | HealthEvent::Told(State::Available)));
+                        }
+                        if let HealthEvent::Told(state) = event {
+                            prop_assert_eq!(health.state(), state);
+                        } else if before.state() == State::Down {
+                            prop_assert_eq!(health.state(), State::Down);
+                        }
+                    }
+                }
+                prop_assert!(health.state() != State::Down || health.due_ns().is_none());
+                let share = health.share(now, &policy);
+                prop_assert!(share > 0.0 && share <= 1.0);
+                // An unavailable one is revived, or nobody asked for that.
+                let forgotten = health.state() == State::Unavailable && health.due_ns().is_none();
+                prop_assert!(!forgotten || reviving == 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What holding connections and lasting long costs the load: memory per open connection, memory of
+//! a long load against a short one, and how late a paced load sends.
+//!
+//! `cargo build --release && cargo run --release -p load --example bounds -- [CONNECTIONS]
+//! [LONG_SECONDS]` (50,000 and 600 unless told). `weigh origin` answers as a process of its own;
+//! it and the load need two open files per connection between them.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use load::{Arrivals, Expect, Job, Lane, Stint, Stop, Target, Wait, run};
+use net::IoKind;
+use net::fetch::request;
+use readings::{LoadReading, Pacing};
+
+/// Slots of an event loop that fit into the usual limit of open files of a container, 20,000.
+const SLOTS_MAX: u32 = 19_000;
+
+struct Origin(Child, SocketAddr);
+
+impl Origin {
+    fn start(connections: u32, threads: u32) -> Self {
+        let weigh = std::env::current_exe().unwrap();
+        let weigh = weigh.ancestors().nth(2).unwrap().join("weigh");
+        let most = (connections + 1_000).min(SLOTS_MAX).to_string();
+        let mut child = Command::new(weigh)
+            .args(["origin", "--listen", "127.0.0.1:0", "--connections", &most])
+            .args(["--backlog", "4096", "--threads", &threads.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("target/release/weigh, from cargo build --release");
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .split_whitespace()
+            .find_map(|word| {
+                word.trim_start_matches("http://")
+                    .trim_end_matches('/')
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or_else(|| panic!("no address in {line:?}"));
+        Self(child, address)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn job(
+    address: SocketAddr,
+    connections: u32,
+    rate_per_s: f64,
+    seconds: u64,
+    threads: u32,
+    io: IoKind,
+) -> Job {
+    let cpus = net::os::allowed_cpus().unwrap();
+    Job {
+        lanes: vec![Lane {
+            target: Target::new(
+                address,
+                request("GET", "origin", "/", &[]),
+                Expect::default(),
+            ),
+            connections,
+        }],
+        stints: vec![Stint {
+            lane: 0,
+            pacing: Pacing::Open { rate_per_s },
+            stages: Vec::new(),
+            cut: Duration::from_secs(1),
+            stop: Stop::After(Duration::from_secs(seconds)),
+            reading: Some(0),
+        }],
+        threads: threads as usize,
+        requests_per_connection: None,
+        connect_timeout: Duration::from_secs(10),
+        timeout: Duration::from_secs(10),
+        arrivals: Arrivals::Even,
+        cpus: cpus.last().copied().into_iter().collect(),
+        // 25,000 ports each.
+        sources: (1..=connections.div_ceil(25_000) as u8)
+            .map(|n| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, n)), 0))
+            .collect(),
+        io,
+        wait: if cpus.len() > threads as usize {
+            Wait::Spin
+        } else {
+            Wait::Sleep
+        },
+        rows: Some(Duration::from_secs(1)),
+        seed: 1,
+    }
+}
+
+/// Resident memory of this process, bytes; its highest so far with `VmHWM`.
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        * 1024
+}
+
+fn one(job: &Job) -> LoadReading {
+    let stop = Arc::new(AtomicBool::new(false));
+    run(job, &stop, |_| {}).unwrap().remove(0)
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |other: u32| {
+        arguments
+            .next()
+            .map_or(other, |n| n.parse().expect("a number"))
+    };
+    let (all, long) = (number(50_000), u64::from(number(600)));
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        if io == IoKind::Uring && net::uring_unavailable().is_some() {
+            println!("io_uring: not available here");
+            continue;
+        }
+        println!("\n{io}");
+        // On io_uring connections are files of the ring, and each ring may have as many as a process
+        // may have open files; each connection may take two slots for a moment. On epoll they are
+        // files of the process.
+        let (connections, threads) = match io {
+            IoKind::Uring => (all, (2 * all).div_ceil(SLOTS_MAX)),
+            IoKind::Epoll => (all.min(SLOTS_MAX), 1),
+        };
+        let origin = Origin::start(connections, connections.div_ceil(SLOTS_MAX * 3 / 4));
+        let late = one(&job(origin.1, 64, 20_000.0, 10, 1, io));
+        println!(
+            "  send lag at 20,000 requests/s, 64 connections: p50 {:.1} us, p99 {:.1} us, p99.9 \
+             {:.1} us, max {:.1} us; answered {:.0}/s",
+            late.schedule_lag.quantile_us(0.5),
+            late.schedule_lag.quantile_us(0.99),
+            late.schedule_lag.quantile_us(0.999),
+            late.schedule_lag.quantiles().max,
+            late.requests_per_s(),
+        );
+        // The rate opens them all within the first four seconds.
+        let rate = f64::from(connections) / 4.0;
+        let before = memory("VmHWM");
+        let many = one(&job(origin.1, connections, rate, 8, threads, io));
+        let more = memory("VmHWM").saturating_sub(before);
+        println!(
+            "  {} connections open on {threads} threads: {more} bytes of user memory more at the highest, {:.0} each; \
+             {} errors {:?}",
+            many.connections_open_min,
+            more as f64 / f64::from(connections),
+            many.errors_all.total(),
+            many.wrong.first().map(|wrong| &wrong.found),
+        );
+        drop(origin);
+        let origin = Origin::start(64, 1);
+        one(&job(origin.1, 64, 2_000.0, 10, 1, io));
+        let short = memory("VmRSS");
+        one(&job(origin.1, 64, 2_000.0, long, 1, io));
+        println!(
+            "  resident after 10 s: {} KiB, after {long} s: {} KiB",
+            short / 1024,
+            memory("VmRSS") / 1024
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Which request comes next.
+
+use std::sync::Arc;
+
+use net::{Io, PayloadId, TargetId};
+
+use crate::job::{Choice, Job, Target};
+
+/// A target as a thread's event loop knows it.
+pub(super) struct Aim {
+    pub(super) id: TargetId,
+    pub(super) payloads: Vec<PayloadId>,
+    /// Whether one of the requests is HEAD, so that answers must be read accordingly.
+    pub(super) has_head: bool,
+    /// Sums of the weights; empty when there is one request, or they come in order.
+    sums: Vec<u64>,
+    next: usize,
+    step: usize,
+    random: fastrand::Rng,
+}
+
+impl Aim {
+    pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
+        let payloads = target
+            .requests
+            .iter()
+            .map(|request| io.add_payload(Arc::from(request.bytes.as_slice())))
+            .collect();
+        let (sums, step) = match target.choice {
+            Choice::InOrder => (Vec::new(), job.threads),
+            Choice::Weighted if target.requests.len() == 1 => (Vec::new(), 0),
+            Choice::Weighted => (sums(target), 0),
+        };
+        Self {
+            id: io.add_target(&target.address, &job.sources),
+            payloads,
+            has_head: target.requests.iter().any(|request| request.is_head()),
+            sums,
+            // Threads take every so-manieth request, each from its own first.
+            next: if step == 0 {
+                0
+            } else {
+                thread % target.requests.len()
+            },
+            step,
+            random: fastrand::Rng::with_seed(job.seed ^ ((thread as u64) << 40) ^ 0x5eed),
+        }
+    }
+
+    /// The number of the next request.
+    #[inline]
+    pub(super) fn next(&mut self) -> usize {
+        if let Some(&total) = self.sums.last() {
+            let at = self.random.u64(..total);
+            return self.sums.partition_point(|&sum| sum <= at);
+        }
+        let next = self.next;
+        if self.step > 0 {
+            self.next = (next + self.step) % self.payloads.len();
+        }
+        next
+    }
+}
+
+fn sums(target: &Target) -> Vec<u64> {
+    let mut sum = 0;
+    target
+        .requests
+        .iter()
+        .map(|request| {
+            sum += u64::from(request.weight);
+            sum
+        })
+        .collect()
+}

@@ -1,0 +1,245 @@
+use super::command::{self, Placed};
+use super::reading::{Figures, has_figures, settle};
+use super::scan::{self, Block, Line};
+use super::{
+    ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, redis_benchmark, wrk,
+};
+
+/// A command may stand so many lines above the output that nothing else ties to it.
+const COMMAND_LINES: usize = 30;
+/// So many commands above an output are looked at.
+const COMMANDS: usize = 16;
+
+/// Reads the output of one run of a tool.
+///
+/// The text is what the tool printed, perhaps with its command line above, and with lines of other
+/// programs or of a script between. redis-benchmark gives a reading for each operation; so does a
+/// text that holds several runs for each run. wrk2's output is read as wrk2's also when wrk's was
+/// asked for. oha and k6 may be text or JSON, redis-benchmark its long form, `-q` or `--csv`.
+///
+/// # Errors
+///
+/// When the text is no output of the tool, when it is cut off before its result, when a line of it
+/// has no figure where there should be one, and when the tool says that it gave up.
+pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError> {
+    let lines = scan::lines(text);
+    let mut figures = Figures::new(tool);
+    let mut readings = Vec::new();
+    for block in scan::blocks_of(tool, &lines) {
+        readings.extend(read_block(&block, &lines, &mut figures));
+    }
+    for reading in &mut readings {
+        if tool == Tool::Wrk2 {
+            reading.tool = tool;
+        }
+    }
+    if let Some(wrong) = figures.wrong.into_iter().next() {
+        return Err(wrong);
+    }
+    let has_result =
+        |reading: &ToolReading| reading.requests.is_some() || reading.requests_per_s.is_some();
+    if let Some(cut) = readings.iter().find(|reading| !has_result(reading)) {
+        return Err(gave_up(tool, &lines).unwrap_or(ReadError::Cut {
+            tool,
+            line: cut.lines.1,
+            expected: words(tool).result,
+        }));
+    }
+    if readings.is_empty() {
+        return Err(gave_up(tool, &lines)
+            .or_else(|| no_document(tool, text))
+            .unwrap_or_else(|| ReadError::Nothing {
+                tool,
+                expected: words(tool).first,
+                instead: read_all(text).first().map(|reading| reading.tool),
+            }));
+    }
+    complete(&mut readings, &lines);
+    Ok(readings)
+}
+
+/// Reads all outputs that stand in a text: a page, a mail, a log.
+///
+/// Prose, prompts, quoting with `>` and terminal colours do not disturb. An output may be a part of
+/// one, such as ab's table of percentages alone; what it does not say is `None`. Each reading has
+/// its lines, and the command above it if there is one that fits: one that nothing in the output
+/// denies. A command that stands further up, or above another output, is taken only if the output
+/// confirms it: the number of requests, or threads and connections, are the same. What the output
+/// leaves open is then taken from the command, with the tool's documented defaults.
+///
+/// The readings come in the order of the text. A text without any output gives none.
+pub fn read_all(text: &str) -> Vec<ToolReading> {
+    let lines = scan::lines(text);
+    let mut readings = Vec::new();
+    for block in scan::all_blocks(&lines) {
+        let mut figures = Figures::new(block.tool);
+        let read = read_block(&block, &lines, &mut figures);
+        readings.extend(read.into_iter().filter(has_figures));
+    }
+    complete(&mut readings, &lines);
+    readings
+}
+
+fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolReading> {
+    let mut readings = match &block.json {
+        Some(json) if block.tool == Tool::K6 => vec![k6::read_document(json)],
+        Some(json) => vec![oha::read_document(json)],
+        None => {
+            let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
+            match block.tool {
+                Tool::Wrk | Tool::Wrk2 => wrk::read(&own, figures),
+                Tool::Ab => ab::read(&own, figures),
+                Tool::Httperf => httperf::read(&own, figures),
+                Tool::H2load => h2load::read(&own, figures),
+                Tool::Hey => hey::read(&own, figures),
+                Tool::Oha => oha::read(&own, figures),
+                Tool::K6 => k6::read(&own, figures),
+                Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
+            }
+        }
+    };
+    for reading in &mut readings {
+        // A list of operations has told the lines of each itself.
+        if reading.lines == (0, 0) {
+            reading.lines = (lines[block.first].number, lines[block.last].number);
+        }
+    }
+    readings
+}
+
+/// Gives each reading its command, and what follows from that.
+fn complete(readings: &mut [ToolReading], lines: &[Line]) {
+    let commands: Vec<Placed> = command::all(lines)
+        .into_iter()
+        // httperf's own first line is part of its output.
+        .filter(|placed| !is_within(readings, lines[placed.at].number))
+        .collect();
+    let mut chosen: Vec<Option<usize>> = Vec::with_capacity(readings.len());
+    for at in 0..readings.len() {
+        let before = at.checked_sub(1).map(|before| &readings[before]);
+        let previous = before.map(|before| (before, chosen[at - 1]));
+        let choice = choose(&readings[at], previous, &commands, lines);
+        if let Some(placed) = choice.and_then(|choice| commands.get(choice)) {
+            placed.command.complete(&mut readings[at]);
+        }
+        settle(&mut readings[at]);
+        chosen.push(choice);
+    }
+}
+
+/// Whether a line belongs to one of the readings, which are in the order of their lines.
+fn is_within(readings: &[ToolReading], number: usize) -> bool {
+    let begun = readings.partition_point(|reading| reading.lines.0 <= number);
+    let last = begun.checked_sub(1).map(|last| &readings[last]);
+    last.is_some_and(|reading| number <= reading.lines.1)
+}
+
+/// The index of the command that a reading's run was started with.
+fn choose(
+    reading: &ToolReading,
+    previous: Option<(&ToolReading, Option<usize>)>,
+    commands: &[Placed],
+    lines: &[Line],
+) -> Option<usize> {
+    let number = |placed: &Placed| lines[placed.at].number;
+    if let Some((before, Some(choice))) = previous
+        && goes_on(before, reading, lines)
+        && commands
+            .get(choice)
+            .is_some_and(|c| c.command.allows(reading))
+    {
+        return Some(choice);
+    }
+    let above = commands.partition_point(|placed| number(placed) < reading.lines.0);
+    let candidates = commands[..above]
+        .iter()
+        .enumerate()
+        .rev()
+        .take(COMMANDS)
+        .filter(|(_, placed)| placed.command.is_of(reading.tool));
+    for (nth, (index, placed)) in candidates.enumerate() {
+        // Nearest of all, with no other output between.
+        let ends = previous.map_or(0, |(before, _)| before.lines.1);
+        let near =
+            nth == 0 && number(placed) > ends && number(placed) + COMMAND_LINES >= reading.lines.0;
+        let fits = placed.command.confirmed_by(reading) || (near && placed.command.allows(reading));
+        if fits {
+            return Some(index);
+        }
+    }
+    None
+}
+
+/// Whether a reading is the next operation of the same run of redis-benchmark.
+fn goes_on(before: &ToolReading, reading: &ToolReading, lines: &[Line]) -> bool {
+    let both = before.tool == Tool::RedisBenchmark && reading.tool == Tool::RedisBenchmark;
+    let first = lines.partition_point(|line| line.number <= before.lines.1);
+    let last = lines.partition_point(|line| line.number < reading.lines.0);
+    both && lines
+        .get(first..last)
+        .unwrap_or_default()
+        .iter()
+        .all(|line| line.text.is_empty())
+}
+
+/// What a tool prints, for messages.
+struct Words {
+    first: &'static str,
+    result: &'static str,
+    gives_up: &'static [&'static str],
+}
+
+fn words(tool: Tool) -> Words {
+    let (first, result, gives_up) = match tool {
+        Tool::Wrk | Tool::Wrk2 => (wrk::EXPECTED, wrk::RESULT, wrk::GIVES_UP),
+        Tool::Ab => (ab::EXPECTED, ab::RESULT, ab::GIVES_UP),
+        Tool::Httperf => (httperf::EXPECTED, httperf::RESULT, httperf::GIVES_UP),
+        Tool::H2load => (h2load::EXPECTED, h2load::RESULT, h2load::GIVES_UP),
+        Tool::Hey => (hey::EXPECTED, hey::RESULT, hey::GIVES_UP),
+        Tool::Oha => (oha::EXPECTED, oha::RESULT, oha::GIVES_UP),
+        Tool::K6 => (k6::EXPECTED, k6::RESULT, k6::GIVES_UP),
+        Tool::RedisBenchmark => (
+            redis_benchmark::EXPECTED,
+            redis_benchmark::RESULT,
+            redis_benchmark::GIVES_UP,
+        ),
+    };
+    Words {
+        first,
+        result,
+        gives_up,
+    }
+}
+
+/// The line in which a tool says that it ended without a result.
+fn gave_up(tool: Tool, lines: &[Line]) -> Option<ReadError> {
+    let beginnings = words(tool).gives_up;
+    lines.iter().find_map(|line| {
+        if tool == Tool::Httperf && scan::mark(tool, std::slice::from_ref(line), 0).is_some() {
+            return None;
+        }
+        // ab's progress stands before it on the same line.
+        let at = beginnings
+            .iter()
+            .filter_map(|beginning| line.text.find(beginning))
+            .min()?;
+        Some(ReadError::GaveUp {
+            tool,
+            line: line.number,
+            said: line.text[at..].to_owned(),
+        })
+    })
+}
+
+/// What is wrong with a text that begins like a JSON document.
+fn no_document(tool: Tool, text: &str) -> Option<ReadError> {
+    if !matches!(tool, Tool::Oha | Tool::K6) || !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let (line, reason) = match serde_json::from_str::<serde_json::Value>(text) {
+        Err(error) => (error.line(), error.to_string()),
+        Ok(_) if tool == Tool::Oha => (1, "found no `summary.requestsPerSec`".to_owned()),
+        Ok(_) => (1, "found no `metrics.http_reqs`".to_owned()),
+    };
+    Some(ReadError::Json { tool, line, reason })
+}

@@ -1,0 +1,190 @@
+//! The words of `weigh load`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use load::Stage;
+use net::IoKind;
+
+use super::Format;
+use crate::units::{self, stage};
+
+/// `weigh load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Where to, such as http://127.0.0.1:8080/.
+    #[arg(required_unless_present = "urls")]
+    pub url: Option<String>,
+    /// A file of requests instead, one a line: [WEIGHT] [METHOD] URL. With a URL before it lines
+    /// may give a path alone. All go to one server.
+    #[arg(long, value_name = "FILE")]
+    pub urls: Option<PathBuf>,
+    /// Send the requests of --urls one after the other, instead of by chance and weight.
+    #[arg(long, requires = "urls")]
+    pub in_order: bool,
+    /// Connections, exactly, over all threads.
+    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Threads.
+    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// How long [default: 10s].
+    #[arg(short, long, value_parser = units::duration, conflicts_with = "count")]
+    pub duration: Option<Duration>,
+    /// Stop after so many requests instead.
+    #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Stop when each connection has made so many requests.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with_all = ["count", "duration", "rate", "stages"]
+    )]
+    pub each_connection: Option<u64>,
+    /// Time before the measured one, cut off.
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    pub warmup: Duration,
+    /// Open loop: requests per second over all connections.
+    #[arg(long, value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Open loop in stages, each a time and its requests per second, or those at its start and
+    /// end: 10s@0-2000,1m@2000.
+    #[arg(
+        long,
+        value_name = "TIME@RATE,...",
+        value_delimiter = ',',
+        value_parser = stage,
+        conflicts_with_all = ["rate", "count", "duration"]
+    )]
+    pub stages: Vec<Stage>,
+    /// When the requests of an open loop are due.
+    #[arg(long, value_enum, default_value_t)]
+    pub arrivals: Arrivals,
+    /// How an open loop waits: `spin` is on time to the microsecond and takes a CPU per thread,
+    /// `sleep` takes none and is late by a timer's wake-up; `auto` spins where threads are fewer
+    /// than CPUs.
+    #[arg(long, value_enum, default_value_t)]
+    pub wait: Wait,
+    /// A new connection for each request.
+    #[arg(long, conflicts_with = "requests_per_connection")]
+    pub no_keepalive: bool,
+    /// Requests before a connection is closed and opened anew.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests_per_connection: Option<u64>,
+    /// A header field; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
+    pub headers: Vec<(String, String)>,
+    /// The method.
+    #[arg(short, long, default_value = "GET")]
+    pub method: String,
+    /// A file whose content is sent as the body.
+    #[arg(long, value_name = "FILE")]
+    pub body: Option<PathBuf>,
+    /// Longest wait for an answer.
+    #[arg(long, default_value = "5s", value_parser = units::duration)]
+    pub timeout: Duration,
+    /// Longest wait for a connection [default: that for an answer].
+    #[arg(long, value_parser = units::duration)]
+    pub connect_timeout: Option<Duration>,
+    /// The status that counts as good [default: what the first answer has, if it is a success].
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
+    pub expect_status: Option<u16>,
+    /// Text that a good answer's body contains.
+    #[arg(long, value_name = "TEXT")]
+    pub expect_contains: Option<String>,
+    /// Do not compare the content of answers.
+    #[arg(long)]
+    pub body_varies: bool,
+    /// The event loop [default: uring where it is allowed].
+    #[arg(long, value_name = "uring|epoll")]
+    pub io: Option<IoKind>,
+    /// CPUs to bind the threads to, such as 1 or 2,3.
+    #[arg(long, value_delimiter = ',')]
+    pub cpus: Vec<u32>,
+    /// Addresses of this machine that connections come from, in turn, such as
+    /// 127.0.0.2,127.0.0.3: each has ports of its own.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub source: Vec<std::net::IpAddr>,
+    /// Connect to this Unix socket instead of the URL's host.
+    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
+    pub unix_socket: Option<PathBuf>,
+    /// Go through this forward proxy, such as http://127.0.0.1:3128.
+    #[arg(long, value_name = "URL")]
+    pub proxy: Option<String>,
+    /// Begin each connection with a PROXY protocol header.
+    #[arg(long, value_name = "VERSION", value_enum)]
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Clients that PROXY protocol headers name, in turn [default: numbered in 198.18.0.0/15].
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        requires = "proxy_protocol"
+    )]
+    pub proxy_client: Vec<std::net::IpAddr>,
+    /// Find the pages below the URL by their links, then fetch them in order, pass after pass, on
+    /// one connection, and time each pass.
+    #[arg(long, conflicts_with_all = [
+        "urls", "rate", "stages", "count", "duration", "each_connection", "connections",
+        "threads", "body", "method", "proxy_protocol", "warmup", "hlog", "body_varies",
+        "expect_status", "expect_contains",
+    ])]
+    pub crawl: bool,
+    /// Passes of --crawl.
+    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub passes: u32,
+    /// Most pages of --crawl.
+    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub pages_max: u32,
+    /// Most links that --crawl follows one after the other.
+    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 5)]
+    pub depth: u32,
+    /// Length of the rows that the load is cut into.
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::duration)]
+    pub interval: Duration,
+    /// Write the response times of each row to this file, as HdrHistogram's log (1.3, V2).
+    #[arg(long, value_name = "FILE")]
+    pub hlog: Option<PathBuf>,
+    /// Plain lines on standard error while the load runs, also on a terminal.
+    #[arg(long)]
+    pub plain: bool,
+    /// Nothing on standard error while the load runs.
+    #[arg(short, long, conflicts_with = "plain")]
+    pub quiet: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// When the requests of an open loop are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// At exponentially distributed distances.
+    Poisson,
+}
+
+/// How an open loop waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Spin where threads are fewer than CPUs, sleep otherwise.
+    #[default]
+    Auto,
+    /// Poll without sleeping.
+    Spin,
+    /// Sleep until woken.
+    Sleep,
+}
+
+/// The version of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProxyProtocol {
+    /// Text.
+    V1,
+    /// Binary.
+    V2,
+}

@@ -1,0 +1,125 @@
+//! `weigh load --crawl`: the pages of a site, fetched in order, pass after pass.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::{BodyRule, Choice, CrawlLimits, Expect, Request, StatusRule, Stint, Stop, Target};
+use readings::{LoadReading, Pacing};
+use serde_json::json;
+
+use super::target::{self, Url};
+use crate::cli::{Format, LoadArgs};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text};
+use crate::signals::Signals;
+
+/// Discovers the pages, then fetches them as often as asked.
+pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
+    let text = args.url.as_deref().unwrap_or_default();
+    let url = target::url(text).map_err(Failure::words)?;
+    let address = target::address(args, &url.host)?;
+    let bytes = |path: &str| {
+        let page = Url {
+            host: url.host.clone(),
+            path: path.to_string(),
+        };
+        target::request_bytes(args, "GET", &page, &[])
+    };
+    let limits = CrawlLimits {
+        pages: args.pages_max as usize,
+        depth: args.depth as usize,
+        timeout: args.timeout,
+    };
+    let site = load::crawl(&address, &url.host, &url.path, limits, bytes)
+        .map_err(|e| Failure::failed(format!("{text}: {e}")))?;
+    for (path, status) in &site.refused {
+        eprintln!("weigh: {path} answers with status {status} and is left out");
+    }
+    if site.left > 0 {
+        eprintln!(
+            "weigh: {} links were not followed: more than --pages-max {} pages",
+            site.left, args.pages_max
+        );
+    }
+    let pages = site.pages.len();
+    let page_bytes: usize = site.pages.iter().map(|page| page.body.len()).sum();
+    let requests = site
+        .pages
+        .into_iter()
+        .map(|page| Request {
+            bytes: bytes(&page.path),
+            name: page.path,
+            expect: Expect {
+                status: StatusRule::Exactly(page.status),
+                body: BodyRule::Same(Arc::from(page.body)),
+            },
+            weight: 1,
+        })
+        .collect();
+    let target = Target {
+        address,
+        requests,
+        choice: Choice::InOrder,
+        proxy_header: None,
+    };
+    let readings = passes(args, target, pages as u64, signals)?;
+    let problems: Vec<String> = readings.iter().flat_map(verdict::reasons).collect();
+    match args.format {
+        Format::Json => print_json(&json!({
+            "url": text,
+            "pages": pages,
+            "page_bytes": page_bytes,
+            "refused": site.refused,
+            "passes": readings.iter().map(|reading| json!({
+                "duration_s": reading.duration_s,
+                "requests": reading.requests,
+                "bytes_read": reading.bytes_read,
+                "errors": reading.errors,
+                "client_cpu_s": reading.client.cpu_s,
+                "latency_us": reading.response.quantiles(),
+            })).collect::<Vec<_>>(),
+            "problems": problems,
+        })),
+        Format::Text => print_text(&report::crawl_terminal(
+            &readings, text, pages, page_bytes, &problems,
+        )),
+    }
+    if let Some(status) = signals.status() {
+        return Ok(status);
+    }
+    Ok(if problems.is_empty() {
+        0
+    } else {
+        super::INVALID
+    })
+}
+
+/// One stint per pass, each with its reading, on one connection.
+fn passes(
+    args: &LoadArgs,
+    target: Target,
+    pages: u64,
+    signals: &Signals,
+) -> Result<Vec<LoadReading>, Failure> {
+    let mut job = super::job(args, target);
+    job.lanes[0].connections = 1;
+    job.threads = 1;
+    job.rows = None;
+    job.stints = (0..args.passes as usize)
+        .map(|pass| Stint {
+            lane: 0,
+            pacing: Pacing::Closed,
+            stages: Vec::new(),
+            cut: Duration::ZERO,
+            stop: Stop::Requests(pages),
+            reading: Some(pass),
+        })
+        .collect();
+    let mut readings = load::run(&job, &signals.stop, |_| {}).map_err(Failure::failed)?;
+    // A stop from outside leaves passes that did not happen, and one that was cut short.
+    readings.retain(|reading| reading.requests + reading.errors.total() == pages);
+    if readings.is_empty() {
+        return Err(Failure::failed("no pass was complete"));
+    }
+    Ok(readings)
+}

@@ -1,0 +1,124 @@
+//! `weigh load`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use load::{Arrivals, Job, Lane, Stint, Stop, Target, Wait};
+use net::IoKind;
+use readings::Pacing;
+use serde_json::{Map, Value, json};
+
+use crate::cli::{self, Format, LoadArgs};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text};
+use crate::signals::Signals;
+
+mod crawl;
+mod live;
+mod target;
+mod watch;
+
+/// Exit status when it was measured, but is invalid.
+const INVALID: u8 = 4;
+
+/// Puts load on a URL.
+pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
+    let signals = Signals::listen()?;
+    if args.crawl {
+        return crawl::crawl(args, &signals);
+    }
+    let (mut target, called) = target::target(args)?;
+    let varying = target::check(args, &mut target)?;
+    if !varying.is_empty() {
+        eprintln!(
+            "weigh: the answers to {} differ from time to time; their content is not compared",
+            varying.join(", ")
+        );
+    }
+    let job = job(args, target);
+    let reading = watch::run_watched(&job, args, &called, &signals)?;
+    let reasons = verdict::reasons(&reading);
+    match args.format {
+        Format::Json => {
+            let compared = varying.is_empty() && !args.body_varies;
+            print_json(&report::load_json(&reading, extra(&called, compared)));
+        }
+        Format::Text => print_text(&report::load_terminal(&reading, &called)),
+    }
+    if let Some(status) = signals.status() {
+        return Ok(status);
+    }
+    Ok(if reasons.is_empty() { 0 } else { INVALID })
+}
+
+fn job(args: &LoadArgs, target: Target) -> Job {
+    let asked: f64 = args.stages.iter().map(load::Stage::requests).sum();
+    let staged: Duration = args.stages.iter().map(|stage| stage.duration).sum();
+    let pacing = match args.rate {
+        Some(rate_per_s) => Pacing::Open { rate_per_s },
+        None if !args.stages.is_empty() => Pacing::Open {
+            rate_per_s: asked / staged.as_secs_f64(),
+        },
+        None => Pacing::Closed,
+    };
+    let stop = match (args.count, args.each_connection) {
+        (Some(count), _) => Stop::Requests(count),
+        (None, Some(each)) => Stop::EachConnection(each),
+        (None, None) if !args.stages.is_empty() => Stop::After(staged),
+        (None, None) => Stop::After(args.duration.unwrap_or(Duration::from_secs(10))),
+    };
+    Job {
+        lanes: vec![Lane {
+            target,
+            connections: args.connections,
+        }],
+        stints: vec![Stint {
+            lane: 0,
+            pacing,
+            stages: args.stages.clone(),
+            cut: args.warmup,
+            stop,
+            reading: Some(0),
+        }],
+        threads: args.threads.min(args.connections) as usize,
+        requests_per_connection: if args.no_keepalive {
+            Some(1)
+        } else {
+            args.requests_per_connection
+        },
+        connect_timeout: args.connect_timeout.unwrap_or(args.timeout),
+        timeout: args.timeout,
+        arrivals: match args.arrivals {
+            cli::Arrivals::Even => Arrivals::Even,
+            cli::Arrivals::Poisson => Arrivals::Poisson,
+        },
+        cpus: args.cpus.clone(),
+        sources: args
+            .source
+            .iter()
+            .map(|ip| SocketAddr::new(*ip, 0))
+            .collect(),
+        io: args.io.unwrap_or_else(IoKind::best),
+        wait: match args.wait {
+            cli::Wait::Spin => Wait::Spin,
+            cli::Wait::Sleep => Wait::Sleep,
+            cli::Wait::Auto => {
+                let cpus = net::os::allowed_cpus().map_or(1, |cpus| cpus.len());
+                if (args.threads as usize) < cpus {
+                    Wait::Spin
+                } else {
+                    Wait::Sleep
+                }
+            }
+        },
+        rows: Some(args.interval),
+        seed: fastrand::u64(..),
+    }
+}
+
+fn extra(called: &str, compared: bool) -> Map<String, Value> {
+    let mut extra = Map::new();
+    extra.insert("url".into(), json!(called));
+    extra.insert("content_compared".into(), json!(compared));
+    extra
+}

@@ -1,0 +1,349 @@
+//! From the words of the command line to a target.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+use load::{BodyRule, Choice, Expect, LearnError, ProxyHeader, ProxyVersion, Request, StatusRule};
+use load::{Target, learn};
+use net::{Address, UnixPath};
+
+use crate::cli::{LoadArgs, ProxyProtocol};
+use crate::failure::Failure;
+
+/// The parts of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Url {
+    /// Host with port, as it was written.
+    pub(super) host: String,
+    /// Path and query.
+    pub(super) path: String,
+}
+
+/// Takes a URL apart.
+pub(super) fn url(text: &str) -> Result<Url, String> {
+    let rest = text.strip_prefix("http://").ok_or_else(|| {
+        let why = if text.starts_with("https://") {
+            "TLS is not spoken; measure behind it, with http://"
+        } else {
+            "expected a URL such as http://127.0.0.1:8080/path"
+        };
+        format!("{text}: {why}")
+    })?;
+    let (host, path) = match rest.find(['/', '?']) {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    let path = match path.split('#').next().unwrap_or("/") {
+        query if query.starts_with('?') => format!("/{query}"),
+        path => path.to_string(),
+    };
+    let bad = host.is_empty()
+        || host.contains('@')
+        || text
+            .bytes()
+            .any(|b| b.is_ascii_whitespace() || b.is_ascii_control());
+    if bad {
+        return Err(format!(
+            "{text}: expected a URL such as http://127.0.0.1:8080/path"
+        ));
+    }
+    Ok(Url {
+        host: host.to_string(),
+        path,
+    })
+}
+
+/// The address of a URL's host.
+fn resolve(host: &str) -> Result<SocketAddr, String> {
+    let has_port = match host.rfind(']') {
+        Some(end) => host[end..].contains(':'),
+        None => host.contains(':'),
+    };
+    let with_port = if has_port {
+        host.to_string()
+    } else {
+        format!("{host}:80")
+    };
+    with_port
+        .to_socket_addrs()
+        .map_err(|e| format!("http://{host}: cannot be resolved: {e}"))?
+        .next()
+        .ok_or_else(|| format!("http://{host}: has no address"))
+}
+
+/// Where to connect for a host, by what the words say of sockets and proxies.
+pub(super) fn address(args: &LoadArgs, host: &str) -> Result<Address, Failure> {
+    if let Some(path) = &args.unix_socket {
+        let path =
+            UnixPath::new(path).map_err(|e| Failure::words(format!("--unix-socket: {e}")))?;
+        return Ok(path.into());
+    }
+    match &args.proxy {
+        None => Ok(resolve(host).map_err(Failure::words)?.into()),
+        Some(proxy) => {
+            let parts = url(proxy).map_err(|e| Failure::words(format!("--proxy {e}")))?;
+            if parts.path != "/" {
+                return Err(Failure::words(format!(
+                    "--proxy {proxy}: expected a URL without a path, such as http://127.0.0.1:3128"
+                )));
+            }
+            Ok(resolve(&parts.host).map_err(Failure::words)?.into())
+        }
+    }
+}
+
+/// The bytes of a request as the words shape it.
+pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8]) -> Vec<u8> {
+    let mut fields = args.headers.clone();
+    if args.no_keepalive {
+        fields.push(("Connection".into(), "close".into()));
+    }
+    if args.body.is_some() {
+        fields.push(("Content-Length".into(), body.len().to_string()));
+    }
+    // To a forward proxy the whole URL is said (RFC 9112, 3.2.2).
+    let path = match args.proxy {
+        Some(_) => format!("http://{}{}", url.host, url.path),
+        None => url.path.clone(),
+    };
+    let mut bytes = net::fetch::request(method, &url.host, &path, &fields);
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// One request that is asked for: how often, method, where to.
+struct Wanted {
+    weight: u32,
+    method: String,
+    url: Url,
+}
+
+/// Reads a file of requests.
+fn read_urls(path: &Path, base: Option<&Url>) -> Result<Vec<Wanted>, Failure> {
+    let name = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::words(format!("--urls {name}: {e}")))?;
+    let mut all: Vec<Wanted> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wanted = wanted(line, base)
+            .map_err(|why| Failure::words(format!("--urls {name}, line {}: {why}", number + 1)))?;
+        if let Some(first) = all.first()
+            && first.url.host != wanted.url.host
+        {
+            return Err(Failure::words(format!(
+                "--urls {name}, line {}: `{}` is another server than `{}`; the requests of one \
+                 load go to one server",
+                number + 1,
+                wanted.url.host,
+                first.url.host
+            )));
+        }
+        all.push(wanted);
+    }
+    if all.is_empty() {
+        return Err(Failure::words(format!(
+            "--urls {name}: expected lines such as `3 GET http://127.0.0.1:8080/path`, found none"
+        )));
+    }
+    Ok(all)
+}
+
+fn wanted(line: &str, base: Option<&Url>) -> Result<Wanted, String> {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    let place = words.pop().unwrap_or_default();
+    let mut words = words.into_iter().peekable();
+    let weight = match words.peek().and_then(|word| word.parse::<u32>().ok()) {
+        Some(weight) => {
+            words.next();
+            weight
+        }
+        None => 1,
+    };
+    let method = words.next().unwrap_or("GET").to_string();
+    if weight == 0 || words.next().is_some() || !is_method(&method) {
+        return Err(format!(
+            "expected [WEIGHT] [METHOD] URL, such as `3 GET /path`, found `{line}`"
+        ));
+    }
+    let url = match base {
+        Some(base) if place.starts_with('/') => Url {
+            host: base.host.clone(),
+            path: place.to_string(),
+        },
+        None if place.starts_with('/') => {
+            return Err(format!(
+                "`{place}` is a path alone; give its server as URL before --urls"
+            ));
+        }
+        _ => url(place)?,
+    };
+    Ok(Wanted {
+        weight,
+        method,
+        url,
+    })
+}
+
+fn is_method(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// The target that the words describe, and what to call it.
+pub(super) fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
+    if !is_method(&args.method) {
+        return Err(Failure::words(format!(
+            "--method: expected a word such as GET or POST, found `{}`",
+            args.method
+        )));
+    }
+    let base = args
+        .url
+        .as_deref()
+        .map(url)
+        .transpose()
+        .map_err(Failure::words)?;
+    let wanted = match (&args.urls, base) {
+        (Some(file), base) => read_urls(file, base.as_ref())?,
+        (None, Some(url)) => vec![Wanted {
+            weight: 1,
+            method: args.method.clone(),
+            url,
+        }],
+        (None, None) => return Err(Failure::words("expected a URL, or --urls FILE")),
+    };
+    let body = match &args.body {
+        None => Vec::new(),
+        Some(file) => std::fs::read(file)
+            .map_err(|e| Failure::words(format!("--body {}: {e}", file.display())))?,
+    };
+    let host = &wanted[0].url.host;
+    let called = match &args.url {
+        Some(url) if wanted.len() == 1 => url.clone(),
+        _ => format!("http://{host}/"),
+    };
+    let expect = Expect {
+        status: args
+            .expect_status
+            .map_or(StatusRule::Success, StatusRule::Exactly),
+        body: match &args.expect_contains {
+            Some(text) => BodyRule::Contains(text.as_bytes().into()),
+            None => BodyRule::Any,
+        },
+    };
+    let target = Target {
+        address: address(args, host)?,
+        requests: wanted
+            .iter()
+            .map(|one| Request {
+                name: format!("{} {}", one.method, one.url.path),
+                bytes: request_bytes(args, &one.method, &one.url, &body),
+                expect: expect.clone(),
+                weight: one.weight,
+            })
+            .collect(),
+        choice: if args.in_order {
+            Choice::InOrder
+        } else {
+            Choice::Weighted
+        },
+        proxy_header: args.proxy_protocol.map(|version| ProxyHeader {
+            version: match version {
+                ProxyProtocol::V1 => ProxyVersion::V1,
+                ProxyProtocol::V2 => ProxyVersion::V2,
+            },
+            clients: args.proxy_client.clone(),
+        }),
+    };
+    Ok((target, called))
+}
+
+/// Asks the target first: what it answers now is the measure for all later answers. Returns the
+/// names of requests whose answers differ from time to time.
+pub(super) fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failure> {
+    if args.body_varies {
+        return Ok(Vec::new());
+    }
+    let mut varying = Vec::new();
+    for number in 0..target.requests.len() {
+        let name = target.requests[number].name.clone();
+        match learn(target, number, args.timeout) {
+            Ok(learned) => {
+                target.requests[number].expect = learned.expect;
+                if learned.varies {
+                    varying.push(name);
+                }
+            }
+            Err(LearnError::Status(status)) => {
+                return Err(Failure::failed(format!(
+                    "{}: {name} answers with status {status}; say --expect-status {status} if \
+                     that is intended",
+                    target.address
+                )));
+            }
+            Err(e) => {
+                return Err(Failure::failed(format!(
+                    "{}: {name} does not answer: {e}",
+                    target.address
+                )));
+            }
+        }
+    }
+    Ok(varying)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Option<(String, String)> {
+        url(text).ok().map(|url| (url.host, url.path))
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let expected = |h: &str, p: &str| Some((h.into(), p.into()));
+        assert_eq!(
+            parts("http://127.0.0.1:81/a?b#c"),
+            expected("127.0.0.1:81", "/a?b")
+        );
+        assert_eq!(parts("http://127.0.0.1"), expected("127.0.0.1", "/"));
+        assert_eq!(parts("http://[::1]?x=1"), expected("[::1]", "/?x=1"));
+        assert_eq!(resolve("[::1]").unwrap().to_string(), "[::1]:80");
+        assert_eq!(resolve("127.0.0.1:81").unwrap().to_string(), "127.0.0.1:81");
+        for bad in [
+            "127.0.0.1",
+            "https://127.0.0.1/",
+            "http://",
+            "http://a b/",
+            "ftp://x/",
+        ] {
+            assert!(url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lines_of_requests_have_weight_method_and_place() {
+        let base = url("http://h:1/").unwrap();
+        let one = wanted("3 POST /a", Some(&base)).unwrap();
+        assert_eq!((one.weight, one.method.as_str()), (3, "POST"));
+        assert_eq!(
+            (one.url.host.as_str(), one.url.path.as_str()),
+            ("h:1", "/a")
+        );
+        let plain = wanted("http://x/y", None).unwrap();
+        assert_eq!((plain.weight, plain.method.as_str()), (1, "GET"));
+        for (bad, base) in [
+            ("/a", None),
+            ("0 /a", Some(&base)),
+            ("1 2 /a", Some(&base)),
+            ("GET POST /a", Some(&base)),
+            ("x", Some(&base)),
+        ] {
+            assert!(wanted(bad, base).is_err(), "{bad}");
+        }
+    }
+}

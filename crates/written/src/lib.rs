@@ -1,0 +1,18 @@
+//! Files that a person wrote: reading them with every mistake shown in its place.
+//!
+//! A file is opened and parsed ([`open`]) into a tree whose parts know their places ([`tree`]). A
+//! [`reader::Reader`] collects mistakes while the tree, or anything else that knows its places, is
+//! turned into the types of another room; [`section`] has the accessors for that. Nothing here
+//! knows what the files mean.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod mistake;
+pub mod nearest;
+pub mod open;
+pub mod reader;
+pub mod section;
+pub mod tree;
+pub mod units;
+
+pub use mistake::{Mistake, Mistakes};
+pub use open::OpenError;

@@ -1,0 +1,292 @@
+//! Collects mistakes while a tree is turned into domain types.
+
+use std::sync::Arc;
+
+use miette::{LabeledSpan, NamedSource};
+
+use super::mistake::{Mistake, Mistakes};
+use super::tree::Place;
+
+/// So many mistakes are kept; a file of noise would give thousands.
+const KEPT: usize = 20;
+/// A place is shown only where the lines around it are shorter than this many bytes.
+const LONGEST_LINE: usize = 400;
+
+/// A mistake that is being described.
+#[derive(Debug)]
+pub struct Fault {
+    message: String,
+    labels: Vec<(Place, String)>,
+    help: Option<String>,
+}
+
+impl Fault {
+    /// A mistake at a place, with a label that says what was expected there.
+    pub fn at(place: Place, message: impl Into<String>, label: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            labels: vec![(place, label.into())],
+            help: None,
+        }
+    }
+
+    /// A mistake of the whole file.
+    pub fn of_the_file(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// Points at a second place.
+    pub fn and(mut self, place: Place, label: impl Into<String>) -> Self {
+        self.labels.push((place, label.into()));
+        self
+    }
+
+    /// What to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The sources that are read together, and the mistakes found in them so far.
+#[derive(Debug)]
+pub struct Reader {
+    sources: Vec<(String, String)>,
+    faults: Vec<Fault>,
+    left_out: usize,
+}
+
+impl Reader {
+    /// A reader of one file; overrides are added with [`Reader::add_source`].
+    pub fn new(name: &str, text: &str) -> Self {
+        Self {
+            sources: vec![(name.to_owned(), text.to_owned())],
+            faults: Vec::new(),
+            left_out: 0,
+        }
+    }
+
+    /// The source of that number: its name and text.
+    pub fn source(&self, number: usize) -> Option<(&str, &str)> {
+        self.sources
+            .get(number)
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// Adds a source and returns its number.
+    pub fn add_source(&mut self, name: &str, text: String) -> usize {
+        self.sources.push((name.to_owned(), text));
+        self.sources.len() - 1
+    }
+
+    /// Notes a mistake.
+    pub fn fault(&mut self, fault: Fault) {
+        if self.is_full() {
+            self.pass_over(1);
+        } else {
+            self.faults.push(fault);
+        }
+    }
+
+    /// Whether further mistakes are only counted; describing them is a waste then.
+    pub fn is_full(&self) -> bool {
+        self.faults.len() >= KEPT
+    }
+
+    /// Counts mistakes that are not described.
+    pub fn pass_over(&mut self, count: usize) {
+        self.left_out += count;
+    }
+
+    /// Whether no mistake was found so far.
+    pub fn is_clean(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The mistakes as diagnostics; `None` when there are none.
+    pub fn finish(mut self) -> Option<Mistakes> {
+        if self.faults.is_empty() {
+            return None;
+        }
+        self.faults.sort_by_key(|fault| {
+            fault
+                .labels
+                .first()
+                .map(|(place, _)| (place.source, place.start))
+        });
+        let name = self.sources[0].0.clone();
+        let shown: Vec<Arc<NamedSource<String>>> = self
+            .sources
+            .iter()
+            .map(|(name, text)| Arc::new(NamedSource::new(name, printable(text))))
+            .collect();
+        let mistakes = self
+            .faults
+            .into_iter()
+            .map(|fault| mistake(fault, &self.sources, &shown))
+            .collect();
+        Some(Mistakes {
+            name,
+            mistakes,
+            left_out: self.left_out,
+        })
+    }
+}
+
+fn mistake(
+    fault: Fault,
+    sources: &[(String, String)],
+    shown: &[Arc<NamedSource<String>>],
+) -> Mistake {
+    let Some(number) = fault.labels.first().map(|(place, _)| place.source) else {
+        return Mistake {
+            origin: sources[0].0.clone(),
+            message: fault.message,
+            labels: Vec::new(),
+            help: fault.help,
+            source: None,
+        };
+    };
+    let (origin, text) = &sources[number];
+    let mut message = fault.message;
+    let mut labels = Vec::new();
+    let mut bearable = true;
+    for (place, label) in fault.labels {
+        if place.source != number {
+            // A diagnostic has one source; the other place is told in words.
+            let (name, other) = &sources[place.source];
+            let (line, _) = line_and_column(other, place.start);
+            message.push_str(&format!(" ({label}: line {line} of {name})"));
+            continue;
+        }
+        bearable &= surroundings_are_short(text, place);
+        let start = place.start.min(text.len());
+        let end = place.end.clamp(start, text.len());
+        labels.push(LabeledSpan::new(Some(label), start, end - start));
+    }
+    if bearable {
+        return Mistake {
+            origin: origin.clone(),
+            message,
+            labels,
+            help: fault.help,
+            source: Some(Arc::clone(&shown[number])),
+        };
+    }
+    let first = labels.first().map_or(0, LabeledSpan::offset);
+    let (line, column) = line_and_column(text, first);
+    let label = labels
+        .first()
+        .and_then(|label| label.label())
+        .map(|label| format!(": {label}"))
+        .unwrap_or_default();
+    Mistake {
+        origin: origin.clone(),
+        message: format!("{message} (line {line}, column {column}{label})"),
+        labels: Vec::new(),
+        help: fault.help,
+        source: None,
+    }
+}
+
+/// The text with every control character replaced by one of the same length, so that places stay
+/// right and no file can write to the terminal through a message.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            '\r' => ' ',
+            c if c.is_control() && c.len_utf8() == 1 => '?',
+            // The control characters beyond ASCII take two bytes, and so does this one.
+            c if c.is_control() => '¿',
+            c => c,
+        })
+        .collect()
+}
+
+/// Whether the lines that a diagnostic would show are short enough to be read.
+fn surroundings_are_short(text: &str, place: Place) -> bool {
+    let bytes = text.as_bytes();
+    let start = place.start.min(bytes.len());
+    let end = place.end.clamp(start, bytes.len());
+    if end - start > 20 * LONGEST_LINE {
+        return false;
+    }
+    // The place's own lines and one on either side are shown.
+    let mut from = start;
+    for _ in 0..2 {
+        from = bytes[..from].iter().rposition(|b| *b == b'\n').unwrap_or(0);
+    }
+    let mut to = end;
+    for _ in 0..2 {
+        to = bytes[to..]
+            .iter()
+            .position(|b| *b == b'\n')
+            .map_or(bytes.len(), |at| to + at + 1);
+    }
+    bytes[from..to]
+        .split(|b| *b == b'\n')
+        .all(|line| line.len() <= LONGEST_LINE)
+}
+
+/// Line and column of an offset, both from 1; columns count characters.
+pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(1, |last| last.chars().count() + 1);
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use miette::Diagnostic as _;
+
+    fn place(start: usize, end: usize) -> Place {
+        Place {
+            source: 0,
+            start,
+            end,
+        }
+    }
+
+    #[test]
+    fn a_line_too_long_to_show_is_named_instead() {
+        let text = format!("a = 1\nb = \"{}\"\n", "x".repeat(5000));
+        let mut reader = Reader::new("long.toml", &text);
+        reader.fault(Fault::at(place(6, 7), "what is `b`", "not a key"));
+        let mistakes = reader.finish().unwrap();
+        assert!(mistakes.source_code().is_none());
+        assert_eq!(
+            mistakes.to_string(),
+            "long.toml: what is `b` (line 2, column 1: not a key)"
+        );
+    }
+
+    #[test]
+    fn escape_sequences_never_reach_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\r\n"), "a?[2Jb¿c \n");
+    }
+
+    #[test]
+    fn only_the_first_mistakes_are_kept_and_the_others_counted() {
+        let mut reader = Reader::new("x", "abc");
+        for _ in 0..KEPT + 5 {
+            reader.fault(Fault::at(place(0, 1), "m", "l"));
+        }
+        let mistakes = reader.finish().unwrap();
+        assert_eq!(mistakes.all().len(), KEPT);
+        assert_eq!(mistakes.to_string(), format!("x: {} mistakes", KEPT + 5));
+    }
+}
