@@ -183,7 +183,7 @@ pub fn rewrite_response<'a>(
         && head.minor_version == 1
         && head.line.len() > STATUS_LINE_BYTES
         && !facts.te
-        
+        && !(unframed && facts.length.is_some())
         && !(no_coding && facts.chunked)
         && connection_is(facts, upgrade, !keep_alive)
         && (http_11 || !keep_alive || facts.options.keep_alive);
