@@ -103,6 +103,17 @@ impl BackendState {
         }
     }
 
+    /// Takes a place for one more connection or request, below a limit; gives it back with
+    /// [`BackendState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Health> {
         // A thread that died left a whole value behind: it is plain data.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
@@ -203,6 +214,30 @@ impl ServiceState {
             timeouts: Counter::default(),
         }
     }
+
+    /// Takes a place for one more client, below a limit; it is given back with
+    /// [`ServiceState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts one more unless there are as many as may be.
+fn reserve(count: &AtomicU32, most: u32) -> bool {
+    if most == u32::MAX {
+        count.fetch_add(1, Ordering::Relaxed);
+        return true;
+    }
+    count
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            (now < most).then_some(now + 1)
+        })
+        .is_ok()
 }
 
 /// Everything that the threads of a balancer share.
@@ -216,6 +251,10 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
+    /// How many workers still have listening sockets.
+    pub listening: AtomicU32,
+    /// Events that found the channel to the logs full.
+    pub events_lost: Counter,
 }
 
 impl Shared {
@@ -230,6 +269,8 @@ impl Shared {
             started_ns: now_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            listening: AtomicU32::new(0),
+            events_lost: Counter::default(),
         }
     }
 }
