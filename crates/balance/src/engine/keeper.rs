@@ -1,6 +1,6 @@
 //! The thread that probes back ends.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -15,20 +15,15 @@ use crate::health::HealthEvent;
 /// How often each back end is asked whether a probe is due.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Starts the thread; it ends when [`Shared::stop`] is set. `addresses` are those of the back
-/// ends, by service.
-pub fn spawn(
-    config: Arc<Config>,
-    shared: Arc<Shared>,
-    addresses: Arc<Vec<Vec<SocketAddr>>>,
-) -> JoinHandle<()> {
+/// Starts the thread; it ends when [`Shared::stop`] is set.
+pub fn spawn(config: Arc<Config>, shared: Arc<Shared>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         while !shared.stop.load(Ordering::Relaxed) {
             for (at, service) in shared.services.iter().enumerate() {
                 for (number, backend) in service.backends.iter().enumerate() {
                     if backend.probe_due(os::now_ns(), &service.policy) {
                         let limit = config.services[at].timeouts.connect;
-                        probe(shared.clone(), at, number, addresses[at][number], limit);
+                        probe(shared.clone(), at, number, limit);
                     }
                 }
             }
@@ -37,24 +32,18 @@ pub fn spawn(
     })
 }
 
-fn probe(
-    shared: Arc<Shared>,
-    service: usize,
-    backend: usize,
-    address: SocketAddr,
-    limit: Duration,
-) {
+fn probe(shared: Arc<Shared>, service: usize, backend: usize, limit: Duration) {
     std::thread::spawn(move || {
         let limit = if limit.is_zero() {
             Duration::MAX
         } else {
             limit
         };
+        let address = shared.services[service].backends[backend].address();
         let event = match TcpStream::connect_timeout(&address, limit) {
             Ok(_) => HealthEvent::ProbeOk,
             Err(_) => HealthEvent::ProbeFailed,
         };
-        let service = &shared.services[service];
-        service.backends[backend].note(event, os::now_ns(), &service.policy);
+        shared.note(service, backend, event);
     });
 }

@@ -6,6 +6,7 @@
 //! A thread apart probes back ends ([`keeper`]).
 
 mod attempt;
+mod counters;
 pub mod events;
 mod greet;
 pub mod keeper;
@@ -16,15 +17,14 @@ mod resolve;
 mod scan;
 mod side;
 pub mod state;
-mod tell;
 mod threads;
 mod worker;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,7 @@ use crate::config::model::{Config, Kind};
 use crate::config::{ConfigError, access_rules};
 use events::Happened;
 use state::Shared;
-use tell::Teller;
-use threads::Spawn;
+use threads::{Ear, Spawn};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +100,7 @@ pub struct Balancer {
     first: SocketAddr,
     shared: Arc<Shared>,
     http: Vec<bool>,
-    events: Option<Receiver<Happened>>,
+    ears: Mutex<Vec<Ear>>,
     threads: Vec<JoinHandle<()>>,
     keeper: Option<JoinHandle<()>>,
 }
@@ -113,8 +112,22 @@ impl Balancer {
     /// When an address cannot be listened on, a host name has no address, a file of an access list
     /// cannot be used, or no event loop can be had. Nothing is left running then.
     pub fn start(config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
+        Balancer::start_on(config, kind, &[])
+    }
+
+    /// Starts a balancer that takes over this one's listening sockets where both listen on the
+    /// same address. Both accept then, until this one is told to [`Balancer::drain`]; no client
+    /// is turned away in between. This one goes on as it is when there is an error.
+    ///
+    /// # Errors
+    /// As [`Balancer::start`].
+    pub fn start_next(&self, config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
+        Balancer::start_on(config, kind, &self.ears())
+    }
+
+    fn start_on(config: &Config, kind: IoKind, old: &[Ear]) -> Result<Balancer, BalancerError> {
         check(config)?;
-        let addresses = Arc::new(resolve::backends(config)?);
+        let addresses = resolve::backends(config)?;
         let mut rules = Vec::new();
         for service in &config.services {
             rules.push(
@@ -124,12 +137,12 @@ impl Balancer {
                 })?,
             );
         }
-        let listeners = threads::listen(config)?;
-        let bound = threads::bound(config, &listeners)?;
+        let ears = threads::listen(config, old)?;
+        let bound = threads::bound(config, &ears)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
-        let shared = Arc::new(Shared::new(config, os::now_ns()));
+        let (dealt, copies) = threads::deal(ears, config.threads).map_err(BalancerError::Loop)?;
+        let shared = Arc::new(Shared::new(config, &addresses, os::now_ns()));
         let config = Arc::new(config.clone());
-        let (teller, events) = Teller::channel(&shared);
         let mut balancer = Balancer {
             addresses: bound,
             first,
@@ -139,33 +152,34 @@ impl Balancer {
                 .map(|service| service.kind != Kind::Tcp)
                 .collect(),
             shared: shared.clone(),
-            events: Some(events),
+            ears: Mutex::new(copies),
             threads: Vec::new(),
             keeper: None,
         };
         let (opened, results) = std::sync::mpsc::channel();
-        let count = listeners.len();
-        for listeners in listeners {
-            balancer.threads.push(threads::spawn(
-                kind,
-                Spawn {
-                    config: config.clone(),
-                    shared: shared.clone(),
-                    addresses: addresses.clone(),
-                    rules: rules.clone(),
-                    teller: teller.clone(),
-                    listeners,
-                    opened: opened.clone(),
-                },
-            ));
+        let count = dealt.len();
+        for (number, ears) in dealt.into_iter().enumerate() {
+            let given = Spawn {
+                number,
+                config: config.clone(),
+                shared: shared.clone(),
+                rules: rules.clone(),
+                ears,
+                opened: opened.clone(),
+            };
+            balancer.threads.push(threads::spawn(kind, given));
         }
         drop(opened);
         // A balancer that is dropped on the way out stops the threads that did start.
         for result in results.iter().take(count) {
             result.map_err(BalancerError::Loop)?;
         }
-        balancer.keeper = Some(keeper::spawn(config, shared, addresses));
+        balancer.keeper = Some(keeper::spawn(config, shared));
         Ok(balancer)
+    }
+
+    fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
+        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Each service's name with each address that it listens on, in the configuration's order.
@@ -183,10 +197,10 @@ impl Balancer {
         self.shared.clone()
     }
 
-    /// What happens in services with logs or commands; can be taken once. Whoever takes it has to
-    /// read it, or what does not fit is dropped and counted in [`Shared::events_lost`].
-    pub fn take_events(&mut self) -> Option<Receiver<Happened>> {
-        self.events.take()
+    /// What happens to back ends, and in services with logs or commands; can be taken once. What
+    /// is not read in time is dropped and counted in [`Shared::events_lost`].
+    pub fn take_events(&self) -> Option<Receiver<Happened>> {
+        self.shared.take_events()
     }
 
     /// What it has done so far.
@@ -209,6 +223,7 @@ impl Balancer {
     /// Returns whether all have. It is stopped by dropping it.
     pub fn drain(&self, limit: Duration) -> bool {
         self.shared.draining.store(true, Ordering::Relaxed);
+        self.ears().clear();
         let end = Instant::now() + limit;
         loop {
             let stopped = self.shared.listening.load(Ordering::Acquire) == 0;

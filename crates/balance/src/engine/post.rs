@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use net::{ConnId, Io, TargetId};
 
-use super::state::ServiceState;
-use super::tell;
+use super::events::wanted;
+use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
 use crate::config::model::{Access, Dispatch, HashKey, Kind, ProxyVersion, Service};
 use crate::dispatch::{Dispatcher, Request, Upstream};
@@ -25,13 +25,27 @@ pub(super) struct Limits {
 
 /// What a worker knows of a back end.
 pub(super) struct Place {
-    pub target: TargetId,
+    target: TargetId,
+    /// How often the back end had been moved when the target was made.
+    moves: u32,
     /// Most connections to it, over all threads.
     pub most: u32,
     pub retries: u32,
     /// How long a connection may be without traffic, ns.
     pub idle: u64,
     pub proxy_out: Option<ProxyVersion>,
+}
+
+impl Place {
+    /// Where the back end is now.
+    pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
+        let moves = state.moves();
+        if moves != self.moves {
+            self.moves = moves;
+            self.target = io.add_target(&state.address().into(), &[]);
+        }
+        self.target
+    }
 }
 
 /// A service, as one worker serves it.
@@ -77,7 +91,7 @@ pub(super) fn limit_ns(limit: Duration) -> u64 {
 impl Post {
     pub fn new<I: Io>(
         service: &Service,
-        addresses: &[std::net::SocketAddr],
+        state: &ServiceState,
         rules: AccessRules,
         io: &mut I,
     ) -> Post {
@@ -91,9 +105,10 @@ impl Post {
         let places: Vec<Place> = service
             .backends
             .iter()
-            .zip(addresses)
-            .map(|(backend, &address)| Place {
-                target: io.add_target(&address.into(), &[]),
+            .zip(&state.backends)
+            .map(|(backend, one)| Place {
+                moves: one.moves(),
+                target: io.add_target(&one.address().into(), &[]),
                 most: backend.connections_max.unwrap_or(u32::MAX),
                 retries: backend.retries,
                 idle: match limit_ns(backend.session_timeout) {
@@ -103,7 +118,7 @@ impl Post {
                 proxy_out: backend.proxy_protocol_out,
             })
             .collect();
-        let wanted = tell::wanted(service);
+        let wanted = wanted(service);
         let needs_local = places.iter().any(|place| place.proxy_out.is_some());
         let edits = service
             .backends

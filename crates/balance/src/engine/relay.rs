@@ -152,7 +152,7 @@ impl<I: Io> Worker<I> {
             .service_times
             .note_ns(duration_ns);
         if self.posts[service].wanted {
-            self.teller.tell(Happened::ConnectionOver {
+            self.shared.tell(Happened::ConnectionOver {
                 service,
                 backend,
                 client: client.address,
