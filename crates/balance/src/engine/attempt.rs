@@ -18,6 +18,9 @@ impl<I: Io> Worker<I> {
     /// Begins to serve a client that may come in.
     pub(super) fn begin(&mut self, client: ConnId) {
         let service = self.side(client).service as usize;
+        if self.posts[service].http.is_some() {
+            return self.http_begin(client);
+        }
         // Those who wait already go first.
         if !self.posts[service].queue.is_empty() {
             return self.enqueue(client);
@@ -42,6 +45,9 @@ impl<I: Io> Worker<I> {
 
     /// Finds a back end for a client, or a place in the queue, or closes it.
     fn seek(&mut self, client: ConnId) {
+        if self.side(client).front.is_some() {
+            return self.http_seek(client);
+        }
         let now_ns = self.now();
         let Worker {
             sides,
@@ -67,18 +73,21 @@ impl<I: Io> Worker<I> {
     /// Does what came of choosing.
     pub(super) fn settle(&mut self, client: ConnId, choice: Choice) {
         match choice {
+            Choice::Backend(at) if self.side(client).front.is_some() => {
+                self.http_assign(client, at);
+            }
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
             Choice::Nobody => {
                 let service = self.side(client).service as usize;
                 self.state(service).refused.add(1);
-                self.end_client(client);
+                self.turn_away(client);
             }
         }
     }
 
     /// Begins to connect a client to a back end, where a place was taken for it.
-    fn dial(&mut self, client: ConnId, backend: usize) {
+    pub(super) fn dial(&mut self, client: ConnId, backend: usize) {
         let since_ns = self.now();
         let service = self.side(client).service;
         let Worker {
@@ -90,7 +99,7 @@ impl<I: Io> Worker<I> {
             // The machine has no socket to give; no back end is to blame.
             self.give_place_back(service as usize, backend);
             self.state(service as usize).overflowed.add(1);
-            return self.end_client(client);
+            return self.turn_away(client);
         };
         let side = self.side(client);
         side.peer = Some(conn);
@@ -150,6 +159,13 @@ impl<I: Io> Worker<I> {
     /// A connection to a back end is open: what the client has sent goes there.
     pub(super) fn connected(&mut self, conn: ConnId) {
         let now_ns = self.now();
+        let side = self.side(conn);
+        let Some(client) = side.peer.filter(|_| side.role == Role::Connecting) else {
+            return;
+        };
+        if self.side(client).front.is_some() {
+            return self.http_connected(client, conn);
+        }
         let Worker {
             io,
             sides,
@@ -158,9 +174,6 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let side = &mut sides[conn.slot()];
-        let Some(client) = side.peer.filter(|_| side.role == Role::Connecting) else {
-            return;
-        };
         let (service, backend) = (side.service as usize, side.backend as usize);
         side.role = Role::Relaying;
         let known = &shared.services[service].backends[backend];

@@ -54,6 +54,6 @@ impl<I: Io> Worker<I> {
         if buf.is_empty() || self.side(conn).conn != Some(conn) {
             return self.io.recycle(buf);
         }
-        self.hold(conn, buf);
+        self.data(conn, buf);
     }
 }

@@ -9,6 +9,7 @@ mod attempt;
 mod counters;
 pub mod events;
 mod greet;
+mod http;
 pub mod keeper;
 mod post;
 mod queue;
@@ -77,6 +78,20 @@ pub enum BalancerError {
         service: String,
         /// What it is, and what to do.
         what: &'static str,
+    },
+    /// A header edit cannot be made.
+    #[error(
+        "service `{service}`, back end `{backend}`: the field `{field}` cannot be changed so: {source}"
+    )]
+    Header {
+        /// The service.
+        service: String,
+        /// The back end.
+        backend: String,
+        /// The field's name.
+        field: String,
+        /// Why not.
+        source: crate::http::EditError,
     },
     /// The configuration has no service, or no address to listen on.
     #[error("expected at least one service with an address to listen on, found none")]
@@ -252,9 +267,10 @@ impl Drop for Balancer {
 fn check(config: &Config) -> Result<(), BalancerError> {
     use crate::config::model::Dispatch;
     for service in &config.services {
-        let what = if service.kind != Kind::Tcp {
-            "this version passes on TCP only; `kind = \"http\"` needs a later one"
-        } else if matches!(service.dispatch, Dispatch::External { .. }) {
+        if service.kind != Kind::Tcp {
+            http::check(service)?;
+        }
+        let what = if matches!(service.dispatch, Dispatch::External { .. }) {
             "this version does not ask programs for a back end; choose another dispatch mode"
         } else {
             continue;

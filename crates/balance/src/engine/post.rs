@@ -8,6 +8,7 @@ use std::time::Duration;
 use net::{ConnId, Io, TargetId};
 
 use super::events::wanted;
+use super::http::HttpPost;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
 use crate::config::model::{Access, Dispatch, HashKey, Kind, ProxyVersion, Service};
@@ -20,6 +21,7 @@ pub(super) struct Limits {
     pub client_header: u64,
     pub client_idle: u64,
     pub write_stall: u64,
+    pub upstream_answer: u64,
     pub queue: u64,
 }
 
@@ -65,6 +67,8 @@ pub(super) struct Post {
     pub wanted: bool,
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
+    /// What only HTTP services have.
+    pub http: Option<HttpPost>,
     dispatcher: Dispatcher,
     scratch: Vec<Upstream>,
 }
@@ -93,6 +97,7 @@ impl Post {
         service: &Service,
         state: &ServiceState,
         rules: AccessRules,
+        http: Option<HttpPost>,
         io: &mut I,
     ) -> Post {
         let limits = Limits {
@@ -100,6 +105,7 @@ impl Post {
             client_header: limit_ns(service.timeouts.client_header),
             client_idle: limit_ns(service.timeouts.client_idle),
             write_stall: limit_ns(service.timeouts.write_stall),
+            upstream_answer: limit_ns(service.timeouts.upstream_answer),
             queue: limit_ns(service.queue.time_limit),
         };
         let places: Vec<Place> = service
@@ -144,6 +150,7 @@ impl Post {
             needs_local,
             wanted,
             queue: VecDeque::new(),
+            http,
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             scratch: Vec::with_capacity(places.len()),
             places,

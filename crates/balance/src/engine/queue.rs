@@ -24,7 +24,7 @@ impl<I: Io> Worker<I> {
             });
         if room.is_err() {
             state.overflowed.add(1);
-            return self.end_client(conn);
+            return self.turn_away(conn);
         }
         if let Some(client) = &mut self.side(conn).client {
             client.queued_ns = Some(now_ns);
@@ -38,11 +38,33 @@ impl<I: Io> Worker<I> {
         self.state(service).queued.fetch_sub(1, Ordering::Relaxed);
     }
 
+    fn out_of_queue(&mut self, service: usize, conn: ConnId) {
+        if let Some(client) = &mut self.side(conn).client {
+            client.queued_ns = None;
+        }
+        self.left_queue(service, conn);
+    }
+
     /// Gives those who wait the places that there are.
     pub(super) fn serve_queues(&mut self) {
         for service in 0..self.posts.len() {
-            while let Some(&conn) = self.posts[service].queue.front() {
+            // Those that wait for a back end of their own do not hold the others up.
+            let mut bound = 0;
+            while let Some(&conn) = self.posts[service].queue.get(bound) {
                 let now_ns = self.now();
+                if self.side(conn).front.is_some() {
+                    let choice = self.http_choose(conn);
+                    if choice == Choice::Full {
+                        if !self.http_is_bound(conn) {
+                            break;
+                        }
+                        bound += 1;
+                        continue;
+                    }
+                    self.out_of_queue(service, conn);
+                    self.settle(conn, choice);
+                    continue;
+                }
                 let Worker {
                     sides,
                     posts,
@@ -65,8 +87,7 @@ impl<I: Io> Worker<I> {
                 if choice == Choice::Full {
                     break;
                 }
-                client.queued_ns = None;
-                self.left_queue(service, conn);
+                self.out_of_queue(service, conn);
                 self.settle(conn, choice);
             }
         }
@@ -88,7 +109,7 @@ impl<I: Io> Worker<I> {
                 let state = self.state(service);
                 state.overflowed.add(1);
                 state.timeouts.add(1);
-                self.end_client(conn);
+                self.turn_away(conn);
             }
         }
     }

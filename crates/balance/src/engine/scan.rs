@@ -32,6 +32,11 @@ impl<I: Io> Worker<I> {
                     self.connect_failed(conn, 0);
                 }
                 Role::Ending if passed >= limits.write_stall => self.end_by_reset(conn),
+                Role::HttpFront
+                | Role::HttpBack
+                | Role::HttpIdle
+                | Role::HttpClosing
+                | Role::HttpCut => self.http_scan(conn, now_ns),
                 Role::Relaying if side.client.is_some() => self.scan_pair(conn, now_ns),
                 _ => {}
             }

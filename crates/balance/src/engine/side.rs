@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use net::{Buf, ConnId};
 
+use super::http::{Back, Front};
+
 /// What a connection is, and so what its events mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
@@ -18,6 +20,16 @@ pub(super) enum Role {
     Connecting,
     /// Either side of a pair: what one sends goes to the other.
     Relaying,
+    /// A client of an HTTP service.
+    HttpFront,
+    /// A connection to a back end in an exchange.
+    HttpBack,
+    /// A connection to a back end that waits for a request.
+    HttpIdle,
+    /// A client of an HTTP service that has got its last answer, or will have.
+    HttpClosing,
+    /// A client of an HTTP service whose answer was cut off: it is reset when it has what there is.
+    HttpCut,
     /// A side whose peer was reset: it gets what is still to be sent, then is reset too.
     Ending,
 }
@@ -49,6 +61,9 @@ pub(super) struct Side {
     pub since_ns: u64,
     /// What only clients have.
     pub client: Option<Box<Client>>,
+    /// What only clients of HTTP services have, and connections to their back ends.
+    pub front: Option<Box<Front>>,
+    pub back: Option<Box<Back>>,
 }
 
 /// What is known of a client, and is not needed while bytes pass.

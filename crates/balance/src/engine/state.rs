@@ -25,6 +25,8 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
+    /// An answer of it has failed since the last good one.
+    doubted: AtomicBool,
     address: Mutex<SocketAddr>,
     moves: AtomicU32,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
@@ -55,6 +57,7 @@ impl BackendState {
             usable: AtomicBool::new(health.usable()),
             health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
+            doubted: AtomicBool::new(false),
             address: Mutex::new(address),
             moves: AtomicU32::new(0),
             active: AtomicU32::new(0),
@@ -83,6 +86,15 @@ impl BackendState {
     fn lock(&self) -> MutexGuard<'_, Health> {
         // A thread that died left a whole value behind: it is plain data.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an answer of it has failed since the last good one.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn doubt(&self, doubted: bool) {
+        self.doubted.store(doubted, Ordering::Relaxed);
     }
 
     /// Where it is.

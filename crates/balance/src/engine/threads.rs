@@ -11,11 +11,12 @@ use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
 use super::counters::be_worker;
+use super::http::{HttpPost, IDLE_MAX};
 use super::post::Post;
 use super::state::Shared;
 use super::worker::{Parts, Worker};
 use crate::access::AccessRules;
-use crate::config::model::Config;
+use crate::config::model::{Config, Kind};
 
 /// Connections beyond those of clients that a worker has room for: some that are being closed.
 const SPARE: u32 = 64;
@@ -146,8 +147,17 @@ pub(super) fn spawn(kind: IoKind, given: Spawn) -> JoinHandle<()> {
 
 fn work<I: Io>(given: Spawn) {
     be_worker(given.number);
+    let http = given.config.services.iter();
+    let http = http.filter(|service| service.kind != Kind::Tcp);
+    let backends: usize = http.map(|service| service.backends.len()).sum();
+    // Each keeps one connection at least.
+    let idle = if backends > 0 {
+        IDLE_MAX.max(backends) as u32
+    } else {
+        0
+    };
     let options = IoOptions {
-        outgoing: given.config.connections_per_thread + SPARE,
+        outgoing: given.config.connections_per_thread + SPARE + idle,
         accepted: given.config.connections_per_thread + SPARE,
         buffers: 1024,
         buffer_size: 16 * 1024,
@@ -170,7 +180,10 @@ fn work<I: Io>(given: Spawn) {
         .iter()
         .zip(given.rules)
         .zip(&given.shared.services)
-        .map(|((service, rules), state)| Post::new(service, state, rules, &mut io))
+        .map(|((service, rules), state)| {
+            let http = HttpPost::new(service, state, backends);
+            Post::new(service, state, rules, http, &mut io)
+        })
         .collect();
     let parts = Parts {
         shared: given.shared,

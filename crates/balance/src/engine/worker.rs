@@ -38,6 +38,9 @@ pub(super) struct Worker<I: Io> {
     pub(super) posts: Vec<Post>,
     pub(super) shared: Arc<Shared>,
     pub(super) rng: fastrand::Rng,
+    /// Room for what is written: messages, and values in them.
+    pub(super) scratch: Vec<u8>,
+    pub(super) values: Vec<u8>,
     listeners: Vec<usize>,
     clients_max: u32,
     pub(super) clients: u32,
@@ -60,6 +63,8 @@ impl<I: Io> Worker<I> {
             posts,
             shared: parts.shared,
             rng: fastrand::Rng::new(),
+            scratch: Vec::new(),
+            values: Vec::new(),
             listeners: parts.listeners,
             clients_max: parts.clients_max,
             clients: 0,
@@ -137,12 +142,19 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn data(&mut self, conn: ConnId, buf: Buf) {
+    pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
         match self.sides[conn.slot()].role {
             Role::Relaying => self.relay(conn, buf),
             Role::Waiting => self.hold(conn, buf),
             Role::Greeting => self.greeted(conn, buf),
-            Role::Free | Role::Connecting | Role::Ending => self.io.recycle(buf),
+            Role::HttpFront => self.http_request(conn, buf),
+            Role::HttpBack => self.http_answer(conn, buf),
+            Role::HttpIdle => {
+                self.io.recycle(buf);
+                self.idle_over(conn);
+            }
+            Role::HttpClosing => self.closing_data(conn, buf),
+            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => self.io.recycle(buf),
         }
     }
 
@@ -150,6 +162,10 @@ impl<I: Io> Worker<I> {
         match self.sides[conn.slot()].role {
             Role::Relaying => self.relay_drained(conn),
             Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
+            Role::HttpFront => self.front_drained(conn),
+            Role::HttpBack => self.back_drained(conn),
+            Role::HttpClosing => self.closing_ended(conn, false),
+            Role::HttpCut if self.io.queued(conn) == 0 => self.http_end(conn, true),
             _ => {}
         }
     }
@@ -160,7 +176,11 @@ impl<I: Io> Worker<I> {
             // It may have closed only its sending side; what it sent is held.
             Role::Waiting => self.side(conn).ended = true,
             Role::Greeting => self.end_client(conn),
-            Role::Free | Role::Connecting | Role::Ending => {}
+            Role::HttpFront => self.front_ended(conn),
+            Role::HttpBack => self.back_ended(conn),
+            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpClosing => self.closing_ended(conn, true),
+            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
         }
     }
 
@@ -169,6 +189,10 @@ impl<I: Io> Worker<I> {
             Role::Relaying => self.relay_failed(conn),
             Role::Waiting | Role::Greeting => self.end_client(conn),
             Role::Ending => self.end_by_reset(conn),
+            Role::HttpFront => self.front_failed(conn),
+            Role::HttpBack => self.back_failed(conn),
+            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpClosing | Role::HttpCut => self.http_end(conn, false),
             // An attempt fails with an event of its own; this only makes sure.
             Role::Connecting => self.connect_failed(conn, 0),
             Role::Free => self.io.close(conn),
@@ -224,6 +248,9 @@ impl<I: Io> Worker<I> {
 
     /// Closes a client that has no back end, and lets go of what it had.
     pub(super) fn end_client(&mut self, conn: ConnId) {
+        if self.side(conn).front.is_some() {
+            return self.http_end(conn, false);
+        }
         let side = std::mem::take(self.side(conn));
         if let Some(upstream) = side.peer {
             // It is still being connected.
@@ -241,6 +268,14 @@ impl<I: Io> Worker<I> {
         }
         self.io.close(conn);
         self.client_gone(side.service as usize);
+    }
+
+    /// Sends a client away for which there is no back end.
+    pub(super) fn turn_away(&mut self, conn: ConnId) {
+        match self.side(conn).front.is_some() {
+            true => self.http_turn_away(conn),
+            false => self.end_client(conn),
+        }
     }
 
     /// A client is no more.
