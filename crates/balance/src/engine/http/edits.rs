@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::config::model::{EditKind as Asked, HeaderEdit, Service, Towards};
 use crate::config::Facts;
+use crate::config::model::{EditKind as Asked, HeaderEdit, Service, Towards};
 use crate::engine::BalancerError;
 use crate::http::{Edit, EditError, EditKind};
 
