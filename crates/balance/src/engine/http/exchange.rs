@@ -185,6 +185,7 @@ impl<I: Io> Worker<I> {
             return;
         };
         front.phase = Phase::Reading;
+        (front.begun, front.whole) = (false, true);
         front.answers += 1;
         front.began_ns = now_ns;
         empty(&mut front.request);
