@@ -21,8 +21,10 @@ mod buffers;
 mod connect;
 mod entries;
 mod events;
+mod sends;
 use buffers::BufferRing;
 use entries::File;
+use sends::Outgoing;
 
 /// Operations, as the top byte of a completion's user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,12 +102,6 @@ impl Slot {
     }
 }
 
-enum Outgoing {
-    Shared(Arc<[u8]>, usize),
-    Own(Vec<u8>, usize),
-    Lent(Buf, usize),
-}
-
 struct TargetAddress {
     family: i32,
     address: Box<RawAddress>,
@@ -135,6 +131,8 @@ pub struct Uring {
     starved: Vec<ConnId>,
     /// What closed connections were still sending: kept until the kernel lets go of it.
     limbo: Vec<(u64, VecDeque<Outgoing>)>,
+    /// Room that earlier copies have left, for the next ones.
+    spare: Vec<Vec<u8>>,
     one: Box<i32>,
 }
 
@@ -226,18 +224,6 @@ impl Uring {
         }
     }
 
-    fn discard(&mut self, outgoing: Outgoing) {
-        if let Outgoing::Lent(buf, _) = outgoing {
-            self.buffers.give(buf);
-        }
-    }
-
-    fn discard_sends(&mut self, index: usize) {
-        while let Some(outgoing) = self.slots[index].sends.pop_front() {
-            self.discard(outgoing);
-        }
-    }
-
     fn accept(&mut self, listener: usize) {
         let Some(fd) = self.listeners.get(listener).map(|one| Fd(one.as_raw_fd())) else {
             return;
@@ -258,16 +244,6 @@ impl Uring {
                 self.free.push(index);
             } else if self.files {
                 self.free_accepted.push(index);
-            }
-        }
-    }
-
-    /// Lets go of what a closed connection was sending.
-    fn leave_limbo(&mut self, data: u64) {
-        if let Some(at) = self.limbo.iter().position(|(key, _)| *key == data) {
-            let (_, sends) = self.limbo.swap_remove(at);
-            for outgoing in sends {
-                self.discard(outgoing);
             }
         }
     }
@@ -375,6 +351,7 @@ impl Io for Uring {
             relisten: Vec::new(),
             starved: Vec::new(),
             limbo: Vec::new(),
+            spare: Vec::new(),
             one: Box::new(1),
         })
     }
@@ -432,7 +409,8 @@ impl Io for Uring {
     }
 
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
-        self.enqueue(conn, Outgoing::Own(bytes.to_vec(), 0));
+        let own = self.copied(bytes);
+        self.enqueue(conn, Outgoing::Own(own, 0));
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
