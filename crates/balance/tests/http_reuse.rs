@@ -24,7 +24,10 @@ fn requests_of_all_clients_share_connections() {
         let shared = balancer.shared();
         let state = &shared.services[0].backends[0];
         assert_eq!((state.requests.get(), state.connections.get()), (60, 1));
-        assert_eq!(state.service_times.counts().iter().sum::<u64>(), 60);
+        // Noted after the client has got its answer.
+        wait_until("60 times are noted", || {
+            state.service_times.counts().iter().sum::<u64>() == 60
+        });
         wait_until("all places are given back", || {
             state.active.load(std::sync::atomic::Ordering::Relaxed) == 0
         });

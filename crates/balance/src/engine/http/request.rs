@@ -45,10 +45,8 @@ impl<I: Io> Worker<I> {
             return self.io.recycle(buf);
         };
         match front.phase {
-            Phase::Reading if front.input.is_empty() => {
-                if self.io.queued(client) < QUEUE_MAX {
-                    return self.http_head(client, buf);
-                }
+            Phase::Reading if front.input.is_empty() && self.io.queued(client) < QUEUE_MAX => {
+                return self.http_head(client, buf);
             }
             Phase::Exchanging if front.raw => {
                 if let Some(upstream) = side.peer {
