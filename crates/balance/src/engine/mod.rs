@@ -11,6 +11,7 @@ pub mod events;
 mod greet;
 pub mod keeper;
 mod post;
+mod pulse;
 mod queue;
 mod relay;
 mod resolve;
