@@ -316,7 +316,10 @@ impl Uring {
         while let Some(listener) = self.relisten.pop() {
             self.accept(listener);
         }
-        while let Some(conn) = self.starved.pop() {
+        // Without a buffer they would only fail again.
+        while !self.buffers.is_empty()
+            && let Some(conn) = self.starved.pop()
+        {
             self.receive(conn);
         }
     }
@@ -355,7 +358,12 @@ impl Io for Uring {
         }
         // Saves a descriptor look-up per call; not needed for anything to work.
         let _ = ring.submitter().register_ring_fd();
-        let buffers = BufferRing::register(&ring, options.buffers, options.buffer_size)?;
+        let buffers = BufferRing::register(
+            &ring,
+            options.buffers,
+            options.buffers_max,
+            options.buffer_size,
+        )?;
         let mut table = Vec::with_capacity(slots as usize);
         table.resize_with(slots as usize, Slot::default);
         Ok(Self {
@@ -530,6 +538,10 @@ impl Io for Uring {
             }
         }
         None
+    }
+
+    fn scarce(&self) -> bool {
+        self.buffers.is_scarce()
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
