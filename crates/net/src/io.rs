@@ -112,6 +112,15 @@ pub enum Event {
     },
 }
 
+/// How long a busy loop may wait for more events than one, so that it wakes up less often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gather {
+    /// It waits no longer once there are so many; at least 1.
+    pub want: u32,
+    /// Nor longer than this, us, when there is one.
+    pub wait_us: u32,
+}
+
 /// Sizes of an event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct IoOptions {
@@ -121,6 +130,9 @@ pub struct IoOptions {
     pub accepted: u32,
     /// Number of receive buffers: a power of two, at most 32,768.
     pub buffers: u16,
+    /// How many there may become when those do not suffice, as [`IoOptions::buffers`]; a smaller
+    /// number means no more. Memory is taken only for those that were needed.
+    pub buffers_max: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
     /// For a relay: connections are files of the process also where the loop could hold them
@@ -135,6 +147,7 @@ impl Default for IoOptions {
             outgoing: 1024,
             accepted: 0,
             buffers: 256,
+            buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
         }
@@ -234,8 +247,19 @@ pub trait Io: Sized {
     /// When the kernel refuses; the loop is of no more use then.
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
 
+    /// As [`Io::poll`], and waits a little for further events. A loop that cannot do so waits as
+    /// [`Io::poll`] does.
+    ///
+    /// # Errors
+    /// As [`Io::poll`].
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()>;
+
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
+
+    /// Whether more than half of the receive buffers that there may be are lent. When all are,
+    /// nothing is received until one is given back.
+    fn scarce(&self) -> bool;
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];

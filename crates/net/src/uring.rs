@@ -10,11 +10,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
@@ -22,6 +22,7 @@ mod connect;
 mod entries;
 mod events;
 mod sends;
+mod wait;
 use buffers::BufferRing;
 use entries::File;
 use sends::Outgoing;
@@ -124,6 +125,10 @@ pub struct Uring {
     files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
+    /// Sends of the queues' fronts since the last turn; most of them complete at once.
+    sending: usize,
+    /// Whether the kernel can wait for several completions for a time, and then for one.
+    gathers: bool,
     targets: Vec<TargetAddress>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
@@ -141,11 +146,6 @@ fn user_data(op: Op, generation: u32, index: u32) -> u64 {
 }
 
 impl Uring {
-    fn is_quiet(&mut self) -> bool {
-        let queue = self.ring.submission();
-        queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
-    }
-
     fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
         // queued bytes are boxed and owned by `self` until their completion was seen, and the
@@ -206,6 +206,7 @@ impl Uring {
             .send(pointer, len)
             .user_data(user_data(Op::Send, conn.generation, conn.index));
         self.slots[index].pending += 1;
+        self.sending += 1;
         self.push(entry);
     }
 
@@ -291,7 +292,10 @@ impl Uring {
         while let Some(listener) = self.relisten.pop() {
             self.accept(listener);
         }
-        while let Some(conn) = self.starved.pop() {
+        // Without a buffer they would only fail again.
+        while !self.buffers.is_empty()
+            && let Some(conn) = self.starved.pop()
+        {
             self.receive(conn);
         }
     }
@@ -309,6 +313,7 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
+        let gathers = ring.params().is_feature_min_timeout();
         let slots = options.slots() as u32;
         if !options.files {
             ring.submitter().register_files_sparse(slots.max(1))?;
@@ -329,7 +334,12 @@ impl Io for Uring {
         }
         // Saves a descriptor look-up per call; not needed for anything to work.
         let _ = ring.submitter().register_ring_fd();
-        let buffers = BufferRing::register(&ring, options.buffers, options.buffer_size)?;
+        let buffers = BufferRing::register(
+            &ring,
+            options.buffers,
+            options.buffers_max,
+            options.buffer_size,
+        )?;
         let mut table = Vec::with_capacity(slots as usize);
         table.resize_with(slots as usize, Slot::default);
         Ok(Self {
@@ -345,6 +355,8 @@ impl Io for Uring {
             files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
+            sending: 0,
+            gathers,
             targets: Vec::new(),
             payloads: Vec::new(),
             listeners: Vec::new(),
@@ -488,40 +500,11 @@ impl Io for Uring {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        if self.next < self.batch.len() {
-            return Ok(());
-        }
-        self.rearm();
-        self.buffers.publish();
-        self.batch.clear();
-        self.next = 0;
-        let ready = !self.ring.completion().is_empty();
-        let result = match wait_ns {
-            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
-            // call is made at all.
-            Some(0) if !ready && self.is_quiet() => Ok(0),
-            Some(0) => self.ring.submit_and_wait(0),
-            _ if ready => self.ring.submit_and_wait(0),
-            None => self.ring.submit_and_wait(1),
-            Some(ns) => {
-                let time = Timespec::new()
-                    .sec(ns / 1_000_000_000)
-                    .nsec((ns % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &args)
-            }
-        };
-        match result {
-            Ok(_) => {}
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EBUSY)
-                ) => {}
-            Err(e) => return Err(e),
-        }
-        self.batch.extend(self.ring.completion());
-        Ok(())
+        self.turn(wait_ns, None)
+    }
+
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
+        self.turn(Some(wait_ns), Some(gather))
     }
 
     fn next_event(&mut self) -> Option<Event> {
@@ -533,6 +516,10 @@ impl Io for Uring {
             }
         }
         None
+    }
+
+    fn scarce(&self) -> bool {
+        self.buffers.is_scarce()
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {

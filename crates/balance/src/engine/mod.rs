@@ -12,6 +12,7 @@ mod greet;
 mod http;
 pub mod keeper;
 mod post;
+mod pulse;
 mod queue;
 mod relay;
 mod resolve;

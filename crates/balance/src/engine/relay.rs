@@ -6,7 +6,8 @@ use super::events::Happened;
 use super::side::{Role, Side};
 use super::worker::Worker;
 
-/// A side stops being read when its peer has this many buffers still to send.
+/// A side stops being read when its peer has this many buffers still to send; when buffers are
+/// scarce, as soon as it has any.
 const QUEUE_MAX: usize = 8;
 
 impl<I: Io> Worker<I> {
@@ -20,7 +21,8 @@ impl<I: Io> Worker<I> {
         };
         side.bytes += buf.len() as u64;
         io.forward(peer, buf);
-        if io.queued(peer) >= QUEUE_MAX && !side.paused {
+        let most = if io.scarce() { 1 } else { QUEUE_MAX };
+        if io.queued(peer) >= most && !side.paused {
             side.paused = true;
             io.pause(conn);
         }

@@ -62,6 +62,9 @@ impl Uring {
     fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
         let more = cqueue::more(flags);
         let buffer = cqueue::buffer_select(flags);
+        if buffer.is_some() {
+            self.buffers.taken();
+        }
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
@@ -97,6 +100,9 @@ impl Uring {
         match -result {
             0 => Some(Event::Eof { conn }),
             libc::ENOBUFS => {
+                if self.buffers.is_empty() {
+                    self.buffers.grow();
+                }
                 self.starved.push(conn);
                 None
             }

@@ -5,7 +5,7 @@ use net::{Buf, ConnId, Io};
 use super::edits::filled;
 use super::ends::Trouble;
 use super::places::{HttpPlace, HttpPost};
-use super::{Back, COPY_MAX, Front, Pair, QUEUE_MAX, empty};
+use super::{Back, COPY_MAX, Front, Pair, empty, queue_max};
 use crate::config::Facts;
 use crate::engine::side::Client;
 use crate::engine::worker::Worker;
@@ -297,7 +297,7 @@ impl<I: Io> Worker<I> {
     fn slow_down(&mut self, pair: Pair) {
         let Worker { io, sides, .. } = self;
         let side = &mut sides[pair.upstream.slot()];
-        if io.queued(pair.client) >= QUEUE_MAX && !side.paused {
+        if io.queued(pair.client) >= queue_max(io) && !side.paused {
             side.paused = true;
             io.pause(pair.upstream);
         }

@@ -136,9 +136,11 @@ impl<I: Io> Worker<I> {
         known
             .connect_times
             .note_ns(now_ns.saturating_sub(side.since_ns));
-        side.back = Some(Box::new(Back::new(known.moves())));
-        let front = &sides[pair.client.slot()];
+        let moves = known.moves();
+        let front = &sides[client.slot()];
+        let ended = front.ended;
         if let Some(client) = &front.client {
+            let back = Back::new(moves, client.address, now_ns);
             if let Some(version) = posts[service].places[backend].proxy_out {
                 let mut header = Vec::with_capacity(64);
                 match version {
@@ -158,8 +160,8 @@ impl<I: Io> Worker<I> {
                     client: client.address,
                 });
             }
+            sides[upstream.slot()].back = Some(Box::new(back));
         }
-        let ended = front.ended;
         self.http_pair(pair);
         self.http_send_kept(pair);
         let raw = |front: &Front| front.raw;

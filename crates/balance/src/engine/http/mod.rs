@@ -20,7 +20,9 @@ mod pool;
 mod request;
 mod switch;
 
-use net::ConnId;
+use std::net::SocketAddr;
+
+use net::{ConnId, Io};
 
 use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
 
@@ -37,6 +39,14 @@ const KEPT_MAX: usize = 64 * 1024;
 const ROOM_MAX: usize = 4 * 1024;
 /// Up to this length the body behind a changed head is copied, so that one send does, bytes.
 const COPY_MAX: usize = 4 * 1024;
+
+/// How many it may have: fewer when buffers are scarce.
+fn queue_max<I: Io>(io: &I) -> usize {
+    match io.scarce() {
+        true => 1,
+        false => QUEUE_MAX,
+    }
+}
 
 /// How far a client's connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +162,9 @@ pub(super) struct Back {
     keep: bool,
     /// When the request was sent, ns.
     sent_ns: u64,
+    /// For whom it was opened, and when, ns.
+    opened_for: SocketAddr,
+    opened_ns: u64,
     /// How often the back end had been moved when it was opened.
     moves: u32,
     /// Bytes sent to it, and how many of them the counters have.
@@ -160,8 +173,10 @@ pub(super) struct Back {
 }
 
 impl Back {
-    fn new(moves: u32) -> Back {
+    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Back {
         Back {
+            opened_for,
+            opened_ns,
             moves,
             head: Vec::new(),
             scan: HeadScan::default(),

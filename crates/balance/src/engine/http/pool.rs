@@ -7,6 +7,7 @@
 use net::{ConnId, Io};
 
 use super::Back;
+use crate::engine::events::Happened;
 use crate::engine::side::{Role, Side};
 use crate::engine::worker::Worker;
 
@@ -79,8 +80,20 @@ impl<I: Io> Worker<I> {
     /// Closes a connection to a back end that belongs to nobody.
     pub(super) fn close_back(&mut self, conn: ConnId) {
         self.count_back(conn);
-        *self.side(conn) = Side::default();
+        let now_ns = self.now();
+        let side = std::mem::take(self.side(conn));
         self.io.close(conn);
+        let service = side.service as usize;
+        if let Some(back) = side.back.filter(|_| self.posts[service].wanted) {
+            self.shared.tell(Happened::ConnectionOver {
+                service,
+                backend: side.backend as usize,
+                client: back.opened_for,
+                bytes_to: back.sent,
+                bytes_from: side.bytes,
+                duration_ns: now_ns.saturating_sub(back.opened_ns),
+            });
+        }
     }
 
     /// Adds what has passed since the last time to the counters.

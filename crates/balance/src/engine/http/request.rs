@@ -5,7 +5,7 @@ use net::{Buf, ConnId, Io};
 use super::edits::filled;
 use super::places::{HttpPlace, HttpPost};
 use super::pool::take_idle;
-use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty};
+use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
 use crate::config::Facts;
 use crate::engine::post::{Choice, Post};
 use crate::engine::side::{Client, Role, Side};
@@ -286,7 +286,7 @@ impl<I: Io> Worker<I> {
             back.sent += bytes as u64;
         }
         let side = &mut sides[pair.client.slot()];
-        if io.queued(pair.upstream) >= QUEUE_MAX && !side.paused {
+        if io.queued(pair.upstream) >= queue_max(io) && !side.paused {
             side.paused = true;
             io.pause(pair.client);
         }
@@ -350,6 +350,12 @@ impl<I: Io> Worker<I> {
         }
         front.input = input;
         self.sent_up(Pair { client, upstream }, taken, 1);
+        let side = &self.sides[client.slot()];
+        let cut = |front: &Front| !front.raw && !front.body.is_complete();
+        if side.ended && side.front.as_deref().is_some_and(cut) {
+            // The rest of the request will never come.
+            return self.front_failed(client);
+        }
         self.http_unpause(client);
     }
 
