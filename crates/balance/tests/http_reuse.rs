@@ -175,3 +175,43 @@ fn bytes_behind_an_answer_never_reach_another_client() {
         assert_eq!(back.connections(), 10);
     }
 }
+
+#[test]
+fn several_threads_share_limits_and_each_keeps_its_own_connections() {
+    for io in BOTH {
+        let back = BackEnd::named("one");
+        let balancer = threads_with(io, 2, &[back.address], |service| {
+            service.backends[0].connections_max = Some(3);
+        });
+        let address = balancer.address();
+        std::thread::scope(|scope| {
+            for number in 0..12 {
+                scope.spawn(move || {
+                    let mut client = Peer::connect(address);
+                    for turn in 0..40 {
+                        let path = format!("/{number}/{turn}");
+                        assert_eq!(client.ask(get(&path)).text(), format!("one{path}"));
+                    }
+                });
+            }
+        });
+        assert_eq!(back.requests().len(), 480);
+        // Those in the pools come to those under way.
+        assert!(back.connections() <= 2 * 3 + 3, "{}", back.connections());
+    }
+}
+
+#[test]
+fn a_back_end_that_was_moved_gets_no_more_requests_where_it_was() {
+    for io in BOTH {
+        let (old, new) = (BackEnd::named("old"), BackEnd::named("new"));
+        let balancer = balancer(io, &[old.address]);
+        let mut client = Peer::connect(balancer.address());
+        assert_eq!(client.ask(get("/")).text(), "old/");
+        balancer.shared().services[0].backends[0].move_to(new.address);
+        for _ in 0..3 {
+            assert_eq!(client.ask(get("/")).text(), "new/");
+        }
+        assert_eq!((old.requests().len(), new.connections()), (1, 1));
+    }
+}

@@ -272,6 +272,16 @@ pub fn balancer_with(
     back_ends: &[SocketAddr],
     change: impl FnOnce(&mut Service),
 ) -> Balancer {
+    threads_with(io, 1, back_ends, change)
+}
+
+/// The same with several threads.
+pub fn threads_with(
+    io: IoKind,
+    threads: usize,
+    back_ends: &[SocketAddr],
+    change: impl FnOnce(&mut Service),
+) -> Balancer {
     let mut service = Service::new("web");
     service.listen.push("127.0.0.1:0".parse().unwrap());
     service.kind = Kind::Http {
@@ -284,7 +294,8 @@ pub fn balancer_with(
     }
     change(&mut service);
     let mut config = Config::new();
-    config.connections_per_thread = 256;
+    config.threads = threads;
+    config.connections_per_thread = 2048;
     config.services.push(service);
     Balancer::start(&config, io).unwrap()
 }
