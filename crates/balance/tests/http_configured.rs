@@ -139,7 +139,8 @@ fn a_cookie_binds_a_client_to_its_back_end() {
 
 #[test]
 fn a_hash_of_a_request_sends_the_same_to_the_same() {
-    let keys: [(HashKey, fn(usize) -> String); 3] = [
+    type Request = fn(usize) -> String;
+    let keys: [(HashKey, Request); 3] = [
         (HashKey::Path, |n| get(&format!("/{n}?a={n}"))),
         (HashKey::Header("X-Key".to_owned()), |n| {
             format!("GET / HTTP/1.1\r\nHost: a\r\nx-key: {n}\r\n\r\n")
