@@ -21,6 +21,8 @@ pub(super) struct Limits {
     pub client_idle: u64,
     pub write_stall: u64,
     pub queue: u64,
+    /// For connections whose back end an operator takes down; 0: they end at once.
+    pub drain: u64,
 }
 
 /// What a worker knows of a back end.
@@ -63,6 +65,8 @@ pub(super) struct Post {
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
     pub wanted: bool,
+    /// Whether back ends that break connections are left out for a while.
+    pub ejects: bool,
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     dispatcher: Dispatcher,
@@ -101,6 +105,7 @@ impl Post {
             client_idle: limit_ns(service.timeouts.client_idle),
             write_stall: limit_ns(service.timeouts.write_stall),
             queue: limit_ns(service.queue.time_limit),
+            drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
         };
         let places: Vec<Place> = service
             .backends
@@ -143,6 +148,7 @@ impl Post {
                 || service.access != Access::default(),
             needs_local,
             wanted,
+            ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             scratch: Vec::with_capacity(places.len()),
@@ -187,6 +193,14 @@ impl Post {
                 None => return Choice::Nobody,
             }
         }
+    }
+
+    /// Whether a client could be sent to another back end than this one, and not to this one.
+    pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+        let other = |(at, one): (usize, &BackendState)| {
+            at != backend && one.usable() && !tried.contains(&(at as u32))
+        };
+        !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
     }
 
     /// Notes that a connection has ended.
