@@ -10,8 +10,8 @@ use balance::config::model::{
 };
 use balance::{Balancer, BalancerError, Config};
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 fn edit(towards: Towards, how: EditKind, name: &str, value: &str) -> HeaderEdit {
     HeaderEdit {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use balance::config::model::Ejection;
 use net::IoKind;
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 #[test]
 fn a_client_is_sent_past_back_ends_that_refuse_whatever_it_asks() {

@@ -1,8 +1,8 @@
 //! What clients hold while they wait. Alone in its program: it looks at the memory of the process.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 /// Memory that this process holds, bytes.
 fn memory() -> usize {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use balance::Balancer;
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 fn clients_now(balancer: &Balancer) -> u32 {
     balancer.shared().services[0].active.load(Ordering::Relaxed)

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 #[test]
 fn pipelined_requests_are_served_in_order() {

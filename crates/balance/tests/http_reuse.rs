@@ -1,8 +1,8 @@
 //! Connections to back ends that are used again, and what happens when they are stale.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-use support::*;
+mod http_support;
+use http_support::*;
 
 #[test]
 fn requests_of_all_clients_share_connections() {

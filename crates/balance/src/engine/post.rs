@@ -23,6 +23,8 @@ pub(super) struct Limits {
     pub write_stall: u64,
     pub upstream_answer: u64,
     pub queue: u64,
+    /// For connections whose back end an operator takes down; 0: they end at once.
+    pub drain: u64,
 }
 
 /// What a worker knows of a back end.
@@ -65,6 +67,8 @@ pub(super) struct Post {
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
     pub wanted: bool,
+    /// Whether back ends that break connections are left out for a while.
+    pub ejects: bool,
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     /// What only HTTP services have.
@@ -107,6 +111,7 @@ impl Post {
             write_stall: limit_ns(service.timeouts.write_stall),
             upstream_answer: limit_ns(service.timeouts.upstream_answer),
             queue: limit_ns(service.queue.time_limit),
+            drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
         };
         let places: Vec<Place> = service
             .backends
@@ -149,6 +154,7 @@ impl Post {
                 || service.access != Access::default(),
             needs_local,
             wanted,
+            ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             http,
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
@@ -194,6 +200,14 @@ impl Post {
                 None => return Choice::Nobody,
             }
         }
+    }
+
+    /// Whether a client could be sent to another back end than this one, and not to this one.
+    pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+        let other = |(at, one): (usize, &BackendState)| {
+            at != backend && one.usable() && !tried.contains(&(at as u32))
+        };
+        !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
     }
 
     /// Notes that a connection has ended.
