@@ -284,3 +284,65 @@ fn who_finds_no_place_in_the_queue_or_waits_too_long_is_sent_away() {
         assert_eq!(shared.services[0].overflowed.get(), 2);
     }
 }
+
+#[test]
+fn requests_leave_a_back_end_that_was_found_dead() {
+    use balance::health::{HealthEvent, State};
+    for io in BOTH {
+        // One that takes requests and says nothing, as a stopped process does.
+        let stopped = BackEnd::new(|peer, _, all| {
+            while let Some(request) = peer.request() {
+                all.note(request);
+            }
+        });
+        let back = BackEnd::named("alive");
+        let balancer = balancer(io, &[stopped.address, back.address]);
+        let mut waiting: Vec<Peer> = (0..4).map(|_| Peer::connect(balancer.address())).collect();
+        for (number, client) in waiting.iter_mut().enumerate() {
+            match number {
+                0 | 1 => client.say(get("/")),
+                _ => client.say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"),
+            }
+        }
+        wait_until("two wait there", || stopped.requests().len() == 2);
+        let shared = balancer.shared();
+        shared.note(0, 0, HealthEvent::Told(State::Unavailable));
+        let gets: Vec<Message> = waiting[..2]
+            .iter_mut()
+            .map(|one| one.answer().unwrap())
+            .collect();
+        assert!(gets.iter().all(|answer| answer.text() == "alive/"));
+        // What may have been carried out already stays where it is.
+        let posts = |head: &str| head.starts_with("POST");
+        let there = stopped.requests();
+        let answered = back.requests();
+        assert_eq!(there.iter().filter(|one| posts(&one.head)).count(), 1);
+        assert_eq!(answered.iter().filter(|one| posts(&one.head)).count(), 1);
+    }
+}
+
+#[test]
+fn a_back_end_that_is_taken_down_may_finish_for_so_long() {
+    use balance::health::{HealthEvent, State};
+    for io in BOTH {
+        let back = BackEnd::new(|peer, _, all| {
+            while let Some(request) = peer.request() {
+                all.note(request);
+            }
+        });
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.drain = Duration::from_millis(400);
+        });
+        let mut client = Peer::connect(balancer.address());
+        client.say(get("/"));
+        wait_until("it is asked", || back.requests().len() == 1);
+        let began = Instant::now();
+        balancer.shared().note(0, 0, HealthEvent::Told(State::Down));
+        assert!(matches!(client.answer().unwrap().status(), 502 | 503));
+        assert!(
+            began.elapsed() >= Duration::from_millis(350),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+}

@@ -15,6 +15,8 @@ const LATE_BYTES_MAX: u64 = 1024 * 1024;
 pub(super) enum Trouble {
     /// It has ended, or was reset.
     Gone,
+    /// Its back end was found dead while the answer was awaited.
+    Dead,
     /// The answer cannot be passed on.
     Bad,
     /// The answer does not come, or the request is not taken.
@@ -65,15 +67,15 @@ impl<I: Io> Worker<I> {
             return;
         };
         let gone = trouble == Trouble::Gone;
-        let repeat = gone && !heard && front.can_repeat();
-        if repeat && reused {
+        let repeat = (gone || trouble == Trouble::Dead) && !heard && front.can_repeat();
+        if repeat && reused && gone {
             // Its back end closed it before the request came there: that says nothing of it.
             front.phase = Phase::Seeking;
             return self.dial(client, backend);
         }
         let begun = front.begun;
         front.failed = true;
-        if !(gone && reused && !heard) {
+        if !(gone && reused && !heard) && trouble != Trouble::Dead {
             self.http_note(service, backend, false);
         }
         self.give_place_back(service, backend);
@@ -89,7 +91,7 @@ impl<I: Io> Worker<I> {
         }
         match trouble {
             Trouble::Late => self.http_answer_self(client, 504, "the back end does not answer"),
-            Trouble::Gone => {
+            Trouble::Gone | Trouble::Dead => {
                 self.http_answer_self(client, 502, "the back end ended without an answer");
             }
             Trouble::Bad => {

@@ -7,6 +7,9 @@ use super::{Pair, Phase};
 use crate::engine::side::Role;
 use crate::engine::worker::Worker;
 
+/// How long a back end that was found dead may still take to begin its answer, before the request
+/// is sent to another one, ns.
+const DEAD_NS: u64 = 1_000_000_000;
 /// How long a client that got its last answer may take to close, ns.
 const LINGER_NS: u64 = 2_000_000_000;
 
@@ -96,6 +99,23 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Whether a back end was found dead that has not begun to answer, and the request can be sent
+    /// to another one.
+    fn is_lost(&self, pair: Pair, service: usize, backend: usize) -> bool {
+        let side = &self.sides[pair.client.slot()];
+        let heard = |pair: Pair| {
+            let back = self.sides[pair.upstream.slot()].back.as_deref();
+            back.is_none_or(|back| back.heard)
+        };
+        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
+            return false;
+        };
+        front.can_repeat()
+            && front.body.is_complete()
+            && !heard(pair)
+            && self.posts[service].better_elsewhere(self.state(service), backend, &known.tried)
+    }
+
     /// A request that is being sent or answered.
     fn scan_exchange(&mut self, pair: Pair, now_ns: u64) {
         let taken_late_ns = self.stalled_ns(pair.upstream, now_ns);
@@ -111,8 +131,19 @@ impl<I: Io> Worker<I> {
         }
         let quiet_ns = now_ns.saturating_sub(front.moved_ns);
         let unsent = !front.body.is_complete();
+        let stall = self.posts[service].limits.write_stall;
+        let stalled = taken_late_ns >= stall;
+        let backend = self.side(pair.upstream).backend as usize;
         let limits = &self.posts[service].limits;
-        let stalled = taken_late_ns >= limits.write_stall;
+        let state = &self.shared.services[service].backends[backend];
+        let down_ns = state.down_for_ns(now_ns);
+        if down_ns.is_some_and(|down_ns| down_ns >= limits.drain) {
+            return self.http_trouble(pair, Trouble::Dead);
+        }
+        if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {
+            return self.http_trouble(pair, Trouble::Dead);
+        }
+        let limits = &self.posts[service].limits;
         if !stalled && quiet_ns < limits.upstream_answer {
             return;
         }

@@ -123,7 +123,8 @@ impl<I: Io> Worker<I> {
         let limit_ns = self.posts[service].places[backend].idle.min(WAIT_NS);
         let moves = self.state(service).backends[backend].moves();
         let moved = side.back.as_ref().is_none_or(|back| back.moves != moves);
-        if moved || waited_ns >= limit_ns {
+        let usable = self.state(service).backends[backend].usable();
+        if moved || !usable || waited_ns >= limit_ns {
             self.idle_over(conn);
         }
     }
