@@ -115,6 +115,21 @@ fn a_request_that_changes_things_is_not_sent_again() {
 }
 
 #[test]
+fn a_request_that_changes_things_is_not_risked_on_a_connection_that_was_idle() {
+    for io in BOTH {
+        let back = forgetful();
+        let balancer = balancer(io, &[back.address]);
+        let mut client = Peer::connect(balancer.address());
+        assert_eq!(client.ask(get("/")).text(), "first");
+        // Longer than a connection counts as just used.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let answer = client.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+        assert_eq!(answer.text(), "first");
+        assert_eq!(back.connections(), 2);
+    }
+}
+
+#[test]
 fn a_connection_that_the_back_end_closes_in_the_pool_is_not_used() {
     for io in BOTH {
         // Closes each connection after its first answer, without saying so.

@@ -21,11 +21,10 @@ mod buffers;
 mod connect;
 mod entries;
 mod events;
-mod sends;
+mod sending;
 mod wait;
 use buffers::BufferRing;
 use entries::File;
-use sends::Outgoing;
 
 /// Operations, as the top byte of a completion's user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,6 +81,9 @@ struct Slot {
     outgoing: bool,
     receiving: bool,
     paused: bool,
+    /// It brings more than is taken from it: it is received from once at a time, so that a pause
+    /// is never followed by more than one buffer.
+    careful: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
@@ -101,6 +103,12 @@ impl Slot {
     fn file(&self, index: u32) -> File {
         self.descriptor.map_or(File::Fixed(index), File::Descriptor)
     }
+}
+
+enum Outgoing {
+    Shared(Arc<[u8]>, usize),
+    Own(Vec<u8>, usize),
+    Lent(Buf, usize),
 }
 
 struct TargetAddress {
@@ -182,47 +190,14 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let entry = self.slots[conn.index as usize]
-            .file(conn.index)
-            .receive(group)
-            .user_data(user_data(Op::Recv, conn.generation, conn.index));
-        self.push(entry);
-    }
-
-    /// Sends the front of the queue.
-    fn send_front(&mut self, conn: ConnId) {
-        let index = conn.index as usize;
-        let (pointer, len) = match self.slots[index].sends.front() {
-            None => return,
-            Some(Outgoing::Shared(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Own(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Lent(buf, from)) => {
-                let bytes = &self.buffers.bytes(buf)[*from..];
-                (bytes.as_ptr(), bytes.len())
-            }
-        };
-        let entry = self.slots[index]
-            .file(conn.index)
-            .send(pointer, len)
-            .user_data(user_data(Op::Send, conn.generation, conn.index));
-        self.slots[index].pending += 1;
-        self.sending += 1;
-        self.push(entry);
-    }
-
-    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing) {
-        let Some(slot) = self.slot(conn) else {
-            self.discard(outgoing);
-            return;
-        };
-        if slot.failed {
-            self.discard(outgoing);
-            return;
+        let file = self.slots[conn.index as usize].file(conn.index);
+        let careful = self.slots[conn.index as usize].careful || self.buffers.is_scarce();
+        let entry = match careful {
+            true => file.receive_one(group),
+            false => file.receive(group),
         }
-        slot.sends.push_back(outgoing);
-        if slot.sends.len() == 1 {
-            self.send_front(conn);
-        }
+        .user_data(user_data(Op::Recv, conn.generation, conn.index));
+        self.push(entry);
     }
 
     fn accept(&mut self, listener: usize) {
@@ -245,6 +220,16 @@ impl Uring {
                 self.free.push(index);
             } else if self.files {
                 self.free_accepted.push(index);
+            }
+        }
+    }
+
+    /// Lets go of what a closed connection was sending.
+    fn leave_limbo(&mut self, data: u64) {
+        if let Some(at) = self.limbo.iter().position(|(key, _)| *key == data) {
+            let (_, sends) = self.limbo.swap_remove(at);
+            for outgoing in sends {
+                self.discard(outgoing);
             }
         }
     }
@@ -448,6 +433,7 @@ impl Io for Uring {
     fn pause(&mut self, conn: ConnId) {
         let Some(slot) = self.slot(conn) else { return };
         slot.paused = true;
+        slot.careful = true;
         if slot.receiving {
             let recv = user_data(Op::Recv, conn.generation, conn.index);
             let entry = opcode::AsyncCancel::new(recv)

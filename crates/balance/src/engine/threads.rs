@@ -27,10 +27,12 @@ const BUFFERS: u16 = 128;
 /// Their size: large transfers cost less per byte the larger the pieces are, up to about this.
 const BUFFER_BYTES: u32 = 32 * 1024;
 
-/// The most receive buffers: enough that every connection can hold one, as far as can be.
+/// The most receive buffers: more than there are connections, which may each hold one for as long
+/// as its peer takes nothing; as far as can be.
 fn buffers_max(connections: u32) -> u16 {
-    let both = connections.saturating_mul(2).clamp(1024, 1 << 15);
-    u16::try_from(both.next_power_of_two()).unwrap_or(1 << 15)
+    let more = connections.saturating_add(SPARE).saturating_mul(2) + 1;
+    let most = more.clamp(1024, 1 << 15).next_power_of_two();
+    u16::try_from(most).unwrap_or(1 << 15)
 }
 
 /// A listening socket of a service.

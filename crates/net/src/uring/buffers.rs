@@ -89,9 +89,16 @@ impl BufferRing {
         self.begun = end;
     }
 
-    /// Doubles the buffers in use, as far as there are more.
-    pub(super) fn grow(&mut self) {
-        self.begin(self.begun);
+    /// Doubles the buffers in use, as far as there are more; whether there were.
+    pub(super) fn grow(&mut self) -> bool {
+        let before = self.begun;
+        self.begin(before);
+        self.begun > before
+    }
+
+    /// Bytes that each holds.
+    pub(super) fn size(&self) -> u32 {
+        self.size
     }
 
     /// The kernel has filled one.

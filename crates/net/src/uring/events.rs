@@ -81,10 +81,12 @@ impl Uring {
         if result > 0 {
             slot.quiet = false;
             let id = buffer?;
+            let len = result as u32;
             if !more {
+                // Its socket is empty again.
+                slot.careful &= len >= self.buffers.size();
                 self.starved.push(conn);
             }
-            let len = result as u32;
             return Some(Event::Data {
                 conn,
                 buf: Buf { id, start: 0, len },
@@ -100,8 +102,8 @@ impl Uring {
         match -result {
             0 => Some(Event::Eof { conn }),
             libc::ENOBUFS => {
-                if self.buffers.is_empty() {
-                    self.buffers.grow();
+                if self.buffers.is_empty() && !self.buffers.grow() {
+                    self.reclaim();
                 }
                 self.starved.push(conn);
                 None
