@@ -250,6 +250,14 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.connections = Asked::new(amount(&["u", "vus"]), None);
             command.duration_s = value(&["d", "duration"]).and_then(units::duration_s);
         }
+        Tool::Time => {
+            // Of a load generator's command the generator's own reading is made. Without a place
+            // to go to, it may be a sentence.
+            let loads = |word: &&str| tool_of(word).is_some();
+            if words.iter().any(|word| loads(word)) || !words.iter().any(|w| w.contains("://")) {
+                return None;
+            }
+        }
         Tool::RedisBenchmark => {
             if options.is_empty() && !others.is_empty() {
                 return None;

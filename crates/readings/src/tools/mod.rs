@@ -1,4 +1,4 @@
-//! What other load generators print, read.
+//! What other load generators print, and the shell's `time`, read.
 //!
 //! A [`ToolReading`] holds what one run of a tool said of itself, in our units. A tool that does
 //! not say something leaves it `None`: nothing is guessed here. What the words of a tool mean, and
@@ -11,12 +11,14 @@ mod h2load;
 mod hey;
 mod httperf;
 mod k6;
+mod numbered;
 mod oha;
 mod options;
 mod read;
 mod reading;
 mod redis_benchmark;
 mod scan;
+mod time;
 mod units;
 mod wrk;
 mod wrk2;
@@ -27,11 +29,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use error::ReadError;
-pub use read::{read_all, read_output};
+pub use read::{ReadText, looked_for, read_all, read_output, read_text};
 
 use crate::ErrorCounts;
 
-/// A load generator whose output can be read.
+/// A program whose output can be read: a load generator, or the shell's `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -53,11 +55,13 @@ pub enum Tool {
     K6,
     /// redis-benchmark.
     RedisBenchmark,
+    /// The shell's `time`, or GNU time.
+    Time,
 }
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 9] = [
+    pub const ALL: [Tool; 10] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -67,6 +71,7 @@ impl Tool {
         Tool::Oha,
         Tool::K6,
         Tool::RedisBenchmark,
+        Tool::Time,
     ];
 
     /// The tool's command.
@@ -81,6 +86,7 @@ impl Tool {
             Tool::Oha => "oha",
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
+            Tool::Time => "time",
         }
     }
 }
@@ -125,6 +131,10 @@ pub struct ToolLatency {
 pub struct ToolReading {
     /// The tool.
     pub tool: Tool,
+    /// The text that it was read from, where there are several: a file's name. Readers leave it
+    /// open.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The lines that it was read from, counted from 1, both included.
     pub lines: (usize, usize),
     /// The command line, where one stands above the output.
@@ -159,7 +169,8 @@ pub struct ToolReading {
     pub first_byte: ToolLatency,
     /// Failures, as far as the tool tells their kinds apart.
     pub errors: ErrorCounts,
-    /// CPU time that the tool says it took itself, user and system.
+    /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
+    /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
 }
 
@@ -168,6 +179,7 @@ impl ToolReading {
     pub fn new(tool: Tool) -> Self {
         Self {
             tool,
+            source: None,
             lines: (0, 0),
             command: None,
             url: None,

@@ -121,6 +121,7 @@ fn grammar(tool: Tool) -> Grammar {
             "udiseo",
             &["vus", "duration", "iterations", "stage", "env", "out"],
         ),
+        Tool::Time => ("fo", &[]),
         Tool::RedisBenchmark => ("hpsacndkrPtu", &["user", "threads", "dbnum", "pass"]),
     };
     Grammar {
