@@ -13,6 +13,7 @@ mod load_json;
 mod load_parts;
 mod load_terminal;
 mod markdown;
+mod read;
 mod terminal;
 mod units;
 
@@ -26,5 +27,6 @@ pub use load_json::load_json;
 pub use load_parts::{crawl_terminal, load_row};
 pub use load_terminal::load_terminal;
 pub use markdown::markdown;
+pub use read::{Read, read_json, read_markdown, read_terminal};
 pub use terminal::terminal;
 pub use units::time;

@@ -14,6 +14,7 @@ mod k6;
 mod numbered;
 mod oha;
 mod options;
+mod process;
 mod read;
 mod reading;
 mod redis_benchmark;
@@ -29,6 +30,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use error::ReadError;
+pub use process::ProcessLine;
 pub use read::{ReadText, looked_for, read_all, read_output, read_text};
 
 use crate::ErrorCounts;

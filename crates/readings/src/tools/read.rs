@@ -2,7 +2,8 @@ use super::command::{self, Placed};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block, Line};
 use super::{
-    ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, redis_benchmark, time, wrk,
+    ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, process,
+    redis_benchmark, time, wrk,
 };
 
 /// A command may stand so many lines above the output that nothing else ties to it.
@@ -88,7 +89,11 @@ pub fn read_text(text: &str) -> ReadText {
     }
     complete(&mut readings, &lines);
     join_times(&mut readings);
-    ReadText { readings, problems }
+    ReadText {
+        readings,
+        problems,
+        processes: process::listed(&lines),
+    }
 }
 
 /// Why an output has no result: its tool said so, or it is not all there.
@@ -138,6 +143,8 @@ pub struct ReadText {
     pub readings: Vec<ToolReading>,
     /// Outputs without their result, and lines without the figure that should stand there.
     pub problems: Vec<ReadError>,
+    /// Where the text says that a load generator ran on a machine, and what it took of it.
+    pub processes: Vec<ProcessLine>,
 }
 
 /// A line of each tool's output by which it is known, for messages.

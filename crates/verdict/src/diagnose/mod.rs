@@ -13,7 +13,7 @@ mod name;
 mod single;
 mod syn;
 
-use readings::tools::ToolReading;
+use readings::tools::{ProcessLine, ToolReading};
 use serde::Serialize;
 
 /// Something that readings say, or cannot say.
@@ -58,6 +58,51 @@ pub enum FindingKind {
     SingleMeasurement,
     /// Readings of the same target and load differ.
     SameLoadDiffers,
+}
+
+impl FindingKind {
+    /// What it is in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            FindingKind::ImpossibleMean => "impossible mean",
+            FindingKind::CorrectedAfterwards => "corrected after the fact",
+            FindingKind::RoundTripBound => "bound by round trip and connections",
+            FindingKind::StoodStill => "connections stood still",
+            FindingKind::Saturated => "saturated",
+            FindingKind::SynRetransmission => "SYNs sent again",
+            FindingKind::Timeouts => "timeouts left out",
+            FindingKind::ErrorsLeftOut => "errors left out",
+            FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
+            FindingKind::SameMachine => "client on the same machine",
+            FindingKind::ClientBusy => "busy client",
+            FindingKind::SingleMeasurement => "one measurement only",
+            FindingKind::SameLoadDiffers => "same load, other figures",
+        }
+    }
+}
+
+/// What it means that a text lists a load generator with its share of a machine's CPU: it ran on the
+/// machine whose processes were looked at. `source` names the text, where there are several.
+pub fn process_listed(
+    readings: &[ToolReading],
+    process: &ProcessLine,
+    source: Option<&str>,
+) -> Finding {
+    let ours = |i: &usize| {
+        let r = &readings[*i];
+        r.tool == process.tool && r.source.as_deref() == source
+    };
+    let place = source.map_or(String::new(), |source| format!("{source} "));
+    Finding {
+        readings: (0..readings.len()).filter(ours).collect(),
+        kind: FindingKind::SameMachine,
+        sentence: format!(
+            "{}: {place}line {} lists it among the processes of a machine (`{}`): if the server \
+             ran there too, client and server took CPU time from each other, and the throughput is \
+             that of the two together.",
+            process.tool, process.line, process.text
+        ),
+    }
 }
 
 /// What readings say, ordered by the first reading that a finding is about.

@@ -244,6 +244,28 @@ fn a_client_on_the_machine_that_it_measures() {
 }
 
 #[test]
+fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
+    let process = readings::tools::ProcessLine {
+        tool: Tool::Httperf,
+        line: 28,
+        text: "CPU: 100% httperf 57% store 40% interpreter".into(),
+    };
+    let readings = [ToolReading::new(Tool::Wrk), ToolReading::new(Tool::Httperf)];
+    let found = process_listed(&readings, &process, None);
+    assert_eq!(found.kind, FindingKind::SameMachine);
+    assert_eq!(found.readings, [1]);
+    assert_eq!(
+        found.sentence,
+        "httperf: line 28 lists it among the processes of a machine (`CPU: 100% httperf 57% store \
+         40% interpreter`): if the server ran there too, client and server took CPU time from each \
+         other, and the throughput is that of the two together."
+    );
+    // Of another text.
+    let found = process_listed(&readings, &process, Some("a.txt"));
+    assert!(found.readings.is_empty() && found.sentence.contains(": a.txt line 28 "));
+}
+
+#[test]
 fn steps_of_whole_seconds_are_lost_syns() {
     let fine = ab(&[
         (50.0, 116.0),
