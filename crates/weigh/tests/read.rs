@@ -321,7 +321,8 @@ fn the_table_and_the_sentences_are_for_people_too() {
             .run(&["read", "report.txt", "--format", format])
             .expect(0);
         assert!(
-            page.out.starts_with("# 4 readings\n\n| \\# | lines | tool |"),
+            page.out
+                .starts_with("# 4 readings\n\n| \\# | lines | tool |"),
             "{}",
             page.out
         );

@@ -253,8 +253,9 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
         Tool::Time => {
             // Of a load generator's command the generator's own reading is made. Without a place
             // to go to, it may be a sentence.
-            let loads = |word: &&str| tool_of(word).is_some();
-            if words.iter().any(|word| loads(word)) || !words.iter().any(|w| w.contains("://")) {
+            if words.iter().any(|word| tool_of(word).is_some())
+                || !words.iter().any(|w| w.contains("://"))
+            {
                 return None;
             }
         }

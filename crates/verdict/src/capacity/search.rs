@@ -275,6 +275,11 @@ impl Search {
         }
     }
 
+    /// What is known when the search ends here.
+    pub fn so_far(&self) -> Capacity {
+        self.capacity(self.wanted().is_none())
+    }
+
     /// The rate that more should be known of; nothing when the search is complete.
     fn wanted(&self) -> Option<f64> {
         let o = &self.options;
