@@ -105,7 +105,7 @@ pub(crate) fn table(columns: &Columns) -> String {
 }
 
 /// Text that Markdown takes literally, on one line.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
