@@ -9,9 +9,11 @@ use net::IoKind;
 
 use crate::units;
 
+mod capacity;
 mod load;
 mod read;
 
+pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, Wait};
 pub use read::{ReadArgs, ReadFormat};
 
@@ -43,6 +45,8 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Put load on a URL and say what it took.
     Load(Box<LoadArgs>),
+    /// Find the highest rate that keeps an objective, or measure throughput over concurrency.
+    Capacity(Box<CapacityArgs>),
     /// Read what other load generators printed, and say what follows from it.
     Read(ReadArgs),
     /// Show a run's folder again.

@@ -66,14 +66,14 @@ pub struct RatePoint {
     pub errors: f64,
     /// The objective's quantiles, and the median.
     pub quantiles: Vec<QuantileAt>,
-    /// Whether the client could not keep up in most of the trials.
+    /// Whether most of the trials say nothing because the client could not keep up.
     pub client_limited: bool,
     /// Why trials did not hold, each reason once.
     pub reasons: Vec<String>,
 }
 
 /// Whether a load says as much of the client as of the server: a thread was busy, or it sent late.
-pub fn is_client_limited(load: &LoadReading) -> bool {
+fn is_client_limited(load: &LoadReading) -> bool {
     load.client.saturated || late_at(load, 0.5).is_some()
 }
 
@@ -139,7 +139,10 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
             }
         }
     }
-    let limited = steps.iter().filter(|s| is_client_limited(&s.load)).count();
+    let limited = |s: &&&RateStep| {
+        matches!(s.judgement, Judgement::Unusable(_)) && is_client_limited(&s.load)
+    };
+    let limited = steps.iter().filter(limited).count();
     Some(RatePoint {
         rate_per_s,
         achieved_per_s: of(&LoadReading::requests_per_s)?,

@@ -17,9 +17,7 @@ mod objective;
 mod parse;
 mod search;
 
-pub use curve::{
-    QuantileAt, RatePoint, RateStep, Spread, curve, is_client_limited, quantiles_of, sentences,
-};
+pub use curve::{QuantileAt, RatePoint, RateStep, Spread, curve, quantiles_of, sentences};
 pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{

@@ -261,6 +261,11 @@ impl Search {
         }
     }
 
+    /// Allows more trials than the options did, for those that the caller makes on its own.
+    pub fn allow_more(&mut self, trials: u32) {
+        self.options.max_trials = self.options.max_trials.saturating_add(trials);
+    }
+
     /// What to do next.
     pub fn next(&self) -> Step {
         let made: u32 = self

@@ -80,7 +80,7 @@ fn bounds_are_named_with_their_trials() {
 
 #[test]
 fn what_the_client_could_not_offer_makes_it_at_least() {
-    let mut late = step(4000.0, 3000.0);
+    let mut late = step(4000.0, 30_000.0);
     late.load.client.saturated = true;
     late.judgement = objective().judge_load(&late.load);
     let steps = [step(2000.0, 3000.0), late.clone(), late];
