@@ -117,6 +117,12 @@ fn show(args: &CapacityArgs, text: &str) -> Result<(), Failure> {
 /// The objective with what further options limit.
 fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
     let Some(text) = &args.objective else {
+        if args.rounds == Some(0) {
+            return Err(Failure::words(
+                "--rounds 0: expected at least 1 with --concurrency, and 4 for intervals that \
+                 hold what varies from round to round",
+            ));
+        }
         return Ok(None);
     };
     let mut text = text.clone();

@@ -17,7 +17,7 @@ pub struct CapacityArgs {
     pub url: String,
     /// What has to hold, such as 'p99<10ms' or 'p99.9<50ms and errors<1%': limits on percentiles,
     /// mean, max, errors and achieved.
-    #[arg(short, long, alias = "slo", value_name = "LIMITS")]
+    #[arg(long, alias = "slo", value_name = "LIMITS")]
     pub objective: Option<String>,
     /// Most failed requests [default: below 0.1%, unless the objective limits them].
     #[arg(long, value_name = "SHARE", requires = "objective")]
@@ -49,9 +49,9 @@ pub struct CapacityArgs {
     /// Time before each step's measured one, cut off.
     #[arg(long, default_value = "500ms", value_parser = units::duration)]
     pub warmup: Duration,
-    /// Rounds in random order: of the curve's rates around the capacity [default: 3], or of the
-    /// numbers of connections [default: 5].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rounds in random order: of the curve's rates around the capacity (0: no curve) [default: 3],
+    /// or of the numbers of connections [default: 5].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub rounds: Option<u32>,
     /// The first rate, requests per second [default: half of what a closed loop carries].
     #[arg(long, value_parser = units::rate)]
@@ -111,7 +111,7 @@ pub struct CapacityArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: CapacityFormat,
     /// Where to write the result [default: standard output].
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
