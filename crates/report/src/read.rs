@@ -26,8 +26,11 @@ const TARGET: usize = 36;
 
 /// The readings in a table and the findings below it, at most `width` columns wide.
 pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
-    let mut out = format!("{}\n\n", found(read));
-    out.push_str(&grid(&table(read.readings), width));
+    let mut out = format!("{}\n", found(read));
+    if !read.readings.is_empty() {
+        out.push('\n');
+        out.push_str(&grid(&table(read.readings), width));
+    }
     for (title, items) in parts(read) {
         out.push_str(&format!("\n{title}\n"));
         for item in items {
@@ -42,8 +45,11 @@ pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
 
 /// The same as Markdown.
 pub fn read_markdown(read: &Read<'_>) -> String {
-    let mut out = format!("# {}\n\n", found(read));
-    out.push_str(&markdown::table(&table(read.readings)));
+    let mut out = format!("# {}\n", found(read));
+    if !read.readings.is_empty() {
+        out.push('\n');
+        out.push_str(&markdown::table(&table(read.readings)));
+    }
     for (title, items) in parts(read) {
         let items = items.into_iter().map(str::to_owned);
         markdown::list(&mut out, &title, items);

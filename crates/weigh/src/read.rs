@@ -29,6 +29,7 @@ pub fn read(args: &ReadArgs) -> Result<u8, Failure> {
     let mut problems = Vec::new();
     let mut names = Vec::new();
     let mut processes = Vec::new();
+    let mut of_tables = Vec::new();
     for file in &files {
         let name = match is_input(file) {
             true => INPUT.to_owned(),
@@ -44,11 +45,14 @@ pub fn read(args: &ReadArgs) -> Result<u8, Failure> {
             Some(name) => format!("{name}, {problem}"),
             None => problem.to_string(),
         }));
+        for table in &found.tables {
+            of_tables.extend(diagnose::table_compared(table, source.as_deref()));
+        }
         let of_source = |process| (process, source.clone());
         processes.extend(found.processes.into_iter().map(of_source));
         names.push(name);
     }
-    if readings.is_empty() {
+    if readings.is_empty() && of_tables.is_empty() {
         return Err(Failure::words(nothing(&names, &problems)));
     }
     let mut findings = diagnose::diagnose(&readings);
@@ -57,6 +61,7 @@ pub fn read(args: &ReadArgs) -> Result<u8, Failure> {
             diagnose::process_listed(&readings, process, source.as_deref())
         }),
     );
+    findings.extend(of_tables);
     let read = Read {
         readings: &readings,
         findings: &findings,

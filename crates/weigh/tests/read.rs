@@ -250,6 +250,38 @@ fn two_crawls_that_were_timed_once_say_nothing() {
 }
 
 #[test]
+fn a_table_of_single_figures_says_nothing() {
+    let place = Place::new();
+    let text = "\
+Sizes against times, fifty pages by thirty clients:
+
+| Size | kernel, timing | relay, timing |
+|---:|---:|---:|
+| 2000 | 0.130741688 | 0.12739582 |
+| 20000 | 0.490916224 | 0.50376901 |
+| 200000 | 3.799440328 | 4.33125273 |
+| 2000000 | 45.25090855 | 45.9600728 |
+";
+    let document = read(&place, text);
+    assert_eq!(array(&document["readings"]).len(), 0);
+    let single = sentences(&document, "single_measurement");
+    says(
+        single[0],
+        &[
+            "relay, timing against kernel, timing",
+            "lines 3 to 8",
+            "0.97, 1.03, 1.14 and 1.02",
+            "one figure each",
+        ],
+    );
+    let shown = place.run(&["read", "text.txt"]).expect(0).out;
+    assert!(
+        shown.starts_with("0 readings\n\nOne measurement only\n"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_client_on_the_machine_that_it_measures_is_told() {
     let place = Place::new();
     let document = read(&place, SLIDES);

@@ -19,6 +19,7 @@ mod read;
 mod reading;
 mod redis_benchmark;
 mod scan;
+mod table;
 mod time;
 mod units;
 mod wrk;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use error::ReadError;
 pub use process::ProcessLine;
 pub use read::{ReadText, looked_for, read_all, read_output, read_text};
+pub use table::FigureTable;
 
 use crate::ErrorCounts;
 

@@ -2,8 +2,8 @@ use super::command::{self, Placed};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block, Line};
 use super::{
-    ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, process,
-    redis_benchmark, time, wrk,
+    FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
+    process, redis_benchmark, table, time, wrk,
 };
 
 /// A command may stand so many lines above the output that nothing else ties to it.
@@ -93,6 +93,7 @@ pub fn read_text(text: &str) -> ReadText {
         readings,
         problems,
         processes: process::listed(&lines),
+        tables: table::tables(&lines),
     }
 }
 
@@ -145,6 +146,8 @@ pub struct ReadText {
     pub problems: Vec<ReadError>,
     /// Where the text says that a load generator ran on a machine, and what it took of it.
     pub processes: Vec<ProcessLine>,
+    /// Tables in which the text compares subjects.
+    pub tables: Vec<FigureTable>,
 }
 
 /// A line of each tool's output by which it is known, for messages.

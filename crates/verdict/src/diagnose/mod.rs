@@ -13,8 +13,10 @@ mod name;
 mod single;
 mod syn;
 
-use readings::tools::{ProcessLine, ToolReading};
+use readings::tools::{FigureTable, ProcessLine, ToolReading};
 use serde::Serialize;
+
+use crate::text::number;
 
 /// Something that readings say, or cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -103,6 +105,36 @@ pub fn process_listed(
             process.tool, process.line, process.text
         ),
     }
+}
+
+/// What a table says that compares subjects by one figure each: the second figure column against the
+/// first, the third against the first, and so on. `source` names the text, where there are several.
+pub fn table_compared(table: &FigureTable, source: Option<&str>) -> Vec<Finding> {
+    let place = source.map_or(String::new(), |source| format!("{source} "));
+    let (first, last) = table.lines;
+    let compared = |column: usize| {
+        let ratios: Vec<f64> = table
+            .rows
+            .iter()
+            .filter_map(|row| Some(row.get(column)? / row.get(1)?))
+            .collect();
+        let written: Vec<String> = ratios.iter().map(|r| number(*r, 2, false)).collect();
+        let above = ratios.iter().filter(|r| **r > 1.0).count();
+        Finding {
+            readings: Vec::new(),
+            kind: FindingKind::SingleMeasurement,
+            sentence: format!(
+                "{} against {} (the table in {place}lines {first} to {last}): the ratios {}, from \
+                 one figure each, {above} of {} above 1: nothing says how much of them is noise, so \
+                 nothing follows.",
+                table.head[column],
+                table.head[1],
+                name::listed(&written),
+                ratios.len()
+            ),
+        }
+    };
+    (2..table.head.len()).map(compared).collect()
 }
 
 /// What readings say, ordered by the first reading that a finding is about.

@@ -219,6 +219,30 @@ fn four_page_sizes_measured_once_say_nothing_either() {
 }
 
 #[test]
+fn a_table_of_two_subjects_has_one_figure_each() {
+    let table = readings::tools::FigureTable {
+        lines: (20, 31),
+        head: ["Bytes", "LVS timing", "Crossroads timing"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: vec![
+            vec![2_000.0, 0.130_741_688, 0.127_395_82],
+            vec![20_000.0, 0.490_916_224, 0.503_769_01],
+            vec![200_000.0, 3.799_440_328, 4.331_252_73],
+            vec![2_000_000.0, 45.250_908_55, 45.960_072_8],
+        ],
+    };
+    let found = table_compared(&table, None);
+    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
+    assert_eq!(
+        found[0].sentence,
+        "Crossroads timing against LVS timing (the table in lines 20 to 31): the ratios 0.97, 1.03, \
+         1.14 and 1.02, from one figure each, 3 of 4 above 1: nothing says how much of them is \
+         noise, so nothing follows."
+    );
+}
+
+#[test]
 fn a_client_on_the_machine_that_it_measures() {
     let mut r = ToolReading::new(Tool::Httperf);
     r.url = Some("http://127.0.0.1:4567/".into());
