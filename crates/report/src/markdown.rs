@@ -79,14 +79,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     out
 }
 
-fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
+pub(crate) fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
     let items: Vec<String> = items.map(|i| format!("- {}\n", escaped(&i))).collect();
     if !items.is_empty() {
         out.push_str(&format!("\n## {title}\n\n{}", items.concat()));
     }
 }
 
-fn table(columns: &Columns) -> String {
+pub(crate) fn table(columns: &Columns) -> String {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|c| escaped(c)).collect();
         format!("| {} |\n", cells.join(" | "))
@@ -105,7 +105,7 @@ fn table(columns: &Columns) -> String {
 }
 
 /// Text that Markdown takes literally, on one line.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -9,9 +9,13 @@ use net::IoKind;
 
 use crate::units;
 
+mod capacity;
 mod load;
+mod read;
 
+pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, Wait};
+pub use read::{ReadArgs, ReadFormat};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.
@@ -41,6 +45,10 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Put load on a URL and say what it took.
     Load(Box<LoadArgs>),
+    /// Find the highest rate that keeps an objective, or measure throughput over concurrency.
+    Capacity(Box<CapacityArgs>),
+    /// Read what other load generators printed, and say what follows from it.
+    Read(ReadArgs),
     /// Show a run's folder again.
     Report(ReportArgs),
     /// Look what on this machine would spoil a measurement, and how to mend it.

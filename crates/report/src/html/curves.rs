@@ -5,7 +5,8 @@ use verdict::text::condition;
 use verdict::{latest, reasons};
 
 use super::axis::{Scale, quantile_ticks, time_ticks};
-use super::svg::{Anchor, Picture, escaped, shortened};
+use super::svg::{Anchor, Picture, escaped};
+use crate::units::shortened;
 use crate::units::time;
 
 const WIDTH: f64 = 880.0;

@@ -55,12 +55,17 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
             .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
     ));
     main.push_str(&footer(header, analysis));
+    shell(&header.title, &main)
+}
+
+/// A whole page around its content.
+pub(super) fn shell(title: &str, main: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{main}</main>\n\
          </body>\n</html>\n",
-        escaped(&header.title)
+        escaped(title)
     )
 }
 
@@ -110,6 +115,14 @@ fn figures(analysis: &Analysis) -> String {
         return String::new();
     }
     let columns = Columns::of(&analysis.table);
+    let table = table(&columns);
+    let note = escaped(&legend(&columns));
+    let body = wrapped_in("scroll", &table);
+    section("Figures", &format!("{body}<p class=\"sub\">({note})</p>\n"))
+}
+
+/// Columns as a table.
+pub(super) fn table(columns: &Columns) -> String {
     let row = |cells: &[String], tag: &str, scope: &str| {
         let cells: Vec<String> = cells
             .iter()
@@ -128,10 +141,7 @@ fn figures(analysis: &Analysis) -> String {
     for cells in &columns.rows {
         table.push_str(&row(cells, "td", ""));
     }
-    let table = format!("<table>\n{table}</tbody>\n</table>\n");
-    let note = escaped(&legend(&columns));
-    let body = wrapped_in("scroll", &table);
-    section("Figures", &format!("{body}<p class=\"sub\">({note})</p>\n"))
+    format!("<table>\n{table}</tbody>\n</table>\n")
 }
 
 fn section(title: &str, body: &str) -> String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod capacity;
 mod catalogue;
 mod common;
 mod drivers;
@@ -12,6 +13,7 @@ mod load_live;
 mod load_shapes;
 mod load_ways;
 mod odd_servers;
+mod read;
 mod recipes;
 mod recipes_apps;
 mod recipes_php;
