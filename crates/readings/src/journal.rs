@@ -22,9 +22,10 @@ pub enum JournalRow {
         /// The sentence.
         text: String,
     },
-    /// The run ended: `true` when it was complete, `false` when it was stopped early.
+    /// The run ended.
     End {
-        /// Whether every planned trial was carried out.
+        /// Whether the plan was carried out, or everything was settled before; `false` when the
+        /// run was stopped.
         complete: bool,
     },
 }

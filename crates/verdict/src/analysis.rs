@@ -61,8 +61,8 @@ pub struct InvalidTrial {
 
 /// Says what a run's trials show, by the rules that its header declares.
 ///
-/// Rows may be in any order; of rows for the same block, condition, subject and copy, the last one
-/// counts.
+/// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
+/// is valid, the last one.
 pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
     analyse_with(&Rules::of(header), header, trials)
 }

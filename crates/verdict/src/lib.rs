@@ -36,7 +36,7 @@ mod warnings;
 mod fixtures;
 
 pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, settled};
-pub use cells::latest;
+pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
 pub use floor::NoiseFloor;

@@ -113,8 +113,8 @@ pub struct CompareArgs {
     /// Threads that make the load.
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Blocks.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Blocks at most; 30 may end after 10 or 20.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: u32,
     /// Measured time per subject and block, such as 2s.
     #[arg(long, default_value = "2s", value_parser = units::duration)]

@@ -7,7 +7,7 @@ use super::curves::curves;
 use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
-use crate::terminal::{after_word, by_metric, invalid_trial};
+use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -31,6 +31,10 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
         header.seed
     );
     main.push_str(&verdicts(analysis));
+    main.push_str(&format!(
+        "<p class=\"sub\">{}.</p>\n",
+        escaped(&stage(analysis))
+    ));
     main.push_str(&section("Differences", &forests(analysis, header.matters)));
     main.push_str(&figures(analysis));
     let blocks = panels(analysis, &subjects, header.matters);
@@ -195,6 +199,7 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let page = page();
+        assert!(page.contains("<p class=\"sub\">Fixed design: one look, after all 6 blocks"));
         assert!(page.contains("<h1>What a &lt;balancer&gt; costs</h1>"));
         assert!(!page.contains("<balancer>"));
     }
