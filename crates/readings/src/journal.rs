@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, LoadReading};
+use crate::{DriverReading, LimiterReading, LoadReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -17,6 +17,8 @@ pub enum JournalRow {
     Rate(RateChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
+    /// What was measured to find out what held a throughput.
+    Limiter(Box<LimiterReading>),
     /// Something the reader of the result should know.
     Warning {
         /// The sentence.

@@ -131,6 +131,18 @@ impl Progress {
                     if *left == 1 { "time" } else { "times" }
                 ));
             }
+            RunEvent::LimiterBegins {
+                condition,
+                subject,
+                left,
+            } => {
+                let condition: Vec<String> =
+                    condition.iter().map(|(k, v)| format!(" {k}={v}")).collect();
+                self.step = format!("what limits {subject}{}, {left} left", condition.join(""));
+                if !self.terminal {
+                    eprintln!("{}", self.step);
+                }
+            }
             RunEvent::Settled { block, blocks } => self.line(&format!(
                 "everything is settled after {block} of at most {blocks} blocks"
             )),

@@ -1,8 +1,10 @@
 //! Carries a plan out: block after block, condition after condition.
 
+mod apart;
 mod folder;
 mod group;
 mod judge;
+mod limiter;
 mod outside;
 mod places;
 mod schedule;
@@ -79,6 +81,15 @@ pub enum RunEvent {
         reasons: Vec<String>,
         /// How often it can still be made.
         left: u32,
+    },
+    /// After the last block: what limits a subject is looked for.
+    LimiterBegins {
+        /// The condition.
+        condition: Condition,
+        /// The subject.
+        subject: String,
+        /// Subjects and conditions that are left, this one among them.
+        left: usize,
     },
     /// All that was declared is settled: the blocks that are left are not made.
     Settled {
@@ -228,7 +239,6 @@ pub fn run(
     }
     places::check_ports(experiment)?;
     let places = Places::of(experiment)?;
-    let _out_of_the_way = places::OutOfTheWay::of(&places);
     let (mut journal, before, header) = open_journal(options)?;
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
@@ -269,6 +279,7 @@ pub fn run(
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
     let mut agent = Agent::start(options.weigh)?;
+    let mut apart = apart::Conditions::default();
     // How many servers `hosts.json` describes; an earlier part of the run may have died before it
     // wrote one.
     let mut described = folder::is_described(options.folder).then_some(usize::MAX);
@@ -281,16 +292,20 @@ pub fn run(
             blocks: experiment.design.blocks,
             condition: group.condition.clone(),
         });
+        let group_seed = kept.seed(block, group);
+        let drawn = places.drawn(group_seed);
+        let _out_of_the_way = places::OutOfTheWay::of(&drawn);
         let mut runner = group::Runner {
             options,
-            places: &places,
+            places: &drawn,
             agent: &mut agent,
             stop,
-            seed: kept.seed(block, group),
+            seed: group_seed,
             block,
             tell: &mut tell,
             configurations: BTreeMap::new(),
             versions: &versions,
+            apart: &mut apart,
         };
         let known = rates.get(&group.condition).copied();
         let result = runner.group(group, known);
@@ -346,6 +361,42 @@ pub fn run(
                 blocks: experiment.design.blocks,
             });
             groups.clear();
+        }
+    }
+    if experiment.design.limiter && !stop.load(Ordering::Relaxed) {
+        let wanted: Vec<(Condition, String)> = limiter::wanted(experiment)
+            .into_iter()
+            .filter(|one| !done.limiters.contains(one))
+            .collect();
+        for (number, (condition, subject)) in wanted.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            tell(RunEvent::LimiterBegins {
+                condition: condition.clone(),
+                subject: subject.clone(),
+                left: wanted.len() - number,
+            });
+            let _out_of_the_way = places::OutOfTheWay::of(&places);
+            let mut runner = group::Runner {
+                options,
+                places: &places,
+                agent: &mut agent,
+                stop,
+                seed: seed ^ (1 << 60) ^ (number as u64),
+                block: 0,
+                tell: &mut tell,
+                configurations: BTreeMap::new(),
+                versions: &versions,
+                apart: &mut apart,
+            };
+            match runner.limiter(condition, subject) {
+                Ok(Some(reading)) => {
+                    journal.append(&JournalRow::Limiter(Box::new(reading)))?;
+                }
+                Ok(None) => {}
+                Err(_) => agent = Agent::start(options.weigh)?,
+            }
         }
     }
     drop(agent);
@@ -407,6 +458,7 @@ fn open_journal(
 struct Done {
     trials: Vec<Trial>,
     rates: BTreeMap<Condition, f64>,
+    limiters: Vec<(Condition, String)>,
 }
 
 impl Done {
@@ -414,6 +466,11 @@ impl Done {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
         done.trials = journal.trials();
+        done.limiters = journal
+            .limiters()
+            .into_iter()
+            .map(|reading| (reading.condition.clone(), reading.subject.clone()))
+            .collect();
         for row in &journal.rows {
             if let JournalRow::Rate(choice) = row
                 && plan.conditions.contains(&choice.condition)
