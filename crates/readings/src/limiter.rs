@@ -24,6 +24,10 @@ pub struct LimiterReading {
     pub server_cpus: Vec<u32>,
     /// Whether a connection carries more than one request.
     pub keepalive: bool,
+    /// What the link between client and servers lets through, bits per second; absent where
+    /// nothing limits it.
+    #[serde(default)]
+    pub link_bits_per_s: Option<f64>,
     /// Ports that outgoing connections may have, where that could be read.
     pub ports: Option<u32>,
     /// Why a change could not be made, a sentence each.

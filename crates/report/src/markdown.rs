@@ -44,6 +44,17 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
+    if !analysis.rates.is_empty() {
+        out.push('\n');
+    }
+    for text in &analysis.rates {
+        out.push_str(&format!("- {}\n", escaped(text)));
+    }
+    list(
+        &mut out,
+        "Limiters",
+        analysis.limiters.iter().map(|f| f.sentence.clone()),
+    );
     list(
         &mut out,
         "Noise floor",

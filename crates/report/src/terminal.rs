@@ -32,6 +32,17 @@ pub fn terminal(
         out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
     }
     out.push_str(&figures(analysis, width, &paint));
+    if !analysis.rates.is_empty() {
+        for text in &analysis.rates {
+            out.push_str(&wrapped("  ", text, 4, width));
+        }
+    }
+    if !analysis.limiters.is_empty() {
+        out.push_str(&paint.heading("Limiters"));
+        for finding in &analysis.limiters {
+            out.push_str(&wrapped("  ", &finding.sentence, 4, width));
+        }
+    }
     if !analysis.noise_floor.is_empty() {
         out.push_str(&paint.heading("Noise floor"));
         for floor in &analysis.noise_floor {

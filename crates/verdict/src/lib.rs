@@ -18,6 +18,7 @@ mod decide;
 pub mod diagnose;
 mod floor;
 mod holm;
+mod limiter;
 mod looks;
 mod pairs;
 mod rules;
@@ -35,11 +36,12 @@ mod warnings;
 #[cfg(test)]
 mod fixtures;
 
-pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, settled};
+pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, rates, settled};
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
 pub use floor::NoiseFloor;
+pub use limiter::{Effect, Finding, Limiter, Standing, limiters, with_limiters};
 pub use looks::{Looks, Stage};
 pub use rules::Rules;
 pub use student::{t_quantile, t_two_sided_p};

@@ -10,7 +10,9 @@ use lab::recipe::Recipes;
 use lab::run::{Judge, RunOptions, default_folder, missing, run as carry_out};
 use readings::{RunHeader, Trial};
 use serde_json::{Value, json};
-use verdict::{Analysis, Looks, Metric, Verdict, analyse, settled, trial_flaws};
+use verdict::{
+    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_limiters,
+};
 
 use crate::cli::{Format, RunArgs};
 use crate::examine;
@@ -197,6 +199,8 @@ pub fn decide(folder: &Path) -> Result<Decided, Failure> {
     let journal = Journal::read(folder).map_err(Failure::words)?;
     let mut analysis = analyse(&journal.header, &journal.trials());
     analysis.warnings.splice(0..0, journal.warnings());
+    analysis.rates = rates(&journal.rates());
+    with_limiters(&mut analysis, &journal.limiters());
     Ok(Decided { journal, analysis })
 }
 

@@ -42,6 +42,10 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(header, trials, &subjects)));
     main.push_str(&list(
+        "Limiters",
+        analysis.limiters.iter().map(|f| f.sentence.clone()),
+    ));
+    main.push_str(&list(
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
     ));
@@ -135,7 +139,15 @@ fn figures(analysis: &Analysis) -> String {
     let table = format!("<table>\n{table}</tbody>\n</table>\n");
     let note = escaped(&legend(&columns));
     let body = wrapped_in("scroll", &table);
-    section("Figures", &format!("{body}<p class=\"sub\">({note})</p>\n"))
+    let rates: String = analysis
+        .rates
+        .iter()
+        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
+        .collect();
+    section(
+        "Figures",
+        &format!("{body}<p class=\"sub\">({note})</p>\n{rates}"),
+    )
 }
 
 fn section(title: &str, body: &str) -> String {
