@@ -96,10 +96,22 @@ pub struct Seen {
     pub duration_s: f64,
     /// The watched servers, by name.
     pub servers: BTreeMap<String, ServerSeen>,
-    /// How busy each CPU of the machine was, 0 to 1, by its number.
-    pub cpus: BTreeMap<u32, f64>,
+    /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
+    #[serde(default)]
+    pub client_wanted: f64,
+    /// How busy each CPU of the machine was.
+    pub cpus: Vec<CpuSeen>,
     /// What the kernel counted in this network namespace.
     pub kernel: KernelSeen,
+}
+
+/// How busy a CPU was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSeen {
+    /// Its number.
+    pub cpu: u32,
+    /// 0 to 1; what the machine below took away is in it.
+    pub busy: f64,
 }
 
 /// A server's use of the CPU.
@@ -111,6 +123,10 @@ pub struct ServerSeen {
     pub threads: u32,
     /// The shares of a CPU of its busiest threads, the busiest first; at most sixteen.
     pub busiest: Vec<f64>,
+    /// For how much of the time the same threads wanted a CPU: they had one, or waited for their
+    /// turn. A thread that never rests is at 1, however little the machine lets it have.
+    #[serde(default)]
+    pub wanted: Vec<f64>,
 }
 
 /// What the kernel counted.

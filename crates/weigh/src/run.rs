@@ -40,8 +40,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
+    let mut sets = args.set.clone();
+    sets.extend(
+        args.limiter
+            .map(|limiter| ("design.limiter".to_owned(), limiter.to_string())),
+    );
     let experiment =
-        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
+        catalogue::open_experiment(name, &sets, args.quick, &recipes).map_err(Failure::file)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     if args.dry_run {
         return dry_run(&experiment, &recipes, seed, args.format);

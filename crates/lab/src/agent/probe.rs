@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use readings::{KernelSeen, Seen, ServerSeen};
+use readings::{CpuSeen, KernelSeen, Seen, ServerSeen};
 
 use super::watch::Watched;
 
@@ -16,6 +16,8 @@ const BUSIEST: usize = 16;
 pub(super) struct Look {
     at: Instant,
     servers: BTreeMap<String, OneServer>,
+    /// The threads of this process, which makes the load.
+    own: BTreeMap<i32, Thread>,
     /// Busy and all ticks of each CPU.
     cpus: BTreeMap<u32, (u64, u64)>,
     kernel: KernelSeen,
@@ -23,8 +25,17 @@ pub(super) struct Look {
 
 struct OneServer {
     cpu_s: f64,
-    /// CPU time of each thread, ns, by its number.
-    threads: BTreeMap<i32, u64>,
+    /// Each thread by its number.
+    threads: BTreeMap<i32, Thread>,
+}
+
+/// What a thread had so far, ns.
+#[derive(Clone, Copy, Default)]
+struct Thread {
+    /// On a CPU.
+    ran: u64,
+    /// Ready, while others had the CPU.
+    waited: u64,
 }
 
 impl Look {
@@ -42,6 +53,7 @@ impl Look {
         Self {
             at: Instant::now(),
             servers,
+            own: threads(std::process::id() as i32).into_iter().collect(),
             cpus: cpus(&fs::read_to_string("/proc/stat").unwrap_or_default()),
             kernel: kernel(),
         }
@@ -53,20 +65,13 @@ impl Look {
         let servers = self.servers.iter().map(|(name, now)| {
             let then = before.servers.get(name);
             let cpu_s = now.cpu_s - then.map_or(now.cpu_s, |then| then.cpu_s);
-            let mut busiest: Vec<f64> = now
-                .threads
-                .iter()
-                .map(|(thread, ns)| {
-                    let then = then.and_then(|then| then.threads.get(thread)).unwrap_or(&0);
-                    ns.saturating_sub(*then) as f64 / 1e9 / duration_s
-                })
-                .collect();
-            busiest.sort_by(|a, b| b.total_cmp(a));
-            busiest.truncate(BUSIEST);
+            let mut shares = shares(&now.threads, then.map(|then| &then.threads), duration_s);
+            shares.truncate(BUSIEST);
             let seen = ServerSeen {
                 cpus: cpu_s.max(0.0) / duration_s,
                 threads: now.threads.len() as u32,
-                busiest,
+                busiest: shares.iter().map(|(had, _)| *had).collect(),
+                wanted: shares.iter().map(|(_, wanted)| *wanted).collect(),
             };
             (name.clone(), seen)
         });
@@ -74,12 +79,19 @@ impl Look {
             let (busy_then, all_then) = before.cpus.get(cpu)?;
             let ticks = all.saturating_sub(*all_then);
             let share = busy.saturating_sub(*busy_then) as f64 / ticks.max(1) as f64;
-            (ticks > 0).then_some((*cpu, share))
+            (ticks > 0).then_some(CpuSeen {
+                cpu: *cpu,
+                busy: share,
+            })
         });
         let (now, then) = (self.kernel, before.kernel);
         Seen {
             duration_s,
             servers: servers.collect(),
+            client_wanted: shares(&self.own, Some(&before.own), duration_s)
+                .iter()
+                .map(|(_, wanted)| *wanted)
+                .fold(0.0, f64::max),
             cpus: cpus.collect(),
             kernel: KernelSeen {
                 accepted: now.accepted.saturating_sub(then.accepted),
@@ -93,8 +105,29 @@ impl Look {
     }
 }
 
-/// The CPU time of a process's threads, ns: the first figure of `schedstat`.
-fn threads(pid: i32) -> Vec<(i32, u64)> {
+/// The share of the time that each thread had a CPU and that it wanted one, the busiest first.
+fn shares(
+    now: &BTreeMap<i32, Thread>,
+    then: Option<&BTreeMap<i32, Thread>>,
+    duration_s: f64,
+) -> Vec<(f64, f64)> {
+    let mut shares: Vec<(f64, f64)> = now
+        .iter()
+        .map(|(number, now)| {
+            let then = then.and_then(|then| then.get(number)).copied();
+            let then = then.unwrap_or_default();
+            let share = |ns: u64| ns as f64 / 1e9 / duration_s;
+            let had = share(now.ran.saturating_sub(then.ran));
+            let waited = share(now.waited.saturating_sub(then.waited));
+            (had, (had + waited).min(1.0))
+        })
+        .collect();
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    shares
+}
+
+/// What a process's threads had: the first two figures of `schedstat`.
+fn threads(pid: i32) -> Vec<(i32, Thread)> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -103,7 +136,12 @@ fn threads(pid: i32) -> Vec<(i32, u64)> {
         .filter_map(|task| {
             let thread = task.file_name().to_str()?.parse().ok()?;
             let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-            Some((thread, text.split_whitespace().next()?.parse().ok()?))
+            let mut figures = text.split_whitespace();
+            let had = Thread {
+                ran: figures.next()?.parse().ok()?,
+                waited: figures.next()?.parse().ok()?,
+            };
+            Some((thread, had))
         })
         .collect()
 }

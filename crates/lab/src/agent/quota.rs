@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// How long a turn of the limit is, us: short, so that no answer waits long for the next.
 const PERIOD_US: u64 = 10_000;
-/// The kernel takes no shorter quota.
+/// The kernel takes no longer turns...
+const PERIOD_MAX_US: u64 = 1_000_000;
+/// ...and no shorter quota.
 const QUOTA_MIN_US: u64 = 1_000;
 
 /// Where one process was before.
@@ -28,7 +30,9 @@ impl Quota {
     /// Limits processes, and what they start, to so many CPUs together.
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
-        let quota_us = ((cpus * PERIOD_US as f64) as u64).max(QUOTA_MIN_US);
+        let cpus = cpus.max(QUOTA_MIN_US as f64 / PERIOD_MAX_US as f64);
+        let period_us = PERIOD_US.max((QUOTA_MIN_US as f64 / cpus) as u64);
+        let quota_us = (cpus * period_us as f64).ceil() as u64;
         let v1 = Path::new(V1).join("cpu.cfs_quota_us").exists()
             || Path::new(V1).join("cpu.shares").exists();
         let base = Path::new(if v1 { V1 } else { V2 });
@@ -40,13 +44,13 @@ impl Quota {
         };
         let files = match v1 {
             true => vec![
-                ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                ("cpu.cfs_period_us", period_us.to_string()),
                 ("cpu.cfs_quota_us", quota_us.to_string()),
             ],
             false => {
                 // Its parent hands the controller on; where it does already this changes nothing.
                 let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
-                vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))]
+                vec![("cpu.max", format!("{quota_us} {period_us}"))]
             }
         };
         for (file, text) in files {

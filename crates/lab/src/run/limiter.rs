@@ -240,17 +240,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 "no server of the path was started here",
             );
         } else {
-            let working = first
-                .seen
-                .servers
-                .values()
-                .flat_map(|server| &server.busiest)
-                .filter(|share| **share >= WORKING)
-                .count();
-            let could = working.clamp(1, server_cpus_or_one(&reading.server_cpus));
             changes.push(Changed {
                 change: Change::HalfTheServerCpu,
-                quota_cpus: Some(could as f64 / 2.0),
+                quota_cpus: Some(could_use(first, reading.server_cpus.len()) / 2.0),
                 ..self.unchanged(order)
             });
         }
@@ -280,8 +272,24 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 }
 
-fn server_cpus_or_one(cpus: &[u32]) -> usize {
-    cpus.len().max(1)
+/// The CPU time that the servers of a path could use as they are, in CPUs.
+///
+/// A thread that wanted a CPU for half of the time and got what it wanted could do twice as much;
+/// one that always wants one is at its end, even where other programs leave it little. So what was
+/// used is divided by how much the busiest thread wanted.
+fn could_use(first: &Probe, server_cpus: usize) -> f64 {
+    let servers = first.seen.servers.values();
+    let used: f64 = servers.clone().map(|server| server.cpus).sum();
+    let wanted = servers
+        .filter_map(|server| server.wanted.first())
+        .copied()
+        .fold(0.0, f64::max);
+    let most = server_cpus.max(1) as f64;
+    if wanted < WORKING {
+        // Next to nothing: one CPU is more than enough.
+        return 1.0;
+    }
+    (used / wanted).min(most)
 }
 
 fn words(change: Change) -> &'static str {

@@ -37,6 +37,8 @@ pub enum Limiter {
     UpstreamConnections,
     /// The link between client and servers.
     Network,
+    /// Other programs on the same CPUs.
+    OtherPrograms,
     /// Nothing that was looked for.
     Unknown,
 }
@@ -52,6 +54,7 @@ impl Limiter {
             Limiter::Ports => "ports",
             Limiter::UpstreamConnections => "upstream connections",
             Limiter::Network => "the network",
+            Limiter::OtherPrograms => "other programs on its CPUs",
             Limiter::Unknown => "something unknown",
         }
     }

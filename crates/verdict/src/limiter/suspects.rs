@@ -1,6 +1,6 @@
 //! What was seen, and which limiters it speaks for.
 
-use readings::{Change, LimiterReading, Probe};
+use readings::{Change, LimiterReading, Probe, ServerSeen};
 
 use super::effects::{Effects, of_change, times};
 use super::{Limiter, Standing, Suspect};
@@ -11,6 +11,8 @@ use crate::text::{counted, grouped, rate};
 const FULL: f64 = 0.85;
 /// The client's thread may not be busier than this for its figures to be the servers' alone.
 const CLIENT_BUSY: f64 = 0.8;
+/// Of CPUs that are full, client and servers must have had less than this for others to matter.
+const OWN_SHARE: f64 = 0.75;
 /// A client thread more must bring so much more throughput.
 const CLIENT_GAIN: f64 = 1.1;
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
@@ -51,6 +53,31 @@ impl<'a> Seen<'a> {
         self.mean(|probe| probe.client.iter().copied().fold(0.0, f64::max))
     }
 
+    /// How much of the time the client's busiest thread wanted a CPU.
+    fn client_wanted(&self) -> f64 {
+        self.mean(|probe| probe.seen.client_wanted)
+            .max(self.client_busiest())
+    }
+
+    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
+    /// where it is not known which they are.
+    fn machine(&self) -> Option<(f64, f64)> {
+        let mut used = self.reading.client_cpus.clone();
+        used.extend(&self.reading.server_cpus);
+        used.sort_unstable();
+        used.dedup();
+        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
+            return None;
+        }
+        let count = used.len() as f64;
+        let busy = self.mean(|probe| {
+            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
+            ours.map(|one| one.busy).sum::<f64>() / count
+        });
+        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
+        Some((busy, (own + self.servers()) / count))
+    }
+
     /// CPUs that the path's servers used, together.
     fn servers(&self) -> f64 {
         self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
@@ -65,14 +92,12 @@ impl<'a> Seen<'a> {
         self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
     }
 
-    /// The share of a server's busiest thread, of its second one, and how many it has.
-    fn threads(&self, name: &str) -> (f64, f64, u32) {
-        let nth = |n: usize| {
+    /// A server's threads.
+    fn threads(&self, name: &str) -> Threads {
+        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
             self.mean(|probe| {
                 let one = probe.seen.servers.get(name);
-                one.and_then(|one| one.busiest.get(n))
-                    .copied()
-                    .unwrap_or(0.0)
+                one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
             })
         };
         let count = self
@@ -81,7 +106,13 @@ impl<'a> Seen<'a> {
             .filter_map(|probe| probe.seen.servers.get(name))
             .map(|one| one.threads)
             .max();
-        (nth(0), nth(1), count.unwrap_or(0))
+        let had = nth(0, |server| &server.busiest);
+        Threads {
+            had,
+            wanted: nth(0, |server| &server.wanted).max(had),
+            second_had: nth(1, |server| &server.busiest),
+            count: count.unwrap_or(0),
+        }
     }
 
     /// The client's CPUs that servers may use, too, and how busy they were; nothing where there
@@ -94,7 +125,12 @@ impl<'a> Seen<'a> {
             .copied()
             .filter(|cpu| self.reading.server_cpus.contains(cpu))
             .collect();
-        let busy = |cpu: &u32| self.mean(|probe| probe.seen.cpus.get(cpu).copied().unwrap_or(0.0));
+        let busy = |cpu: &u32| {
+            self.mean(|probe| {
+                let one = probe.seen.cpus.iter().find(|one| one.cpu == *cpu);
+                one.map_or(0.0, |one| one.busy)
+            })
+        };
         let busiest = shared.iter().map(busy).fold(0.0, f64::max);
         (!shared.is_empty()).then_some((shared, busiest))
     }
@@ -109,6 +145,32 @@ impl<'a> Seen<'a> {
             let own = opened * (answers / all).min(1.0);
             (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
         })
+    }
+}
+
+/// A server's busiest threads.
+#[derive(Clone, Copy)]
+struct Threads {
+    /// The busiest one's share of a CPU.
+    had: f64,
+    /// How much of the time it wanted one.
+    wanted: f64,
+    /// The share of the next.
+    second_had: f64,
+    count: u32,
+}
+
+impl Threads {
+    fn words(self) -> String {
+        let mut text = percent(self.had);
+        text.push_str(" of a CPU");
+        if self.wanted > self.had + 0.1 {
+            text.push_str(&format!(
+                ", which it wanted {} of the time",
+                percent(self.wanted)
+            ));
+        }
+        text
     }
 }
 
@@ -134,6 +196,7 @@ pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspe
     found.extend(server);
     found.extend(upstream_connections(&seen));
     found.extend(network(&seen));
+    found.extend(other_programs(&seen));
     found
 }
 
@@ -142,13 +205,16 @@ fn percent(share: f64) -> String {
 }
 
 fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let busiest = seen.client_busiest();
+    let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
     let gain = effects.raised(Change::ClientThread, CLIENT_GAIN);
     let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
-    if gain.is_none() && busiest < CLIENT_BUSY && shared.is_none() {
+    if gain.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
         return None;
     }
     let mut why = format!("its busiest thread took {} of a CPU", percent(busiest));
+    if wanted > busiest + 0.1 {
+        why.push_str(&format!(" and wanted it {} of the time", percent(wanted)));
+    }
     if let Some((cpus, busy)) = &shared {
         let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
         why.push_str(&format!(
@@ -193,8 +259,8 @@ fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let full_thread = names
         .iter()
         .map(|name| (*name, seen.threads(name)))
-        .filter(|(_, (first, _, _))| *first >= FULL)
-        .max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+        .filter(|(_, threads)| threads.wanted >= FULL)
+        .max_by(|a, b| a.1.had.total_cmp(&b.1.had));
     let all_full = used >= FULL * have;
     // Without half of the time of a CPU that was half idle nothing is lost: see CPU_LEFT.
     if full_thread.is_none() && !all_full && lost.is_none() {
@@ -202,15 +268,18 @@ fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     }
     let name = full_thread.map_or(*most, |(name, _)| name);
     let mut why = match full_thread {
-        Some((_, (first, second, count))) if count > 1 && second < FULL / 2.0 => format!(
-            "one of its {} is full ({} of a CPU), the next is at {}",
-            counted(count as usize, "thread"),
-            percent(first),
-            percent(second)
-        ),
-        Some((_, (first, _, count))) => format!(
-            "its busiest thread of {count} took {} of a CPU",
-            percent(first)
+        Some((_, threads)) if threads.count > 1 && threads.second_had < threads.had / 2.0 => {
+            format!(
+                "one of its {} is full ({}), the next took {}",
+                counted(threads.count as usize, "thread"),
+                threads.words(),
+                percent(threads.second_had)
+            )
+        }
+        Some((_, threads)) => format!(
+            "the busiest of its {} took {}",
+            counted(threads.count as usize, "thread"),
+            threads.words()
         ),
         None => format!("the servers used {} of {}", cpus(used), cpus(have)),
     };
@@ -260,7 +329,7 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
     // By Little's law all connections are busy all the time.
     let busy = effects.unchanged_per_s() * seen.mean(|probe| probe.latency_us_mean) / 1e6;
     let all_busy = busy > 0.9 * f64::from(connections);
-    let idle = !others && seen.client_busiest() < 0.5;
+    let idle = !others && seen.client_wanted() < 0.5;
     let untried = effects.get(Change::TwiceTheConnections).is_none();
     let standing = match (proportional, some) {
         (Some(_), _) => Standing::Confirmed,
@@ -412,6 +481,24 @@ fn network(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
+/// CPUs that are full, but not with what is measured.
+fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
+    let (busy, own) = seen.machine()?;
+    if busy < FULL || own > OWN_SHARE * busy {
+        return None;
+    }
+    Some(Suspect {
+        limiter: Limiter::OtherPrograms,
+        standing: Standing::Suspected,
+        server: None,
+        why: format!(
+            "the CPUs of client and servers were {} busy, and client and servers had {} of them",
+            percent(busy),
+            percent(own)
+        ),
+    })
+}
+
 /// The figures where nothing stands out.
 pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String {
     let seen = Seen {
@@ -422,12 +509,12 @@ pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String
         .server_names()
         .iter()
         .map(|name| {
-            let (first, _, count) = seen.threads(name);
+            let threads = seen.threads(name);
             format!(
                 "{name} {} of a CPU in {} (busiest {})",
                 percent(seen.server(name)),
-                counted(count as usize, "thread"),
-                percent(first)
+                counted(threads.count as usize, "thread"),
+                threads.words()
             )
         })
         .collect();

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use readings::{Change, KernelSeen, Probe, Seen, ServerSeen};
+use readings::{Change, CpuSeen, KernelSeen, Probe, Seen, ServerSeen};
 
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
@@ -24,7 +24,8 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
         seen: Seen {
             duration_s: 1.0,
             servers: BTreeMap::from([("origin".to_owned(), server(0.5, &[0.5]))]),
-            cpus: BTreeMap::from([(0, 0.5), (1, 0.4)]),
+            client_wanted: 0.4,
+            cpus: vec![CpuSeen { cpu: 0, busy: 0.5 }, CpuSeen { cpu: 1, busy: 0.4 }],
             kernel: KernelSeen {
                 segments: 10_000,
                 ..KernelSeen::default()
@@ -38,6 +39,7 @@ fn server(cpus: f64, busiest: &[f64]) -> ServerSeen {
         cpus,
         threads: busiest.len() as u32,
         busiest: busiest.to_vec(),
+        wanted: busiest.to_vec(),
     }
 }
 
@@ -118,7 +120,7 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
     let (limiter, standing, sentence) = first(&made);
     assert_eq!((limiter, standing), (Limiter::Server, Standing::Confirmed));
     assert!(
-        sentence.contains("the server `w`, confirmed: one of its 4 threads is full (97% of a CPU)"),
+        sentence.contains("the server `w`, confirmed: one of its 4 threads is full (97% of a CPU), the next took 1%"),
         "{sentence}"
     );
     assert!(
@@ -237,6 +239,34 @@ fn what_could_not_be_measured_is_unknown_with_the_reason() {
     let (limiter, standing, sentence) = first(&made);
     assert_eq!((limiter, standing), (Limiter::Unknown, Standing::Unknown));
     assert!(sentence.contains("no port"));
+}
+
+#[test]
+fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
+    let made = reading(&rates(1.0, 1.0, 0.5), |p| {
+        let mut one = server(0.2, &[0.2]);
+        one.wanted = vec![0.98];
+        p.seen.servers = BTreeMap::from([("w".to_owned(), one)]);
+        p.client = vec![0.1];
+        p.seen.client_wanted = 0.5;
+        p.seen.cpus.iter_mut().for_each(|cpu| cpu.busy = 1.0);
+    });
+    let found = limiters(&[&made]);
+    assert_eq!(found[0].limiter, Limiter::Server);
+    assert_eq!(found[0].standing, Standing::Confirmed);
+    let sentence = &found[0].sentence;
+    assert!(
+        sentence.contains("took 20% of a CPU, which it wanted 98% of the time"),
+        "{sentence}"
+    );
+    assert_eq!(found[1].limiter, Limiter::OtherPrograms);
+    assert!(
+        found[1]
+            .sentence
+            .contains("client and servers had 15% of them"),
+        "{}",
+        found[1].sentence
+    );
 }
 
 #[test]
