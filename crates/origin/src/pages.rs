@@ -145,7 +145,14 @@ pub(crate) fn page(request: &Request) -> Page {
         return match turns.parse() {
             Ok(turns @ 0..=BURN_MAX) => {
                 burn(turns);
-                fixed(200, "text/plain", HELLO)
+                // Not kept for the next such request: each has to burn.
+                Page::Own(answer(
+                    200,
+                    "text/plain",
+                    HELLO,
+                    head_only,
+                    Persist::of(request),
+                ))
             }
             _ => fixed(
                 400,

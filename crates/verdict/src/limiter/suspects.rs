@@ -135,8 +135,12 @@ impl<'a> Seen<'a> {
         (!shared.is_empty()).then_some((shared, busiest))
     }
 
-    /// Connections accepted beyond the load's own, per request.
+    /// Connections accepted beyond the load's own, per request; 0 where no server of the path is
+    /// behind another one: what was accepted is then other programs' affair.
     fn upstream_per_request(&self) -> f64 {
+        if self.server_names().len() == 1 {
+            return 0.0;
+        }
         self.mean(|probe| {
             let answers = probe.requests_per_s * probe.seen.duration_s;
             // The load's own in the time that was looked at, by its requests.
@@ -409,7 +413,9 @@ fn ports(seen: &Seen<'_>) -> Option<Suspect> {
     let full = seen
         .reading
         .ports
-        .filter(|ports| waiting >= PORTS_FULL * f64::from(*ports));
+        .filter(|ports| waiting >= PORTS_FULL * f64::from(*ports))
+        // Others' waiting sockets are in the count: they matter to who opens connections.
+        .filter(|_| !seen.reading.keepalive || seen.upstream_per_request() >= UPSTREAM_SHARE);
     if refused == 0 && full.is_none() {
         return None;
     }
@@ -430,9 +436,7 @@ fn ports(seen: &Seen<'_>) -> Option<Suspect> {
 
 fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     let per_request = seen.upstream_per_request();
-    let names = seen.server_names();
-    // Without a server behind another one, what was accepted beyond the load's own is not theirs.
-    if per_request < UPSTREAM_SHARE || names.len() == 1 {
+    if per_request < UPSTREAM_SHARE {
         return None;
     }
     let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
