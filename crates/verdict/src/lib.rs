@@ -25,6 +25,7 @@ mod rules;
 mod sample;
 mod sentence;
 pub mod simulate;
+mod slices;
 pub mod steady;
 mod student;
 mod table;

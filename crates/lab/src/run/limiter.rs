@@ -20,7 +20,7 @@ const WINDOW_MIN_MS: f64 = 400.0;
 /// ...or so many median answers...
 const ANSWERS: f64 = 12.0;
 /// ...and no longer.
-const WINDOW_MAX_MS: f64 = 6_000.0;
+const WINDOW_MAX_MS: f64 = 4_000.0;
 /// What is cut off at its start: this, or two median answers.
 const CUT_MS: f64 = 100.0;
 const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
