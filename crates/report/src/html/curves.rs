@@ -30,7 +30,7 @@ struct Curve<'a> {
 /// One picture for each condition: the merged response histograms of every subject's valid trials,
 /// from the open loop where there is one.
 pub(crate) fn curves(header: &RunHeader, trials: &[Trial], subjects: &[String]) -> String {
-    let rows = latest(trials);
+    let rows = latest(header, trials);
     let mut conditions: Vec<&Condition> = Vec::new();
     for trial in &rows {
         if !conditions.contains(&&trial.condition) {

@@ -8,6 +8,7 @@ mod common;
 mod drivers;
 mod kill;
 mod lighttpd;
+mod limiter;
 mod load;
 mod load_live;
 mod load_shapes;
