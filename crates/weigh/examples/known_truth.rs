@@ -125,6 +125,8 @@ struct Tally {
     called_same: usize,
     held_the_truth: usize,
     blocks: f64,
+    /// Comparisons without an interval.
+    without: usize,
 }
 
 impl Tally {
@@ -133,6 +135,11 @@ impl Tally {
         for one in document["comparisons"].as_array().into_iter().flatten() {
             // The truth is known for the throughput; latency has one only where nothing differs.
             if truth != 1.0 && one["metric"] != "requests_per_s" {
+                continue;
+            }
+            if one["low"].is_null() {
+                println!("{name}, {}: {}", one["metric"], one["sentence"]);
+                self.without += 1;
                 continue;
             }
             let figure = |key: &str| one[key].as_f64().unwrap_or(f64::NAN);
@@ -160,12 +167,13 @@ impl Tally {
     fn show(&self, name: &str) {
         println!(
             "\n{name}: of {} comparisons {} were called different, {} the same; {} intervals hold \
-             the truth; {:.1} blocks on average\n",
+             the truth; {:.1} blocks on average; {} more without an interval\n",
             self.comparisons,
             self.called_different,
             self.called_same,
             self.held_the_truth,
-            self.blocks / self.comparisons.max(1) as f64
+            self.blocks / self.comparisons.max(1) as f64,
+            self.without
         );
     }
 }
