@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::notices::Notices;
 use crate::config::model::{Backend, Config, Service};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 
@@ -216,6 +217,14 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
+    /// Events that found the channel to the logs full.
+    pub events_lost: Counter,
+    /// Lines that could not be written to a log.
+    pub log_failures: Counter,
+    /// Commands of hooks that failed, took too long, or found too many others under way.
+    pub hook_failures: Counter,
+    /// What the threads have to say.
+    pub notices: Notices,
 }
 
 impl Shared {
@@ -230,6 +239,10 @@ impl Shared {
             started_ns: now_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            events_lost: Counter::default(),
+            log_failures: Counter::default(),
+            hook_failures: Counter::default(),
+            notices: Notices::default(),
         }
     }
 }
