@@ -89,7 +89,7 @@ pub(crate) fn page(request: &Request) -> Page {
         .split_once('?')
         .map_or(request.target.as_str(), |(path, _)| path);
     let fixed = |status, kind, body: &[u8]| {
-        Page::Fixed(answer(status, kind, body, head_only, request.keep_alive))
+        Page::Fixed(answer(status, kind, body, head_only, Persist::of(request)))
     };
     if path == "/" {
         return fixed(200, "text/plain", HELLO);
@@ -123,7 +123,7 @@ pub(crate) fn page(request: &Request) -> Page {
             "text/html",
             body.as_bytes(),
             head_only,
-            request.keep_alive,
+            Persist::of(request),
         ));
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
@@ -198,13 +198,46 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
+/// What becomes of a connection after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persist {
+    /// It is closed, and the answer says so.
+    Closed,
+    /// It stays open, as it does by itself in HTTP/1.1.
+    Kept,
+    /// It stays open and the answer says so, as the client asked: without that a client of
+    /// HTTP/1.0 would wait for it to be closed.
+    KeptAndSaid,
+}
+
+impl Persist {
+    /// What a request asks for.
+    pub fn of(request: &Request) -> Self {
+        let asked = || {
+            request
+                .field("Connection")
+                .is_some_and(|value| value.to_ascii_lowercase().contains("keep-alive"))
+        };
+        match request.keep_alive {
+            false => Self::Closed,
+            true if asked() => Self::KeptAndSaid,
+            true => Self::Kept,
+        }
+    }
+
+    /// Whether the connection is closed.
+    pub fn closes(self) -> bool {
+        self == Self::Closed
+    }
+}
+
 /// The bytes of an answer.
 pub(crate) fn answer(
     status: u16,
     kind: &str,
     body: &[u8],
     head_only: bool,
-    keep_alive: bool,
+    persist: Persist,
 ) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
@@ -223,8 +256,10 @@ pub(crate) fn answer(
             format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()).into_bytes(),
         );
     }
-    if !keep_alive {
-        bytes.extend_from_slice(b"Connection: close\r\n");
+    match persist {
+        Persist::Closed => bytes.extend_from_slice(b"Connection: close\r\n"),
+        Persist::Kept => {}
+        Persist::KeptAndSaid => bytes.extend_from_slice(b"Connection: keep-alive\r\n"),
     }
     bytes.extend_from_slice(b"\r\n");
     if !head_only {

@@ -14,7 +14,7 @@ use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os
 
 use readings::Histogram;
 
-use crate::pages::{HELLO, Page, answer, page};
+use crate::pages::{HELLO, Page, Persist, answer, page};
 
 /// How to run an origin.
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ struct Worker<I: Io> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ConnKey {
     conn: ConnId,
-    keep_alive: bool,
+    persist: Persist,
 }
 
 impl PartialOrd for ConnKey {
@@ -283,8 +283,8 @@ impl<I: Io> Worker<I> {
             if client.conn != Some(key.conn) {
                 continue; // It has gone meanwhile.
             }
-            client.closing = !key.keep_alive;
-            let bytes = answer(200, "text/plain", HELLO, false, key.keep_alive);
+            client.closing = key.persist.closes();
+            let bytes = answer(200, "text/plain", HELLO, false, key.persist);
             self.io.send_copy(key.conn, &bytes);
             self.delays.record_ns(now - came);
         }
@@ -366,7 +366,7 @@ impl<I: Io> Worker<I> {
                 }
                 Err(e) => {
                     let text = format!("{e}\n");
-                    let bytes = answer(400, "text/plain", text.as_bytes(), false, false);
+                    let bytes = answer(400, "text/plain", text.as_bytes(), false, Persist::Closed);
                     client.closing = true;
                     self.io.send_copy(conn, &bytes);
                 }
@@ -377,9 +377,9 @@ impl<I: Io> Worker<I> {
     fn respond(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
         let request = client.parser.request();
-        let keep_alive = request.keep_alive;
+        let persist = Persist::of(request);
         let head_only = request.method == "HEAD";
-        client.closing = !keep_alive;
+        client.closing = persist.closes();
         match page(request) {
             Page::Own(bytes) => {
                 client.last.clear();
@@ -389,7 +389,7 @@ impl<I: Io> Worker<I> {
                 client.last.clear();
                 let came = os::now_ns();
                 let due = came + delay.draw(&mut self.random);
-                let key = ConnKey { conn, keep_alive };
+                let key = ConnKey { conn, persist };
                 // A client that asks again before it is answered is answered in any order: this
                 // page is for load generators, which wait.
                 client.closing = false;
@@ -405,26 +405,20 @@ impl<I: Io> Worker<I> {
                     }
                 }
                 let text = sum.to_base64();
-                let bytes = answer(200, "text/plain", text.as_bytes(), head_only, keep_alive);
+                let bytes = answer(200, "text/plain", text.as_bytes(), head_only, persist);
                 self.io.send_copy(conn, &bytes);
             }
             Page::Stall(ms) => {
                 client.last.clear();
                 std::thread::sleep(Duration::from_millis(ms));
-                let bytes = answer(200, "text/plain", b"stood still\n", head_only, keep_alive);
+                let bytes = answer(200, "text/plain", b"stood still\n", head_only, persist);
                 self.io.send_copy(conn, &bytes);
             }
             Page::Stats => {
                 client.last.clear();
                 self.publish();
                 let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
-                let bytes = answer(
-                    200,
-                    "application/json",
-                    text.as_bytes(),
-                    head_only,
-                    keep_alive,
-                );
+                let bytes = answer(200, "application/json", text.as_bytes(), head_only, persist);
                 self.io.send_copy(conn, &bytes);
             }
             Page::Fixed(bytes) => {
@@ -443,7 +437,7 @@ impl<I: Io> Worker<I> {
                 };
                 if !client.last.is_empty() {
                     client.last_page = Some(payload);
-                    client.last_keep_alive = keep_alive;
+                    client.last_keep_alive = !persist.closes();
                 }
                 self.io.send_ordered(conn, payload);
             }

@@ -140,3 +140,33 @@ fn a_piece_of_a_body_is_not_taken_for_a_request() {
         }
     }
 }
+
+#[test]
+fn a_client_of_http_1_0_that_asks_to_keep_its_connection_is_told_that_it_may() {
+    let ask = |origin: &Origin, fields: &str| {
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        let timeout = Some(Duration::from_secs(5));
+        stream.set_read_timeout(timeout).unwrap();
+        let text = format!("GET / HTTP/1.0\r\n{fields}\r\n");
+        let mut got = [0; 400];
+        let mut answers = String::new();
+        // Twice on the same connection, as far as it is kept.
+        for _ in 0..2 {
+            let sent = stream.write_all(text.as_bytes());
+            match sent.and_then(|()| stream.read(&mut got)) {
+                Ok(count) => answers.push_str(std::str::from_utf8(&got[..count]).unwrap()),
+                Err(_) => break,
+            }
+        }
+        answers
+    };
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        let kept = ask(&origin, "Connection: Keep-Alive\r\n");
+        assert_eq!(kept.matches("\r\nConnection: keep-alive\r\n").count(), 2);
+        assert_eq!(kept.matches("Hello, world!").count(), 2, "{kept}");
+        let closed = ask(&origin, "");
+        assert_eq!(closed.matches("\r\nConnection: close\r\n").count(), 1);
+        assert_eq!(closed.matches("Hello, world!").count(), 1, "{closed}");
+    }
+}

@@ -4,9 +4,9 @@ use verdict::Analysis;
 
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
-/// Holds `experiment`, `title`, `seed`, `weigh_version`, `comparisons` (ratios are subject over
-/// baseline; figures that do not exist are `null`), `noise_floor`, `table`, `limiters`,
-/// `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
+/// are subject over baseline; figures that do not exist are `null`), `noise_floor`, `table`,
+/// `limiters`, `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     object!({
@@ -19,6 +19,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "subjects": header.subjects,
         "blocks": header.blocks,
         "matters": header.matters,
+        "stage": analysis.stage,
         "comparisons": analysis.comparisons,
         "noise_floor": analysis.noise_floor,
         "table": analysis.table,
@@ -47,6 +48,8 @@ mod tests {
         assert_eq!(doc["experiment"], "proxy-cost");
         assert_eq!(doc["seed"], 42);
         assert_eq!(doc["limiters"], object!([]));
+        assert_eq!(doc["stage"]["looks"], object!([6]));
+        assert_eq!(doc["stage"]["look"], 1);
         assert_eq!(doc["trials"]["done"], 23);
         assert_eq!(doc["trials"]["failed"], 1);
         assert_eq!(doc["trials"]["invalid"], 5);

@@ -1,7 +1,7 @@
 //! Times and sizes as they are read best.
 
-/// A time as `412us`, `1.23ms` or `2.10s`: three significant digits.
-pub(crate) fn time(us: f64) -> String {
+/// A time in microseconds as `412us`, `1.23ms` or `2.10s`: three significant digits.
+pub fn time(us: f64) -> String {
     let (value, unit) = if us < 999.5 {
         (us, "us")
     } else if us < 999_500.0 {

@@ -6,11 +6,13 @@ use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::table::table;
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, SubjectRow};
+use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict};
 
 /// All that a run's journal says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
+    /// Where in its looks the run stands.
+    pub stage: Stage,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
     /// The baseline against itself.
@@ -70,10 +72,11 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
     let cells = Cells::of(header, trials);
     let (comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
-    let warnings = warnings(rules, &cells, &noise_floor, &unresolved);
+    let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
     let failures = failures(&cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
+        stage: Stage::of(rules, &cells),
         comparisons,
         table: table(&cells),
         trials_done: cells.all.len() - trials_failed,
@@ -83,6 +86,21 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         warnings,
         noise_floor,
     }
+}
+
+/// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
+///
+/// Settled is what was found faster, slower or the same. A comparison of which not one block can
+/// be used counts as settled too, since more blocks promise nothing; one of which some can be used
+/// does not. A run with nothing to compare has no reason to stop.
+pub fn settled(analysis: &Analysis) -> bool {
+    analysis.stage.look.is_some()
+        && !analysis.comparisons.is_empty()
+        && analysis.comparisons.iter().all(|c| match c.verdict {
+            Verdict::Faster | Verdict::Slower | Verdict::Same => true,
+            Verdict::Inconclusive => false,
+            Verdict::Invalid => c.by_block.is_empty(),
+        })
 }
 
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {

@@ -105,6 +105,8 @@ pub(crate) struct Cells<'a> {
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
     pub subjects: Vec<String>,
+    /// How many pairs of condition and subject a complete block has rows for.
+    declared: usize,
 }
 
 impl<'a> Cells<'a> {
@@ -114,6 +116,7 @@ impl<'a> Cells<'a> {
             places: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
+            declared: header.conditions.len() * header.subjects.len(),
         };
         for trial in latest(trials) {
             if !cells.conditions.contains(&trial.condition) {
@@ -130,6 +133,17 @@ impl<'a> Cells<'a> {
             cells.all.push(Cell::judge(trial, header.max_error));
         }
         cells
+    }
+
+    /// How many blocks are complete, and how many were begun. A block is complete when every
+    /// declared subject was tried under every declared condition, whatever came of it.
+    pub fn blocks(&self) -> (u32, u32) {
+        let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
+        for cell in &self.all {
+            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.again);
+        }
+        let complete = rows.values().filter(|n| **n >= self.declared).count();
+        (complete as u32, rows.len() as u32)
     }
 
     /// The trials of one subject under one condition, by block.

@@ -90,7 +90,8 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of the interval of the ratio; absent with fewer than two blocks.
     pub high: Option<f64>,
-    /// Confidence of the interval.
+    /// Confidence of the interval, wherever the run stops: at one of several looks the interval
+    /// is wider than it would be at the only one.
     pub confidence: f64,
     /// Blocks used.
     pub blocks: usize,
@@ -114,6 +115,9 @@ pub struct Comparison {
     pub rate_per_s: Option<f64>,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
+    /// Blocks used in which the ratio of the closed loops still changed in the second half of the
+    /// slices; 0 for latencies, and where there were fewer than 60 slices.
+    pub unsettled_blocks: usize,
 }
 
 impl Comparison {
@@ -244,7 +248,7 @@ impl Draft<'_> {
         }
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
-        let interval = sample.and_then(|s| s.interval(rules.confidence));
+        let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
         let mut comparison = Comparison {
             condition: self.condition.clone(),
@@ -266,6 +270,7 @@ impl Draft<'_> {
             p_adjusted,
             rate_per_s: pairs.rate_per_s,
             by_block: pairs.ratios,
+            unsettled_blocks: pairs.unsettled,
         };
         comparison.sentence = sentence(&Figures::of(&comparison));
         comparison

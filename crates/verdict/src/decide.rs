@@ -51,7 +51,7 @@ pub(crate) struct Decision {
 /// Decides one comparison of at least [`FEWEST_BLOCKS`] blocks.
 ///
 /// `p_adjusted` is Holm's over the run's `comparisons`; `higher_is_better` tells throughput from
-/// latency.
+/// latency. Every error rate is that of one look.
 pub(crate) fn decide(
     sample: &Sample,
     rules: &Rules,
@@ -59,13 +59,13 @@ pub(crate) fn decide(
     comparisons: usize,
     higher_is_better: bool,
 ) -> Decision {
-    let (delta, alpha) = (rules.delta(), rules.alpha());
+    let (delta, alpha) = (rules.delta(), rules.look_alpha());
     // Two one-sided tests at alpha each are the interval at 1 - 2 alpha (Schuirmann 1987).
     let inside = sample
         .interval(1.0 - 2.0 * alpha)
         .is_some_and(|(low, high)| -delta < low && high < delta);
     let excludes_zero = sample
-        .interval(rules.confidence)
+        .interval(rules.look_confidence())
         .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
     let beyond = sample.mean.abs() > delta;
     let decided = |verdict, note: Option<&str>| Decision {
@@ -164,37 +164,20 @@ fn t_below(t: f64, degrees: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A small generator with a fixed seed: Knuth's 64-bit constants, upper bits used.
-    struct Lcg(u64);
-
-    impl Lcg {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-        }
-
-        /// A normal value, by Box and Muller.
-        fn normal(&mut self) -> f64 {
-            let radius = (-2.0 * self.uniform().ln()).sqrt();
-            radius * (std::f64::consts::TAU * self.uniform()).cos()
-        }
-    }
+    use crate::fixtures::Normal;
 
     fn rules() -> Rules {
         Rules {
             baseline: "direct".into(),
             matters: 0.03,
             confidence: 0.95,
+            looks: crate::Looks::of(10),
         }
     }
 
-    fn experiment(random: &mut Lcg, effect: f64, noise: f64, blocks: usize) -> Sample {
+    fn experiment(random: &mut Normal, effect: f64, noise: f64, blocks: usize) -> Sample {
         let ratios: Vec<f64> = (0..blocks)
-            .map(|_| effect + noise * (random.normal() - random.normal()))
+            .map(|_| effect + noise * (random.next() - random.next()))
             .collect();
         Sample::of(&ratios).unwrap()
     }
@@ -205,7 +188,7 @@ mod tests {
     }
 
     fn share(effect: f64, noise: f64, blocks: usize, wanted: &[Verdict]) -> f64 {
-        let mut random = Lcg(20_240_229);
+        let mut random = Normal::with_seed(20_240_229);
         let runs = 2000;
         let hits = (0..runs)
             .filter(|_| {
@@ -236,7 +219,7 @@ mod tests {
 
     #[test]
     fn ninety_five_percent_intervals_hold_the_truth_that_often() {
-        let mut random = Lcg(7);
+        let mut random = Normal::with_seed(7);
         for blocks in [3, 5, 10] {
             let truth = 0.08;
             let held = (0..4000)

@@ -53,7 +53,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 continue;
             };
             let interval = sample
-                .interval(rules.confidence)
+                .interval(rules.look_confidence())
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
             let at = match condition(place) {

@@ -1,6 +1,7 @@
 //! What the readings of a run say, and how far that can be trusted.
 //!
-//! Everything here is a pure function of a run's journal: no file, no clock, no random number.
+//! Everything here is a pure function of a run's journal: no file, no clock, no random
+//! number but from a seed that the caller gives.
 //! [`analyse`] goes the whole way; [`reasons`] judges one load on its own.
 //!
 //! The unit of evidence is the block. Requests and slices inside a block are never treated as
@@ -10,29 +11,36 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
+pub mod capacity;
 mod cells;
 mod compare;
 mod decide;
+pub mod diagnose;
 mod floor;
 mod holm;
+mod looks;
 mod pairs;
 mod rules;
 mod sample;
 mod sentence;
+pub mod simulate;
+pub mod steady;
 mod student;
 mod table;
 pub mod text;
+pub mod usl;
 mod validity;
 mod warnings;
 
 #[cfg(test)]
 mod fixtures;
 
-pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with};
+pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, settled};
 pub use cells::latest;
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
 pub use floor::NoiseFloor;
+pub use looks::{Looks, Stage};
 pub use rules::Rules;
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
-use readings::{LoadReading, Outcome, Pacing, Quantiles};
+use readings::{LoadReading, Outcome, Pacing, Quantiles, Slice};
 
 use crate::cells::Cell;
 use crate::compare::{BlockRatio, Metric};
 use crate::sample::Sample;
+use crate::steady::{SteadyState, steady_state};
 use crate::validity::late_at;
 
 /// What one trial has to say on one metric.
@@ -33,6 +34,8 @@ pub(crate) struct Pairs {
     pub unresolved: usize,
     /// Blocks of `ratios` in which the client was the bottleneck for the subject, the baseline.
     pub client_limited: (usize, usize),
+    /// Blocks of `ratios` in which the ratio of the closed loops' slices had no steady state.
+    pub unsettled: usize,
     /// The open loop's rate, where it was one for all.
     pub rate_per_s: Option<f64>,
     subject_logs: f64,
@@ -73,6 +76,10 @@ impl Pairs {
                     });
                     pairs.subject_logs += a.ln();
                     pairs.baseline_logs += b.ln();
+                    if metric == Metric::RequestsPerS {
+                        let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
+                        pairs.unsettled += usize::from(unsettled);
+                    }
                     let limited = |l: Option<&LoadReading>| {
                         usize::from(l.is_some_and(|l| l.client.saturated))
                     };
@@ -121,6 +128,26 @@ impl Pairs {
             )
         })
     }
+}
+
+fn cell_slices<'a>(cell: &Cell<'a>) -> &'a [Slice] {
+    cell.throughput().map_or(&[], |load| &load.slices)
+}
+
+/// Whether two subjects' slices, taken in turns, show a ratio that never settles. What the machine
+/// does to both of them cancels; where their numbers of slices differ they were not taken in turns.
+fn is_unsettled(ours: &[Slice], theirs: &[Slice]) -> bool {
+    if ours.len() != theirs.len() {
+        return false;
+    }
+    let per_s = |s: &Slice| s.requests as f64 / s.duration_s;
+    let ratios: Vec<f64> = ours
+        .iter()
+        .zip(theirs)
+        .map(|(a, b)| per_s(a) / per_s(b))
+        .collect();
+    ratios.iter().all(|r| r.is_finite())
+        && matches!(steady_state(&ratios), SteadyState::Never { .. })
 }
 
 fn offered(load: &LoadReading) -> Option<f64> {

@@ -1,6 +1,8 @@
 use readings::RunHeader;
 use serde::Serialize;
 
+use crate::Looks;
+
 /// What a run declared before it measured: the figures that the decisions hang on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rules {
@@ -8,8 +10,11 @@ pub struct Rules {
     pub baseline: String,
     /// The smallest difference that matters, as a fraction: 0.03 is 3%.
     pub matters: f64,
-    /// Confidence of the published intervals, between 0 and 1; 0.95 unless told otherwise.
+    /// Confidence of the published intervals, between 0 and 1, all looks taken together; 0.95
+    /// unless told otherwise.
     pub confidence: f64,
+    /// When the run looks at its data.
+    pub looks: Looks,
 }
 
 impl Rules {
@@ -19,6 +24,7 @@ impl Rules {
             baseline: header.baseline.clone(),
             matters: header.matters,
             confidence: 0.95,
+            looks: Looks::of(header.blocks),
         }
     }
 
@@ -27,8 +33,19 @@ impl Rules {
         self.matters.max(0.0).ln_1p()
     }
 
-    /// The error rate that goes with the confidence.
+    /// The error rate that goes with the confidence, for the whole run.
     pub(crate) fn alpha(&self) -> f64 {
         1.0 - self.confidence
+    }
+
+    /// The error rate of one look.
+    pub(crate) fn look_alpha(&self) -> f64 {
+        self.alpha() * self.looks.share()
+    }
+
+    /// The confidence of an interval at one look, so that the intervals of all looks together
+    /// have the run's (repeated confidence intervals: Jennison and Turnbull 1989).
+    pub(crate) fn look_confidence(&self) -> f64 {
+        1.0 - self.look_alpha()
     }
 }

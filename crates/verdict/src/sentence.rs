@@ -162,6 +162,7 @@ mod tests {
             p_adjusted: None,
             rate_per_s: None,
             by_block: vec![],
+            unsettled_blocks: 0,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The distribution function comes from the regularised incomplete beta function, evaluated by
 //! its continued fraction with Lentz's method (Press et al., Numerical Recipes, section 6.4;
-//! Abramowitz and Stegun 26.5.8 and 26.7.1). The quantile inverts it by bisection.
+//! Abramowitz and Stegun 26.5.8 and 26.7.1). The quantile inverts it by
+//! Newton's method.
 
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
@@ -25,18 +26,35 @@ pub fn t_quantile(p: f64, degrees: f64) -> f64 {
         low = high;
         high *= 2.0;
     }
-    while high - low > 1e-12 * high {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if t_two_sided_p(middle, degrees) > tail {
-            low = middle;
+    // Newton's steps, kept inside what is known to hold the quantile.
+    let mut t = 0.5 * (low + high);
+    for _ in 0..200 {
+        let excess = t_two_sided_p(t, degrees) - tail;
+        if excess > 0.0 {
+            low = t;
         } else {
-            high = middle;
+            high = t;
         }
+        let step = t + excess / (2.0 * density(t, degrees));
+        let next = if low < step && step < high {
+            step
+        } else {
+            0.5 * (low + high)
+        };
+        if (next - t).abs() <= 1e-13 * next {
+            return next;
+        }
+        t = next;
     }
-    0.5 * (low + high)
+    t
+}
+
+/// The density of Student's t distribution.
+fn density(t: f64, degrees: f64) -> f64 {
+    let ln_constant = ln_gamma(0.5 * (degrees + 1.0))
+        - ln_gamma(0.5 * degrees)
+        - 0.5 * (degrees * std::f64::consts::PI).ln();
+    (ln_constant - 0.5 * (degrees + 1.0) * (t * t / degrees).ln_1p()).exp()
 }
 
 /// The regularised incomplete beta function I_x(a, b).

@@ -1,5 +1,6 @@
-use readings::{LoadReading, Pacing, Wrong, WrongKind};
+use readings::{LoadReading, LoadRow, Pacing, Wrong, WrongKind};
 
+use crate::steady::unsteady;
 use crate::text::{grouped, rate};
 
 /// Wrong answers above this share of all answers make a load invalid.
@@ -25,13 +26,40 @@ pub(crate) struct Flaw {
 ///
 /// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
 /// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
-/// asked for, or an open loop's client could not keep its own schedule. A closed loop whose
-/// client was busy is valid: its throughput is a lower bound.
+/// asked for, an open loop's client could not keep its own schedule, or rows of a second show no
+/// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn reasons(load: &LoadReading) -> Vec<String> {
     flaws(load, TRANSPORT_SHARE)
         .into_iter()
         .map(|f| f.reason)
         .collect()
+}
+
+/// Rows shorter than this, in seconds, vary too much by nature to be judged.
+const ROW_S: f64 = 0.9;
+
+/// Why a load did not reach a steady state, from its rows of a second; empty where it did, and
+/// where there are fewer than 60 rows.
+///
+/// Only a load that ran without a pause at one rate is judged so. Slices of a block are another
+/// matter: what the machine does to all of them cancels there, so they are judged by the ratio of
+/// two subjects.
+fn no_steady_state(load: &LoadReading) -> Vec<String> {
+    if load.slices.len() > 1 || !load.stages.is_empty() {
+        return Vec::new();
+    }
+    // The last row may have been cut short.
+    let rows: Vec<&LoadRow> = load.rows.iter().filter(|r| r.duration_s >= ROW_S).collect();
+    let throughput: Vec<f64> = rows.iter().map(|r| r.requests_per_s()).collect();
+    let answered = rows.iter().filter(|r| r.latency_us.count > 0);
+    let p50: Vec<f64> = answered.map(|r| r.latency_us.p50).collect();
+    [
+        unsteady("throughput", &throughput),
+        unsteady("the median latency", &p50),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// `max_error` is the share of requests that may fail on the way.
@@ -54,6 +82,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
         Pacing::Closed => found.extend(missing_connections(load).map(mistimed)),
         Pacing::Open { rate_per_s } => found.extend(late_client(load, rate_per_s).map(mistimed)),
     }
+    found.extend(no_steady_state(load).into_iter().map(mistimed));
     found
 }
 
@@ -312,5 +341,49 @@ mod tests {
         assert_eq!(late(400.0, 300_000), 1);
         assert_eq!(late(400.0, 90_000), 0, "below 100 us");
         assert_eq!(late(40_000.0, 300_000), 0, "below a tenth of the median");
+    }
+
+    /// Rows of a second each with these throughputs.
+    fn with_rows(mut load: LoadReading, per_s: impl Fn(usize) -> u64) -> LoadReading {
+        load.rows = (0..90)
+            .map(|i| LoadRow {
+                start_s: i as f64,
+                duration_s: 1.0,
+                requests: per_s(i),
+                latency_us: readings::Quantiles {
+                    count: per_s(i),
+                    p50: 400.0,
+                    ..readings::Quantiles::default()
+                },
+                ..LoadRow::default()
+            })
+            .collect();
+        load
+    }
+
+    #[test]
+    fn a_load_that_never_settles_is_invalid() {
+        let step = |i| if i < 60 { 1000 } else { 800 };
+        let load = with_rows(closed(1000.0), step);
+        assert_eq!(
+            reasons(&load),
+            [
+                "no steady state was reached: throughput still changed in the second half of 90 \
+                 values: it moved by -20.0%"
+            ]
+        );
+        assert!(reasons(&with_rows(closed(1000.0), |i| 1000 + i as u64 % 7)).is_empty());
+        // A warm-up within the window is no reason.
+        let warm = with_rows(closed(1000.0), |i| if i < 15 { 500 } else { 1000 });
+        assert!(reasons(&warm).is_empty());
+        // Neither are slices, of which other subjects' lie between, nor rows of a tenth.
+        let mut slices = load.clone();
+        slices.slices = vec![readings::Slice::default(); 2];
+        assert!(reasons(&slices).is_empty());
+        let mut short = load;
+        for row in &mut short.rows {
+            row.duration_s = 0.1;
+        }
+        assert!(reasons(&short).is_empty());
     }
 }

@@ -40,7 +40,7 @@ pub enum Verb {
     /// Compare URLs that already run.
     Compare(CompareArgs),
     /// Put load on a URL and say what it took.
-    Load(LoadArgs),
+    Load(Box<LoadArgs>),
     /// Show a run's folder again.
     Report(ReportArgs),
     /// Look what on this machine would spoil a measurement, and how to mend it.

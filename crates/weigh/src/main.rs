@@ -1,5 +1,6 @@
 //! `weigh`: what a web server, a proxy or a load balancer costs, and how far the answer can be
 //! trusted.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
 mod balance;

@@ -1,12 +1,14 @@
 //! Ctrl-C and its like: the first asks to stop and keep what was measured, a second ends at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{SigId, flag, low_level};
 
 use crate::failure::Failure;
+
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// What signals have asked for.
 #[derive(Clone)]
@@ -14,6 +16,10 @@ pub struct Signals {
     /// Set by the first signal.
     pub stop: Arc<AtomicBool>,
     which: Arc<AtomicUsize>,
+    /// Whether the next signal ends the program.
+    hard: Arc<AtomicBool>,
+    /// What sets `hard`; nothing while signals are held.
+    hardening: Arc<Mutex<Vec<SigId>>>,
 }
 
 impl Signals {
@@ -25,15 +31,53 @@ impl Signals {
         let signals = Self {
             stop: Arc::new(AtomicBool::new(false)),
             which: Arc::new(AtomicUsize::new(0)),
+            hard: Arc::new(AtomicBool::new(false)),
+            hardening: Arc::new(Mutex::new(Vec::new())),
         };
-        for signal in [SIGINT, SIGTERM] {
+        for signal in SIGNALS {
             // In this order: a further signal ends the program the hard way.
-            flag::register_conditional_shutdown(signal, 128 + signal, signals.stop.clone())
+            flag::register_conditional_shutdown(signal, 128 + signal, signals.hard.clone())
                 .and_then(|_| flag::register(signal, signals.stop.clone()))
                 .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
                 .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
         }
+        signals.release();
         Ok(signals)
+    }
+
+    /// From now on further signals do not end the program the hard way, until [`Self::release`]:
+    /// something must be put in order before.
+    pub fn hold(&self) {
+        for id in self.hardening().drain(..) {
+            low_level::unregister(id);
+        }
+    }
+
+    /// Lets a second signal end the program again.
+    pub fn release(&self) {
+        let mut hardening = self.hardening();
+        for signal in SIGNALS {
+            hardening.extend(flag::register(signal, self.hard.clone()));
+        }
+        self.hard.store(self.stopped(), Ordering::SeqCst);
+    }
+
+    fn hardening(&self) -> MutexGuard<'_, Vec<SigId>> {
+        // A list of numbers is whole at any time.
+        self.hardening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks to stop as SIGINT does.
+    pub fn interrupt(&self) {
+        self.which.store(SIGINT as usize, Ordering::Relaxed);
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was asked to stop.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
     }
 
     /// The exit status that belongs to the signal that came, if any.

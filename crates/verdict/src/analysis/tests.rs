@@ -293,3 +293,109 @@ fn every_condition_is_compared_on_its_own_and_corrected_together() {
     assert_eq!(analysis.noise_floor.len(), 2);
     assert_eq!(analysis.table.len(), 4);
 }
+
+/// Gives every closed loop 100 slices; `share(slice)` is what the balancer's slice has of a
+/// tenth of a second's requests.
+fn with_slices(trials: &mut [Trial], share: impl Fn(usize) -> f64) {
+    for t in trials {
+        let Outcome::Done(reading) = &mut t.outcome else {
+            continue;
+        };
+        let load = reading.throughput.as_mut().unwrap();
+        let per_slice = load.requests as f64 / 100.0;
+        load.slices = (0..100)
+            .map(|i| readings::Slice {
+                duration_s: 0.1,
+                // The machine itself slows down half way, for all alike.
+                requests: (per_slice
+                    * if i < 60 { 1.0 } else { 0.5 }
+                    * if t.subject == "balance" {
+                        share(i)
+                    } else {
+                        1.0
+                    }) as u64,
+                ..readings::Slice::default()
+            })
+            .collect();
+    }
+}
+
+#[test]
+fn a_subject_that_never_settles_is_told_and_a_machine_that_changes_is_not() {
+    let mut trials = ten_blocks(0.69);
+    with_slices(&mut trials, |_| 1.0);
+    assert!(analyse(&header(10), &trials).warnings.is_empty());
+    with_slices(&mut trials, |i| if i < 70 { 1.0 } else { 0.8 });
+    let analysis = analyse(&header(10), &trials);
+    assert_eq!(analysis.comparisons[0].unsettled_blocks, 10);
+    assert_eq!(
+        analysis.warnings,
+        [
+            "no steady state: the throughput of balance at connections=96 over that of direct \
+             still changed in the second half of the slices in 10 of 10 blocks; a longer warm-up \
+             or window is needed"
+        ]
+    );
+}
+
+#[test]
+fn blocks_that_follow_each_other_are_told() {
+    let rates: Vec<(f64, f64)> = (0..10)
+        .map(|i| (1000.0, 900.0 + 10.0 * f64::from(i)))
+        .collect();
+    let warnings = analyse(&header(10), &throughput_blocks(&rates)).warnings;
+    assert_eq!(
+        warnings,
+        [
+            "the blocks' ratios of balance to direct, throughput at connections=96, are like \
+             those of the blocks before (lag-1 autocorrelation 0.70 over 10 blocks): they are not \
+             independent, and the interval is too narrow"
+        ]
+    );
+}
+
+/// Puts 64 answers of `response_us` and `connects_us` to open a connection into every closed loop.
+fn with_times(trials: &mut [Trial], response_us: u64, connects_us: &[u64]) {
+    for t in trials {
+        let Outcome::Done(reading) = &mut t.outcome else {
+            continue;
+        };
+        let load = reading.throughput.as_mut().unwrap();
+        for _ in 0..64 {
+            load.response.record_ns(response_us * 1000);
+        }
+        for us in connects_us {
+            load.connect.record_ns(us * 1000);
+        }
+    }
+}
+
+#[test]
+fn connections_that_stand_still_are_told() {
+    // 32 connections at 20,000 requests/s: an answer has 1.6 ms if none of them rests.
+    let rates = [(20_000.0, 20_000.0); 10];
+    let mut trials = throughput_blocks(&rates);
+    with_times(&mut trials, 1600, &[300]);
+    assert!(analyse(&header(10), &trials).warnings.is_empty());
+    let mut trials = throughput_blocks(&rates);
+    with_times(&mut trials, 800, &[300]);
+    let warnings = analyse(&header(10), &trials).warnings;
+    assert_eq!(
+        warnings[0],
+        "the connections of direct at connections=96 stood still for 50% of the time: requests/s \
+         times mean latency is 16.0 of 32 connections"
+    );
+    assert_eq!(warnings.len(), 2);
+}
+
+#[test]
+fn connections_that_wait_for_a_second_syn_are_told() {
+    let mut trials = throughput_blocks(&[(20_000.0, 20_000.0); 10]);
+    with_times(&mut trials, 1600, &[300, 310, 320, 1_003_000]);
+    let warnings = analyse(&header(10), &trials).warnings;
+    assert_eq!(
+        warnings[0],
+        "10 of 40 connections to direct at connections=96 took a second or more to open, where \
+         the median took 0.3 ms: their first SYN was lost, as by a full accept queue"
+    );
+}

@@ -14,6 +14,7 @@ use crate::output::{print_json, print_text};
 use crate::signals::Signals;
 
 mod crawl;
+mod live;
 mod target;
 mod watch;
 

@@ -1,13 +1,14 @@
 //! A running load, watched.
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use load::{Job, Progress, Row, run};
 use readings::{LoadReading, hlog};
 
+use super::live::Live;
 use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -20,7 +21,7 @@ pub(super) fn run_watched(
     signals: &Signals,
 ) -> Result<LoadReading, Failure> {
     let mut log = args.hlog.clone().map(Log::create).transpose()?;
-    let mut view = View::open(job, args, called);
+    let mut view = View::open(job, args, called, signals);
     let mut readings = run(job, &signals.stop, |progress| {
         if let (Some(log), Progress::Row(row)) = (&mut log, &progress) {
             log.write(row);
@@ -87,19 +88,38 @@ impl Log {
 /// How a running load is shown.
 enum View {
     Quiet,
+    /// A line per row on standard error.
     Plain,
+    /// Drawn on the terminal.
+    Live(Box<Live>),
 }
 
 impl View {
-    fn open(_job: &Job, args: &LoadArgs, _called: &str) -> Self {
-        let _ = (args.format, Format::Json, std::io::stderr().is_terminal());
-        if args.quiet { View::Quiet } else { View::Plain }
+    fn open(job: &Job, args: &LoadArgs, called: &str, signals: &Signals) -> Self {
+        if args.quiet {
+            return View::Quiet;
+        }
+        let live = match args.format {
+            Format::Text if !args.plain => Live::open(job, called, signals),
+            _ => None,
+        };
+        live.map_or(View::Plain, |live| View::Live(Box::new(live)))
     }
 
     fn take(&mut self, progress: &Progress) {
-        match (self, progress) {
+        match (&mut *self, progress) {
             (View::Plain, Progress::Row(row)) => eprint!("{}", report::load_row(&row.row)),
             (View::Plain | View::Quiet, _) => {}
+            (View::Live(live), progress) => {
+                if !live.take(progress) {
+                    // After a stop the result comes next; otherwise the terminal was lost.
+                    *self = if live.is_stopped() {
+                        View::Quiet
+                    } else {
+                        View::Plain
+                    };
+                }
+            }
         }
     }
 }

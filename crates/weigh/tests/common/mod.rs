@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, missing_docs, clippy::unwrap_used)]
 
 mod left;
+mod screen;
 mod upstream;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub use left::{Process, alive, control_groups, descendants};
+pub use screen::{Shown, shown};
 pub use upstream::{Answering, Origin};
 
 /// No single call may take longer; it is far more than any needs.
@@ -216,6 +218,21 @@ impl Running<'_> {
 
     pub fn signal(&self, number: i32) {
         signal(self.pid(), number);
+    }
+
+    /// Its standard input, where the command has made it a pipe.
+    pub fn input(&mut self) -> std::process::ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// Where its standard output goes.
+    pub fn output_file(&self) -> PathBuf {
+        self.out.clone()
+    }
+
+    /// What it has written on standard output so far.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
     }
 
     pub fn errors(&self) -> String {

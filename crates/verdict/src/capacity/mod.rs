@@ -1,0 +1,21 @@
+//! The highest rate that keeps an objective.
+//!
+//! [`Objective`] is what shall hold, such as `p99<50ms and errors<0.1%`; it judges one trial at
+//! one offered rate. [`Search`] says which rate to offer next and when enough is known. The caller
+//! measures; nothing here does.
+//!
+//! The search is in the manner of MLRsearch (Multiple Loss Ratio Search, IETF draft
+//! draft-ietf-bmwg-mlrsearch): it keeps a lower bound, a rate that held, and an upper bound, one
+//! that did not, a *lower* rate that failed counts more than a higher one that held, and trials are
+//! repeated where it matters, at the bounds.
+
+mod interval;
+mod objective;
+mod parse;
+mod search;
+
+pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
+pub use parse::ObjectiveError;
+pub use search::{
+    Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError, Step,
+};

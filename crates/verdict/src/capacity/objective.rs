@@ -1,0 +1,244 @@
+use std::fmt;
+
+use readings::{LoadReading, Pacing};
+
+use crate::late_at;
+use crate::pairs::resolves;
+use crate::text::{fraction, grouped, number, rate};
+
+/// At least this share of the offered rate has to be answered, unless the objective says
+/// otherwise: a queue that grows without end has no latency of its own.
+pub(super) const ACHIEVED_SHARE: f64 = 0.99;
+/// At most this share of the requests may fail, unless the objective says otherwise.
+pub(super) const ERROR_SHARE: f64 = 0.001;
+
+/// What a rate has to keep.
+///
+/// Read from text such as `p99<50ms` or `p99.9 < 200us and errors < 0.1%`: limits joined by `and`
+/// or a comma. A limit is a quantity, `<`, `<=`, `>` or `>=`, and a value. Quantities are `p50`,
+/// `p99.9` and other percentiles, `mean`, `max` (of the response latency, with `us`, `ms` or `s`),
+/// `errors` (share of all requests) and `achieved` (good answers over requests offered), in `%`.
+/// Where a text does not limit them, errors shall be below 0.1% and at least 99% be achieved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    pub(super) limits: Vec<Limit>,
+}
+
+/// One limit of an objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// What is limited.
+    pub quantity: Quantity,
+    /// On which side of the value it has to be.
+    pub direction: Direction,
+    /// The value, in microseconds or as a fraction.
+    pub value: f64,
+}
+
+/// What a limit is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// A quantile of the response latency, between 0 and 1, in microseconds.
+    Quantile(f64),
+    /// The mean response latency, in microseconds.
+    Mean,
+    /// The largest response latency, in microseconds.
+    Max,
+    /// Failed requests over all requests, as a fraction.
+    Errors,
+    /// Good answers over requests offered, as a fraction.
+    Achieved,
+}
+
+/// On which side of its value a quantity has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+}
+
+/// What a trial at one rate measured, as far as objectives ask for it.
+pub trait Measured {
+    /// A quantity's value; the reason where it cannot be had.
+    ///
+    /// # Errors
+    /// When the measurement does not allow a judgement, as with too few requests for a quantile.
+    fn value(&self, quantity: Quantity) -> Result<f64, String>;
+}
+
+/// What a trial says on an objective.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// Every limit was kept.
+    Held,
+    /// Limits that were not kept, a sentence fragment each.
+    Missed(Vec<String>),
+    /// Nothing can be said, and why.
+    Unusable(String),
+}
+
+impl Objective {
+    /// The limits, those that were not said at the end.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// Whether a trial kept the objective.
+    pub fn judge(&self, trial: &impl Measured) -> Judgement {
+        let mut missed = Vec::new();
+        let mut unusable = None;
+        for limit in &self.limits {
+            match trial.value(limit.quantity) {
+                Ok(value) if limit.is_kept(value) => {}
+                Ok(value) => missed.push(limit.miss(value)),
+                Err(reason) => unusable = unusable.or(Some(reason)),
+            }
+        }
+        match (missed.is_empty(), unusable) {
+            (true, Some(reason)) => Judgement::Unusable(reason),
+            (true, None) => Judgement::Held,
+            // What was missed stands, whatever else could not be told.
+            (false, _) => Judgement::Missed(missed),
+        }
+    }
+
+    /// Judges an open loop. One whose client could not offer the rate on time is unusable.
+    pub fn judge_load(&self, load: &LoadReading) -> Judgement {
+        if load.pacing == Pacing::Closed {
+            return Judgement::Unusable("a closed loop offers no rate".to_owned());
+        }
+        if load.client.saturated || late_at(load, 0.5).is_some() {
+            let reason = late_at(load, 0.5);
+            let busy = "the client was too busy to offer the rate on time";
+            return Judgement::Unusable(reason.unwrap_or_else(|| busy.to_owned()));
+        }
+        self.judge(load)
+    }
+}
+
+impl Measured for LoadReading {
+    fn value(&self, quantity: Quantity) -> Result<f64, String> {
+        let counted = self.requests + self.errors.total();
+        let of_latency = |value: &dyn Fn() -> f64| {
+            if self.response.count() == 0 {
+                return Err("no good answer came".to_owned());
+            }
+            Ok(value())
+        };
+        match quantity {
+            Quantity::Quantile(q) => {
+                if let Some(reason) = late_at(self, q) {
+                    return Err(reason);
+                }
+                if self.response.count() > 0 && !resolves(self, q) {
+                    return Err(format!(
+                        "too few requests stand behind p{}: {} of the {} that it takes",
+                        number_of(q * 100.0),
+                        grouped(self.response.count()),
+                        grouped((100.0 / (1.0 - q)).round() as u64)
+                    ));
+                }
+                of_latency(&|| self.response.quantile_us(q))
+            }
+            Quantity::Mean => of_latency(&|| self.response.quantiles().mean),
+            Quantity::Max => of_latency(&|| self.response.quantile_us(1.0)),
+            Quantity::Errors if counted == 0 => Ok(1.0),
+            Quantity::Errors => Ok(self.errors.total() as f64 / counted as f64),
+            Quantity::Achieved => match self.pacing {
+                Pacing::Open { rate_per_s } if rate_per_s > 0.0 => {
+                    Ok(self.requests_per_s() / rate_per_s)
+                }
+                _ => Err("a closed loop offers no rate".to_owned()),
+            },
+        }
+    }
+}
+
+impl Quantity {
+    pub(super) fn is_latency(self) -> bool {
+        matches!(self, Quantity::Quantile(_) | Quantity::Mean | Quantity::Max)
+    }
+
+    fn write(self, value: f64) -> String {
+        match self {
+            _ if !self.is_latency() => fraction(value),
+            _ if value >= 1e6 => format!("{} s", number_of(value / 1e6)),
+            _ if value >= 1e3 => format!("{} ms", number_of(value / 1e3)),
+            _ => format!("{} us", number_of(value)),
+        }
+    }
+}
+
+/// A number without needless zeros, at most three decimals.
+fn number_of(value: f64) -> String {
+    if value >= 1000.0 {
+        return rate(value);
+    }
+    let text = number(value, 3, false);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Quantity::Quantile(q) => write!(f, "p{}", number_of(q * 100.0)),
+            Quantity::Mean => f.write_str("mean"),
+            Quantity::Max => f.write_str("max"),
+            Quantity::Errors => f.write_str("errors"),
+            Quantity::Achieved => f.write_str("achieved"),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self.direction {
+            Direction::Below => "<",
+            Direction::AtMost => "<=",
+            Direction::Above => ">",
+            Direction::AtLeast => ">=",
+        };
+        write!(
+            f,
+            "{} {sign} {}",
+            self.quantity,
+            self.quantity.write(self.value)
+        )
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, limit) in self.limits.iter().enumerate() {
+            if i > 0 {
+                f.write_str(" and ")?;
+            }
+            write!(f, "{limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Limit {
+    fn is_kept(&self, value: f64) -> bool {
+        match self.direction {
+            Direction::Below => value < self.value,
+            Direction::AtMost => value <= self.value,
+            Direction::Above => value > self.value,
+            Direction::AtLeast => value >= self.value,
+        }
+    }
+
+    fn miss(&self, value: f64) -> String {
+        format!("{}, not {self}", self.quantity.write(value))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+use super::*;
+use crate::fixtures::open;
+
+fn objective(text: &str) -> Objective {
+    text.parse().unwrap()
+}
+
+fn judge(text: &str, load: &LoadReading) -> Judgement {
+    objective(text).judge_load(load)
+}
+
+fn missed(text: &str, load: &LoadReading) -> Vec<String> {
+    match judge(text, load) {
+        Judgement::Missed(reasons) => reasons,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_load_within_its_limits_held() {
+    let load = open(2_000.0, 400.0);
+    assert_eq!(judge("p50<1ms", &load), Judgement::Held);
+    assert_eq!(
+        judge("p99<1ms, mean<0.5ms, max<=1ms", &load),
+        Judgement::Held
+    );
+}
+
+#[test]
+fn what_was_missed_is_named_with_its_figures() {
+    let mut load = open(2_000.0, 400.0);
+    load.requests = 15_000;
+    load.errors.timeout = 5_000;
+    assert_eq!(
+        missed("p99 < 500us and errors < 0.1%", &load),
+        [
+            "800 us, not p99 < 500 us",
+            "25%, not errors < 0.1%",
+            "75%, not achieved >= 99%"
+        ]
+        .map(|s| s.replace("800 us", &written(&load)))
+    );
+    // Unless the text is more lenient.
+    assert_eq!(
+        judge("p99<1ms, errors<30%, achieved>70%", &load),
+        Judgement::Held
+    );
+}
+
+/// The p99 as the histogram's precision has it.
+fn written(load: &LoadReading) -> String {
+    Quantity::Mean.write(load.response.quantile_us(0.99))
+}
+
+#[test]
+fn silence_misses_and_does_not_hold() {
+    let mut load = open(2_000.0, 400.0);
+    load.requests = 0;
+    load.response.clear();
+    load.errors.timeout = 20_000;
+    let reasons = missed("p99<1ms", &load);
+    assert_eq!(reasons[0], "100%, not errors < 0.1%");
+    // Not even a timeout came.
+    load.errors.timeout = 0;
+    assert_eq!(missed("p99<1ms", &load).len(), 2);
+}
+
+#[test]
+fn a_quantile_with_too_few_requests_says_nothing() {
+    let load = open(500.0, 400.0);
+    assert_eq!(
+        judge("p99.9<1ms", &load),
+        Judgement::Unusable(
+            "too few requests stand behind p99.9: 5,000 of the 100,000 that it takes".into()
+        )
+    );
+    assert_eq!(judge("p50<1ms", &load), Judgement::Held);
+    // What is missed anyway stays missed.
+    assert_eq!(missed("p99.9<1ms, p50<1us", &load).len(), 1);
+}
+
+#[test]
+fn a_late_client_says_nothing_about_the_server() {
+    let mut load = open(2_000.0, 400.0);
+    load.client.saturated = true;
+    assert!(matches!(judge("p50<1us", &load), Judgement::Unusable(_)));
+    let mut load = open(2_000.0, 400.0);
+    for _ in 0..1000 {
+        load.schedule_lag.record_ns(300_000);
+    }
+    assert!(matches!(judge("p50<1us", &load), Judgement::Unusable(_)));
+    load.pacing = Pacing::Closed;
+    assert!(matches!(judge("p50<1us", &load), Judgement::Unusable(_)));
+}
+
+#[test]
+fn an_objective_is_written_as_it_is_read() {
+    for (text, written) in [
+        (
+            "p99<50ms",
+            "p99 < 50 ms and errors < 0.1% and achieved >= 99%",
+        ),
+        (
+            "p99.9 < 200us and errors <= 1%",
+            "p99.9 < 200 us and errors <= 1% and achieved >= 99%",
+        ),
+        (
+            "max<1500ms, achieved>95%, errors<0.05%",
+            "max < 1.5 s and achieved > 95% and errors < 0.05%",
+        ),
+    ] {
+        let objective = objective(text);
+        assert_eq!(objective.to_string(), written);
+        assert_eq!(written.parse::<Objective>().unwrap(), objective);
+    }
+}

@@ -1,0 +1,360 @@
+use serde::Serialize;
+
+use super::Judgement;
+use super::interval::interval;
+
+/// Trials of one rate by which those that held must outnumber those that did not, or the other
+/// way, before a bound counts as confirmed.
+const LEAD: u32 = 3;
+/// Trials of one rate after which a rate without such a lead counts as one that does not hold:
+/// the objective is not kept reliably there.
+const TRIALS_PER_RATE: u32 = 9;
+/// Trials that the client may spoil before a rate counts as beyond the client.
+const SPOILT: u32 = 2;
+/// The factor by which the search goes up or down before it has two bounds.
+const STRIDE: f64 = 2.0;
+/// Significant digits of the rates that are offered.
+const DIGITS: i32 = 4;
+
+/// Between which rates a search looks, and how closely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchOptions {
+    /// The first rate, requests per second.
+    pub start_per_s: f64,
+    /// The lowest rate worth offering.
+    pub min_per_s: f64,
+    /// The highest rate worth offering.
+    pub max_per_s: f64,
+    /// How close the bounds have to come, as a fraction: at 0.02 the rate that did not hold is at
+    /// most 2% above the one that did.
+    pub precision: f64,
+    /// Trials after which the search ends with what it knows.
+    pub max_trials: u32,
+}
+
+impl SearchOptions {
+    /// From a first guess: from a thousandth to a thousand times of it, to 2%, with at most 60
+    /// trials.
+    pub fn around(start_per_s: f64) -> Self {
+        Self {
+            start_per_s,
+            min_per_s: (start_per_s / 1000.0).max(1.0).min(start_per_s),
+            max_per_s: start_per_s * 1000.0,
+            precision: 0.02,
+            max_trials: 60,
+        }
+    }
+}
+
+/// Options that leave nothing to search.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SearchOptionsError {
+    /// The rates are not in order.
+    #[error(
+        "expected rates above 0 with the lowest <= the first <= the highest, found {min_per_s}, {start_per_s} and {max_per_s} requests/s"
+    )]
+    Rates {
+        /// The lowest.
+        min_per_s: f64,
+        /// The first.
+        start_per_s: f64,
+        /// The highest.
+        max_per_s: f64,
+    },
+    /// The precision is out of range.
+    #[error("expected a precision from 0.1% to 100%, found {}%", precision * 100.0)]
+    Precision {
+        /// The fraction.
+        precision: f64,
+    },
+    /// No trials are allowed.
+    #[error("expected at least one trial to be allowed, found none")]
+    Trials,
+}
+
+/// What a trial came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The objective was kept.
+    Held,
+    /// It was not.
+    Missed,
+    /// The client could not offer the rate, or too few requests stand behind a quantile.
+    Unusable,
+}
+
+impl From<&Judgement> for Outcome {
+    fn from(judgement: &Judgement) -> Self {
+        match judgement {
+            Judgement::Held => Outcome::Held,
+            Judgement::Missed(_) => Outcome::Missed,
+            Judgement::Unusable(_) => Outcome::Unusable,
+        }
+    }
+}
+
+/// The trials at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RateTrials {
+    /// The rate that was offered.
+    pub rate_per_s: f64,
+    /// Trials that held.
+    pub held: u32,
+    /// Trials that did not.
+    pub missed: u32,
+    /// Trials that say nothing.
+    pub unusable: u32,
+}
+
+/// What the trials at a rate come to so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Held,
+    Missed,
+    /// The client is what cannot do more.
+    Client,
+    /// As many for as against.
+    Open,
+}
+
+impl RateTrials {
+    fn lead(&self) -> i64 {
+        i64::from(self.held) - i64::from(self.missed)
+    }
+
+    fn class(&self) -> Class {
+        let judged = self.held + self.missed;
+        match self.lead() {
+            _ if judged == 0 && self.unusable >= SPOILT => Class::Client,
+            _ if judged == 0 => Class::Open,
+            _ if judged >= TRIALS_PER_RATE && self.lead() < i64::from(LEAD) => Class::Missed,
+            lead if lead > 0 => Class::Held,
+            lead if lead < 0 => Class::Missed,
+            // The client spoils what would decide it.
+            _ if self.unusable > judged + SPOILT => Class::Missed,
+            _ => Class::Open,
+        }
+    }
+
+    /// Whether further trials would not be asked for.
+    fn is_confirmed(&self) -> bool {
+        self.lead().unsigned_abs() >= u64::from(LEAD)
+            || self.held + self.missed >= TRIALS_PER_RATE
+            || self.unusable >= SPOILT
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Make a trial at this rate and [`Search::record`] what came of it.
+    Offer {
+        /// Requests per second.
+        rate_per_s: f64,
+    },
+    /// Enough is known.
+    Done(Capacity),
+}
+
+/// What the upper bound of a capacity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// A rate at which the objective was not kept.
+    Missed,
+    /// A rate that the client could not offer: the capacity is 'at least' the lower bound.
+    Client,
+    /// There is none: the highest rate that the search was allowed to offer held. The capacity is
+    /// 'at least' the lower bound.
+    Range,
+}
+
+/// The highest rate under an objective, as far as trials can tell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Capacity {
+    /// The highest rate that held below every rate that did not; absent when none held.
+    pub lower_per_s: Option<f64>,
+    /// The lowest rate that did not hold; absent when none was found.
+    pub upper_per_s: Option<f64>,
+    /// What the upper bound is.
+    pub upper_is: Bound,
+    /// Lower end of the interval of the rate at which half of the trials hold; absent where no
+    /// trial bounds it.
+    pub low_per_s: Option<f64>,
+    /// Upper end of that interval; absent where no trial bounds it.
+    pub high_per_s: Option<f64>,
+    /// Whether the bounds came as close as they should and were confirmed, before the trials that
+    /// were allowed ran out.
+    pub complete: bool,
+    /// All trials, by rate in ascending order.
+    pub trials: Vec<RateTrials>,
+}
+
+/// A search for the highest rate that keeps an objective.
+///
+/// Up (or down) by doubling until one rate held and a higher one did not, then by halving the
+/// distance on the logarithmic scale, with one trial per rate; when the bounds are close enough,
+/// each is tried again until its outcomes lead by two. A bound that falls opens the search again.
+/// So a trial that was disturbed costs time, and not the answer.
+///
+/// The same outcomes give the same steps.
+#[derive(Clone, Debug)]
+pub struct Search {
+    options: SearchOptions,
+    trials: Vec<RateTrials>,
+}
+
+impl Search {
+    /// A search that has not tried anything.
+    ///
+    /// # Errors
+    /// When the options leave nothing to search.
+    pub fn new(options: SearchOptions) -> Result<Self, SearchOptionsError> {
+        let SearchOptions {
+            start_per_s,
+            min_per_s,
+            max_per_s,
+            precision,
+            max_trials,
+        } = options;
+        let in_order = 0.0 < min_per_s && min_per_s <= start_per_s && start_per_s <= max_per_s;
+        if !in_order || !max_per_s.is_finite() {
+            return Err(SearchOptionsError::Rates {
+                min_per_s,
+                start_per_s,
+                max_per_s,
+            });
+        }
+        if !(0.001..=1.0).contains(&precision) {
+            return Err(SearchOptionsError::Precision { precision });
+        }
+        if max_trials == 0 {
+            return Err(SearchOptionsError::Trials);
+        }
+        Ok(Self {
+            options,
+            trials: Vec::new(),
+        })
+    }
+
+    /// Notes what a trial came to.
+    pub fn record(&mut self, rate_per_s: f64, outcome: Outcome) {
+        let place = self.trials.partition_point(|t| t.rate_per_s < rate_per_s);
+        let is_new = self
+            .trials
+            .get(place)
+            .is_none_or(|t| t.rate_per_s != rate_per_s);
+        if is_new {
+            let trials = RateTrials {
+                rate_per_s,
+                held: 0,
+                missed: 0,
+                unusable: 0,
+            };
+            self.trials.insert(place, trials);
+        }
+        let trials = &mut self.trials[place];
+        match outcome {
+            Outcome::Held => trials.held += 1,
+            Outcome::Missed => trials.missed += 1,
+            Outcome::Unusable => trials.unusable += 1,
+        }
+    }
+
+    /// What to do next.
+    pub fn next(&self) -> Step {
+        let made: u32 = self
+            .trials
+            .iter()
+            .map(|t| t.held + t.missed + t.unusable)
+            .sum();
+        let wanted = self.wanted();
+        match wanted {
+            Some(rate_per_s) if made < self.options.max_trials => Step::Offer { rate_per_s },
+            _ => Step::Done(self.capacity(wanted.is_none())),
+        }
+    }
+
+    /// The rate that more should be known of; nothing when the search is complete.
+    fn wanted(&self) -> Option<f64> {
+        let o = &self.options;
+        if self.trials.is_empty() {
+            return Some(o.start_per_s);
+        }
+        if let Some(open) = self.trials.iter().find(|t| t.class() == Class::Open) {
+            return Some(open.rate_per_s);
+        }
+        let unconfirmed =
+            |t: Option<&RateTrials>| t.filter(|t| !t.is_confirmed()).map(|t| t.rate_per_s);
+        match self.bounds() {
+            (None, Some(upper)) => {
+                let next = (upper.rate_per_s / STRIDE).max(o.min_per_s);
+                if next < upper.rate_per_s {
+                    Some(next)
+                } else {
+                    unconfirmed(Some(upper))
+                }
+            }
+            (Some(lower), None) => {
+                let next = (lower.rate_per_s * STRIDE).min(o.max_per_s);
+                if next > lower.rate_per_s {
+                    Some(next)
+                } else {
+                    unconfirmed(Some(lower))
+                }
+            }
+            (Some(lower), Some(upper)) => {
+                let (low, high) = (lower.rate_per_s, upper.rate_per_s);
+                let middle = rounded((low * high).sqrt());
+                if high / low > 1.0 + o.precision && low < middle && middle < high {
+                    Some(middle)
+                } else {
+                    unconfirmed(Some(lower)).or(unconfirmed(Some(upper)))
+                }
+            }
+            // Something was tried and nothing of it is open, so it is a bound.
+            (None, None) => None,
+        }
+    }
+
+    /// The highest rate that held below the lowest that did not, and that one.
+    fn bounds(&self) -> (Option<&RateTrials>, Option<&RateTrials>) {
+        let fails = |t: &&RateTrials| matches!(t.class(), Class::Missed | Class::Client);
+        let upper = self.trials.iter().find(fails);
+        let below = upper.map_or(f64::INFINITY, |t| t.rate_per_s);
+        let lower = self
+            .trials
+            .iter()
+            .rev()
+            .find(|t| t.class() == Class::Held && t.rate_per_s < below);
+        (lower, upper)
+    }
+
+    fn capacity(&self, complete: bool) -> Capacity {
+        let (lower, upper) = self.bounds();
+        let lower_per_s = lower.map(|t| t.rate_per_s);
+        let (low, high) = interval(&self.trials);
+        Capacity {
+            lower_per_s,
+            upper_per_s: upper.map(|t| t.rate_per_s),
+            upper_is: match upper.map(RateTrials::class) {
+                Some(Class::Client) => Bound::Client,
+                Some(_) => Bound::Missed,
+                None => Bound::Range,
+            },
+            low_per_s: low,
+            high_per_s: high,
+            complete,
+            trials: self.trials.clone(),
+        }
+    }
+}
+
+/// A rate with as many significant digits as anybody would write down.
+fn rounded(per_s: f64) -> f64 {
+    let scale = 10f64.powi(DIGITS - 1 - per_s.log10().floor() as i32);
+    (per_s * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests;

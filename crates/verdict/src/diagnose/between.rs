@@ -1,0 +1,347 @@
+//! What readings say side by side.
+
+use readings::tools::{Tool, ToolReading};
+
+use super::name::{authority, lines, listed, path, per_s, time};
+use super::{Finding, FindingKind};
+use crate::text::{counted, number, percent};
+
+/// More throughput than this is a gain.
+const GAIN: f64 = 0.1;
+/// Latency that grows by at least this share of what the connections grow by is a queue's.
+const QUEUE: f64 = 0.5;
+/// Connections that grow by less say nothing.
+const MORE_CONNECTIONS: f64 = 1.5;
+/// Readings of the same load that differ by more are worth a word.
+const DIFFERS: f64 = 1.1;
+
+/// What has to be the same for readings to be of the same load.
+#[derive(Clone, Debug, PartialEq)]
+struct Load {
+    tool: Tool,
+    operation: Option<String>,
+    keepalive: Option<bool>,
+    offered_per_s: Option<f64>,
+    /// Which of the series of its target a reading belongs to.
+    series: usize,
+}
+
+pub(super) fn findings(readings: &[ToolReading]) -> Vec<Finding> {
+    let loads = loads(readings);
+    let mut found = saturated(readings, &loads);
+    found.extend(single_measurements(readings, &loads));
+    found.extend(same_load_differs(readings, &loads));
+    found
+}
+
+/// The loads of all readings. A series of a target ends where a number of connections comes back
+/// after another one: then somebody began anew, often from another place.
+fn loads(readings: &[ToolReading]) -> Vec<Load> {
+    let mut loads: Vec<Load> = Vec::new();
+    for (i, r) in readings.iter().enumerate() {
+        let of_target: Vec<usize> = (0..i)
+            .filter(|j| readings[*j].url == r.url && readings[*j].tool == r.tool)
+            .collect();
+        let last = of_target.last().map_or(0, |j| loads[*j].series);
+        let in_last = |j: &&usize| loads[**j].series == last;
+        let seen = of_target
+            .iter()
+            .filter(in_last)
+            .map(|j| readings[*j].connections);
+        let seen: Vec<Option<u64>> = seen.collect();
+        let comes_back = seen.contains(&r.connections) && seen.last() != Some(&r.connections);
+        loads.push(Load {
+            tool: r.tool,
+            operation: r.operation.clone(),
+            keepalive: r.keepalive,
+            offered_per_s: r.offered_per_s,
+            series: last + usize::from(comes_back),
+        });
+    }
+    loads
+}
+
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp()
+}
+
+/// Pairs of neighbouring numbers of connections to one target where the larger brings nothing.
+fn saturated(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut done = vec![false; readings.len()];
+    for i in 0..readings.len() {
+        if done[i] || readings[i].url.is_none() {
+            continue;
+        }
+        let group: Vec<usize> = (i..readings.len())
+            .filter(|j| readings[*j].url == readings[i].url && loads[*j] == loads[i])
+            .collect();
+        for j in &group {
+            done[*j] = true;
+        }
+        let usable = |j: &usize| {
+            let r = &readings[*j];
+            let positive = |v: Option<f64>| v.is_some_and(|v| v > 0.0);
+            positive(r.requests_per_s)
+                && positive(r.latency.mean_us)
+                && r.offered_per_s.is_none()
+                && r.connections.is_some_and(|c| c > 0)
+        };
+        let mut levels: Vec<u64> = group
+            .iter()
+            .filter(|j| usable(j))
+            .filter_map(|j| readings[*j].connections)
+            .collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let of_level = |level: u64| -> Vec<usize> {
+            let at = |j: &usize| usable(j) && readings[*j].connections == Some(level);
+            group.iter().copied().filter(at).collect()
+        };
+        for pair in levels.windows(2) {
+            let [few, many] = [pair[0], pair[1]].map(of_level);
+            found.extend(saturated_pair(readings, (pair[0], &few), (pair[1], &many)));
+        }
+    }
+    found
+}
+
+fn saturated_pair(
+    readings: &[ToolReading],
+    (few, of_few): (u64, &[usize]),
+    (many, of_many): (u64, &[usize]),
+) -> Option<Finding> {
+    let mean = |at: &[usize], figure: fn(&ToolReading) -> Option<f64>| {
+        let values: Vec<f64> = at.iter().filter_map(|j| figure(&readings[*j])).collect();
+        geometric_mean(&values)
+    };
+    let ratio = |figure| mean(of_many, figure) / mean(of_few, figure);
+    let connections = many as f64 / few as f64;
+    let throughput = ratio(|r| r.requests_per_s);
+    let latency = ratio(|r| r.latency.mean_us);
+    let is = connections >= MORE_CONNECTIONS
+        && throughput < 1.0 + GAIN
+        && latency >= QUEUE * connections;
+    if !is {
+        return None;
+    }
+    let all: Vec<usize> = of_few.iter().chain(of_many).copied().collect();
+    let mut all_sorted = all.clone();
+    all_sorted.sort_unstable();
+    let rows: Vec<&ToolReading> = all_sorted.iter().map(|j| &readings[*j]).collect();
+    let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
+    let change = (throughput - 1.0) * 100.0;
+    let more = if change < 0.0 { "less" } else { "more" };
+    Some(Finding {
+        kind: FindingKind::Saturated,
+        sentence: format!(
+            "{} to {many} connections to {}{at}: {} times the connections bring {} {more} \
+             throughput ({} requests/s against {}) and {} times the latency ({} against {}): the \
+             target was saturated at {few} connections or before.",
+            few,
+            readings[all[0]].url.as_deref().unwrap_or("the target"),
+            number(connections, 1, false),
+            percent(change.abs(), 1, false),
+            per_s(mean(of_many, |r| r.requests_per_s)),
+            per_s(mean(of_few, |r| r.requests_per_s)),
+            number(latency, 1, false),
+            time(mean(of_many, |r| r.latency.mean_us)),
+            time(mean(of_few, |r| r.latency.mean_us)),
+        ),
+        readings: all_sorted,
+    })
+}
+
+/// The figure by which two readings are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    PerSecond(f64),
+    Duration(f64),
+    Mean(f64),
+}
+
+impl Figure {
+    fn of(r: &ToolReading) -> Option<Self> {
+        let positive = |v: Option<f64>| v.filter(|v| *v > 0.0);
+        positive(r.requests_per_s)
+            .map(Figure::PerSecond)
+            .or(positive(r.duration_s).map(Figure::Duration))
+            .or(positive(r.latency.mean_us).map(Figure::Mean))
+    }
+
+    fn ratio_to(self, other: Figure) -> Option<f64> {
+        match (self, other) {
+            (Figure::PerSecond(a), Figure::PerSecond(b))
+            | (Figure::Duration(a), Figure::Duration(b))
+            | (Figure::Mean(a), Figure::Mean(b)) => Some(a / b),
+            _ => None,
+        }
+    }
+
+    fn write(self) -> String {
+        match self {
+            Figure::PerSecond(v) => format!("{} requests/s", per_s(v)),
+            Figure::Duration(s) => format!("{} s", number(s, 3, false)),
+            Figure::Mean(us) => time(us),
+        }
+    }
+}
+
+/// A ratio as a signed percentage.
+fn change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, usize::from(change.abs() < 1.0), true)
+}
+
+/// Whether two readings are of the same load, whatever they were aimed at.
+fn same_load(readings: &[ToolReading], loads: &[Load], i: usize, j: usize) -> bool {
+    let (a, b) = (&readings[i], &readings[j]);
+    loads[i] == loads[j]
+        && a.connections == b.connections
+        // A duration means something for the same work only, and how much work is as good as how
+        // many connections to tell loads apart.
+        && (a.requests == b.requests || (a.requests_per_s.is_some() && a.connections.is_some()))
+}
+
+/// Two targets whose comparison rests on one measurement of at least one of them.
+fn single_measurements(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
+    let mut targets: Vec<&str> = Vec::new();
+    for target in readings.iter().filter_map(authority) {
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    let mut found = Vec::new();
+    for (n, first) in targets.iter().enumerate() {
+        for second in &targets[n + 1..] {
+            found.extend(single_pair(readings, loads, first, second));
+        }
+    }
+    found
+}
+
+fn single_pair(
+    readings: &[ToolReading],
+    loads: &[Load],
+    first: &str,
+    second: &str,
+) -> Option<Finding> {
+    let of = |target: &str, i: usize| authority(&readings[i]) == Some(target);
+    // What is alike to a reading: the same load on the same path of the given target.
+    let alike = |target: &str, i: usize| -> Vec<usize> {
+        (0..readings.len())
+            .filter(|j| of(target, *j) && same_load(readings, loads, i, *j))
+            .filter(|j| path(&readings[*j]) == path(&readings[i]))
+            .collect()
+    };
+    let mut pairs: Vec<(usize, usize, f64)> = Vec::new();
+    let mut once_each = true;
+    for i in (0..readings.len()).filter(|i| of(first, *i)) {
+        let (ours, theirs) = (alike(first, i), alike(second, i));
+        let (Some(a), Some(b)) = (ours.first(), theirs.first()) else {
+            continue;
+        };
+        // Once for each load, and only where one of the two stands alone.
+        if *a != i || (ours.len() > 1 && theirs.len() > 1) {
+            continue;
+        }
+        let figures = Figure::of(&readings[*a]).zip(Figure::of(&readings[*b]));
+        if let Some(ratio) = figures.and_then(|(a, b)| b.ratio_to(a)) {
+            pairs.push((*a, *b, ratio));
+            once_each &= ours.len() == 1 && theirs.len() == 1;
+        }
+    }
+    let (a, b, ratio) = *pairs.first()?;
+    let mut involved: Vec<usize> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+    involved.sort_unstable();
+    let rows: Vec<&ToolReading> = involved.iter().map(|i| &readings[*i]).collect();
+    let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
+    let measured = if once_each {
+        "from one measurement each"
+    } else {
+        "with one measurement on a side"
+    };
+    let sentence = if pairs.len() == 1 {
+        let (a, b) = (Figure::of(&readings[a])?, Figure::of(&readings[b])?);
+        format!(
+            "{second} against {first}{at}: {} against {} is {}, {measured}: nothing says how much of it is noise, so nothing follows.",
+            b.write(),
+            a.write(),
+            change(ratio)
+        )
+    } else {
+        let ratios: Vec<String> = pairs
+            .iter()
+            .map(|(_, _, ratio)| number(*ratio, 2, false))
+            .collect();
+        let above = pairs.iter().filter(|(_, _, ratio)| *ratio > 1.0).count();
+        format!(
+            "{second} against {first}{at}: the ratios {}, {measured}, {above} of {} above 1: nothing says how much of them is noise, so nothing follows.",
+            listed(&ratios),
+            pairs.len()
+        )
+    };
+    Some(Finding {
+        readings: involved,
+        kind: FindingKind::SingleMeasurement,
+        sentence,
+    })
+}
+
+/// Readings of one target under one load that lie far apart: either two set-ups that nothing in
+/// the text tells apart, or noise.
+fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut done = vec![false; readings.len()];
+    for i in 0..readings.len() {
+        if done[i] {
+            continue;
+        }
+        let group: Vec<usize> = (i..readings.len())
+            .filter(|j| readings[*j].url == readings[i].url && same_load(readings, loads, i, *j))
+            .collect();
+        for j in &group {
+            done[*j] = true;
+        }
+        let mut figures: Vec<(Figure, f64)> = group
+            .iter()
+            .filter_map(|j| {
+                let (first, here) = (Figure::of(&readings[i])?, Figure::of(&readings[*j])?);
+                Some((here, here.ratio_to(first)?))
+            })
+            .collect();
+        figures.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (Some((low, a)), Some((high, b))) = (figures.first(), figures.last()) else {
+            continue;
+        };
+        let ratio = b / a;
+        if figures.len() < 2 || ratio <= DIFFERS {
+            continue;
+        }
+        let rows: Vec<&ToolReading> = group.iter().map(|j| &readings[*j]).collect();
+        let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
+        let apart = match ratio {
+            _ if ratio < 2.0 => change(ratio),
+            _ => format!("{} times", number(ratio, 2, false)),
+        };
+        let sentence = format!(
+            "{} of the same target and load{at} lie between {} and {}, {apart}: if they are \
+             repetitions, that is the noise; if they are different set-ups, each has {}, and \
+             nothing says how much of it is noise.",
+            counted(figures.len(), "reading"),
+            low.write(),
+            high.write(),
+            if figures.len() == 2 {
+                "one measurement"
+            } else {
+                "few measurements"
+            }
+        );
+        found.push(Finding {
+            readings: group,
+            kind: FindingKind::SameLoadDiffers,
+            sentence,
+        });
+    }
+    found
+}

@@ -1,0 +1,87 @@
+//! What the figures of other load generators say, and what they do not.
+//!
+//! [`diagnose`] looks at each reading on its own and at readings of the same target side by side.
+//! It measures nothing: every finding follows from figures that the tools printed, and names them.
+//!
+//! Sources: J. D. C. Little, A proof for the queuing formula L = λW, Operations Research 9 (1961);
+//! RFC 6298 for the steps in which a SYN is sent again (1 s, then twice as long each time, so that
+//! a connection opens 1, 3 or 7 s late).
+
+mod between;
+mod little;
+mod name;
+mod single;
+mod syn;
+
+use readings::tools::ToolReading;
+use serde::Serialize;
+
+/// Something that readings say, or cannot say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The readings that it is about, as indices, ascending.
+    pub readings: Vec<usize>,
+    /// What it is.
+    pub kind: FindingKind,
+    /// The finding in words, with the figures that it rests on.
+    pub sentence: String,
+}
+
+/// The kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Requests per second times mean latency exceed the connections, which cannot be.
+    ImpossibleMean,
+    /// The tool changed the latencies after it had measured them.
+    CorrectedAfterwards,
+    /// All connections were busy all the time with a latency that hardly varies: their number and
+    /// the round trip set the throughput.
+    RoundTripBound,
+    /// Connections stood still for part of the time.
+    StoodStill,
+    /// More connections brought latency and no throughput.
+    Saturated,
+    /// Connections opened 1, 3 or 7 s late: their SYN was lost.
+    SynRetransmission,
+    /// Requests that were not answered in time are missing from the latency.
+    Timeouts,
+    /// Requests that failed are missing from the latency.
+    ErrorsLeftOut,
+    /// Answers that were not the expected ones count as throughput.
+    WrongAnswersAsSpeed,
+    /// Client and server shared a machine.
+    SameMachine,
+    /// The client was so busy that it may be what set the throughput.
+    ClientBusy,
+    /// Targets are compared that were measured once.
+    SingleMeasurement,
+    /// Readings of the same target and load differ.
+    SameLoadDiffers,
+}
+
+/// What readings say, ordered by the first reading that a finding is about.
+pub fn diagnose(readings: &[ToolReading]) -> Vec<Finding> {
+    let between = between::findings(readings);
+    let saturated = |i: usize| {
+        // What is saturated waits in a queue, however even its latency looks.
+        between
+            .iter()
+            .any(|f| f.kind == FindingKind::Saturated && f.readings.contains(&i))
+    };
+    let mut found: Vec<Finding> = Vec::new();
+    for i in 0..readings.len() {
+        found.extend(little::findings(readings, i, saturated(i)));
+        found.extend(syn::finding(readings, i));
+        found.extend(single::findings(readings, i));
+    }
+    found.extend(single::same_machine(readings));
+    found.extend(single::corrected(readings));
+    found.extend(between);
+    // Stable: findings on the same readings stay in the order above.
+    found.sort_by_key(|f| f.readings.first().copied());
+    found
+}
+
+#[cfg(test)]
+mod tests;

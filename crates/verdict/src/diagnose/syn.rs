@@ -1,0 +1,105 @@
+//! Connections that open 1, 3 or 7 s late.
+
+use readings::tools::{ToolLatency, ToolReading};
+
+use super::name::{lines, name, time};
+use super::{Finding, FindingKind};
+use crate::text::number;
+
+/// When a connection opens whose first SYNs were lost: after the first, the second, the third
+/// retransmission.
+const STEPS_S: [u32; 3] = [1, 3, 7];
+/// A step is met from so much before it, in microseconds, to as much and twice the typical time
+/// after it: the kernel's timers are late by some milliseconds, and what follows takes its time.
+const TOLERANCE_US: f64 = 50e3;
+/// A step has to stand clear of what is usual: values below it lie within this share of the step.
+const CLEAR: f64 = 0.4;
+
+/// Steps in a reading's latency, or in the time that its connections took to open.
+pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
+    let r = &readings[i];
+    let (what, typical_us, steps) = [("connecting", &r.connect), ("latency", &r.latency)]
+        .into_iter()
+        .find_map(|(what, latency)| {
+            let (typical, steps) = steps(latency)?;
+            Some((what, typical, steps))
+        })?;
+    let places: Vec<String> = steps
+        .iter()
+        .map(|(place, us)| format!("{place} {}", time(*us)))
+        .collect();
+    let met: Vec<String> = STEPS_S
+        .into_iter()
+        .filter(|s| steps.iter().any(|(_, us)| meets(*s, *us, typical_us)))
+        .map(|s| format!("{s} s"))
+        .collect();
+    let mut sentence = format!(
+        "{}: {what} has a median of {} and then jumps to {}: steps of {} over the median are SYNs \
+         that were lost and sent again (1, 3 and 7 s after the first), as a full accept queue does \
+         it",
+        name(r),
+        time(typical_us),
+        super::name::listed(&places),
+        super::name::listed(&met),
+    );
+    if let Some(without) = without_steps(readings, r) {
+        let at = lines(&[without]).map_or(String::new(), |l| format!(" ({l})"));
+        sentence.push_str(&format!("; with keep-alive{at} there are none"));
+    }
+    sentence.push('.');
+    Some(Finding {
+        readings: vec![i],
+        kind: FindingKind::SynRetransmission,
+        sentence,
+    })
+}
+
+/// The typical value, and the quantiles from the first that met a step on.
+fn steps(latency: &ToolLatency) -> Option<(f64, Vec<(String, f64)>)> {
+    let quantiles = &latency.quantiles_us;
+    let median = quantiles.iter().find(|(q, _)| (*q - 0.5).abs() < 1e-9);
+    let typical = median.map(|(_, us)| *us)?;
+    let mut values: Vec<(String, f64)> = quantiles
+        .iter()
+        .filter(|(q, _)| *q > 0.5 && *q < 1.0)
+        .map(|(q, us)| (format!("p{}", percentile(*q)), *us))
+        .collect();
+    values.extend(latency.max_us.map(|us| ("a maximum of".to_owned(), us)));
+    let last = quantiles.last().filter(|(q, _)| *q >= 1.0);
+    if latency.max_us.is_none() {
+        values.extend(last.map(|(_, us)| ("a maximum of".to_owned(), *us)));
+    }
+    let mut before = typical;
+    for (at, (_, us)) in values.iter().enumerate() {
+        let step = STEPS_S.into_iter().find(|s| meets(*s, *us, typical));
+        if let Some(step) = step
+            && before - typical < CLEAR * f64::from(step) * 1e6
+        {
+            return Some((typical, values.split_off(at)));
+        }
+        before = *us;
+    }
+    None
+}
+
+fn meets(step_s: u32, us: f64, typical_us: f64) -> bool {
+    let late_us = us - typical_us - f64::from(step_s) * 1e6;
+    -TOLERANCE_US <= late_us && late_us <= TOLERANCE_US + 2.0 * typical_us
+}
+
+fn percentile(q: f64) -> String {
+    let text = number(q * 100.0, 3, false);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A reading of the same target with keep-alive, whose latency shows no steps.
+fn without_steps<'a>(readings: &'a [ToolReading], r: &ToolReading) -> Option<&'a ToolReading> {
+    if r.keepalive == Some(true) {
+        return None;
+    }
+    readings.iter().find(|o| {
+        let same = o.url.is_some() && o.url == r.url && o.connections == r.connections;
+        let known = o.latency.quantiles_us.iter().any(|(q, _)| *q >= 0.99);
+        same && o.keepalive == Some(true) && known && steps(&o.latency).is_none()
+    })
+}

@@ -1,0 +1,483 @@
+use readings::tools::Tool;
+
+use super::*;
+
+const X86: &str = "http://x86:8080/cgi-bin/second.pl";
+const ARM: &str = "http://arm:8080/cgi-bin/second.pl";
+
+/// A run of wrk as it prints it: latencies in milliseconds (mean, standard deviation, maximum).
+fn wrk(url: &str, connections: u64, requests_per_s: f64, ms: [f64; 3]) -> ToolReading {
+    let mut r = ToolReading::new(Tool::Wrk);
+    r.url = Some(url.into());
+    r.connections = Some(connections);
+    r.requests_per_s = Some(requests_per_s);
+    r.latency.mean_us = Some(ms[0] * 1e3);
+    r.latency.stdev_us = Some(ms[1] * 1e3);
+    r.latency.max_us = Some(ms[2] * 1e3);
+    r
+}
+
+/// A run of ab whose percentiles are known, in milliseconds, and nothing else.
+fn ab(percentiles_ms: &[(f64, f64)]) -> ToolReading {
+    let mut r = ToolReading::new(Tool::Ab);
+    r.latency.quantiles_us = percentiles_ms
+        .iter()
+        .map(|(p, ms)| (p / 100.0, ms * 1e3))
+        .collect();
+    r
+}
+
+fn of_kind(found: &[Finding], kind: FindingKind) -> Vec<&Finding> {
+    found.iter().filter(|f| f.kind == kind).collect()
+}
+
+fn sentences(found: &[Finding], kind: FindingKind) -> Vec<&str> {
+    of_kind(found, kind)
+        .iter()
+        .map(|f| f.sentence.as_str())
+        .collect()
+}
+
+fn kinds(found: &[Finding]) -> Vec<FindingKind> {
+    found.iter().map(|f| f.kind).collect()
+}
+
+/// Two places, two numbers of connections, two servers, two rounds.
+fn far_and_near() -> Vec<ToolReading> {
+    let mut far = wrk(X86, 400, 672.87, [257.69, 243.81, 1980.0]);
+    far.requests = Some(20_211);
+    far.errors.read = 126;
+    far.errors.timeout = 313;
+    vec![
+        far,
+        wrk(ARM, 400, 675.50, [282.88, 280.43, 2000.0]),
+        wrk(X86, 400, 671.15, [268.32, 260.46, 1970.0]),
+        wrk(ARM, 400, 674.49, [273.09, 267.47, 1980.0]),
+        wrk(X86, 96, 561.58, [168.58, 4.67, 231.14]),
+        wrk(ARM, 96, 566.30, [167.14, 4.99, 236.73]),
+        wrk(X86, 96, 560.94, [168.72, 3.90, 214.29]),
+        wrk(ARM, 96, 568.02, [166.64, 4.52, 220.98]),
+        wrk(X86, 400, 2386.73, [165.60, 30.70, 781.70]),
+        wrk(ARM, 400, 1641.17, [255.50, 152.26, 2000.0]),
+        wrk(X86, 96, 2302.67, [46.27, 35.39, 528.24]),
+        wrk(ARM, 96, 1629.03, [109.63, 151.90, 1390.0]),
+    ]
+}
+
+#[test]
+fn far_away_the_round_trip_and_the_connections_set_the_throughput() {
+    let found = diagnose(&far_and_near());
+    let bound = of_kind(&found, FindingKind::RoundTripBound);
+    let at: Vec<usize> = bound.iter().map(|f| f.readings[0]).collect();
+    assert_eq!(at, [4, 5, 6, 7]);
+    assert_eq!(
+        bound[0].sentence,
+        "wrk with 96 connections: 96 connections / 168.58 ms = 569 requests/s, and 561.58 were \
+         measured (99%): every connection was busy all the time, and latency hardly varies \
+         (standard deviation 4.67 ms, 3% of the mean). The round trip and the number of \
+         connections set the throughput, not the server: the same target answered 2,302.67 \
+         requests/s to as many connections elsewhere in the text."
+    );
+}
+
+#[test]
+fn connections_that_stood_still_and_what_the_mean_leaves_out() {
+    let found = diagnose(&far_and_near());
+    let still = of_kind(&found, FindingKind::StoodStill);
+    let at: Vec<usize> = still.iter().map(|f| f.readings[0]).collect();
+    assert_eq!(at, [0, 1, 2, 3]);
+    assert_eq!(
+        still[0].sentence,
+        "wrk with 400 connections: 400 connections / 257.69 ms would be 1,552 requests/s, and \
+         672.87 were measured, 43% of that: connections stood still for 57% of the time (waiting \
+         for an answer that was given up, for a new connection, or for the client), and the mean \
+         latency leaves that out."
+    );
+    assert_eq!(
+        sentences(&found, FindingKind::Timeouts),
+        [
+            "wrk with 400 connections: 313 requests ran into the time limit (1.5% of all), the slowest of all, and the latency leaves them out: \
+             its mean of 257.69 ms is too small."
+        ]
+    );
+    assert_eq!(
+        sentences(&found, FindingKind::ErrorsLeftOut),
+        [
+            "wrk with 400 connections: 126 requests failed on the way (126 read) beside 20,211 \
+             that were answered; the latency leaves them out."
+        ]
+    );
+}
+
+#[test]
+fn near_by_more_connections_bring_only_latency() {
+    let found = diagnose(&far_and_near());
+    let saturated = of_kind(&found, FindingKind::Saturated);
+    // Not from far away, where more connections did bring something.
+    assert_eq!(saturated.len(), 2);
+    assert_eq!(saturated[0].readings, [8, 10]);
+    assert_eq!(
+        saturated[0].sentence,
+        "96 to 400 connections to http://x86:8080/cgi-bin/second.pl: 4.2 times the connections \
+         bring 3.7% more throughput (2,386.73 requests/s against 2,302.67) and 3.6 times the \
+         latency (165.6 ms against 46.27 ms): the target was saturated at 96 connections or before."
+    );
+    assert_eq!(saturated[1].readings, [9, 11]);
+}
+
+#[test]
+fn a_mean_that_cannot_be_and_why_wrk_prints_it() {
+    let found = diagnose(&far_and_near());
+    let impossible = of_kind(&found, FindingKind::ImpossibleMean);
+    let at: Vec<usize> = impossible.iter().map(|f| f.readings[0]).collect();
+    assert_eq!(at, [9, 10, 11]);
+    assert_eq!(
+        impossible[1].sentence,
+        "wrk with 96 connections: 2,302.67 requests/s x 46.27 ms = 106.5 requests on the way, and \
+         there are only 96 connections: by Little's law this mean latency cannot be; wrk 4 \
+         corrects its latencies after the fact."
+    );
+    let corrected = of_kind(&found, FindingKind::CorrectedAfterwards);
+    assert_eq!(corrected.len(), 1);
+    assert_eq!(corrected[0].readings, [0, 1, 2, 3, 8, 9, 10, 11]);
+    assert!(
+        corrected[0]
+            .sentence
+            .ends_with("as 1.98 s over 594.47 ms in the first of them; mean and quantiles there are partly made up."),
+        "{}",
+        corrected[0].sentence
+    );
+}
+
+#[test]
+fn two_targets_that_were_measured_twice_are_not_called_single() {
+    let found = diagnose(&far_and_near());
+    let single = of_kind(&found, FindingKind::SingleMeasurement);
+    // Near by there is one round here; far away there are two.
+    assert_eq!(single.len(), 1);
+    assert_eq!(single[0].readings, [8, 9, 10, 11]);
+    assert!(of_kind(&found, FindingKind::SameLoadDiffers).is_empty());
+}
+
+/// Runs that only say how long they took.
+fn took(url: &str, seconds: f64) -> ToolReading {
+    let mut r = ToolReading::new(Tool::Ab);
+    r.url = Some(url.into());
+    r.duration_s = Some(seconds);
+    r.requests = Some(1000);
+    r
+}
+
+#[test]
+fn one_measurement_each_says_nothing() {
+    let found = diagnose(&[
+        took("http://proxy:3128/", 8.146),
+        took("http://proxy:8080/", 9.481),
+    ]);
+    assert_eq!(
+        sentences(&found, FindingKind::SingleMeasurement),
+        [
+            "proxy:8080 against proxy:3128: 9.481 s against 8.146 s is +16%, from one measurement \
+             each: nothing says how much of it is noise, so nothing follows."
+        ]
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    // Another number of requests is no comparison of durations.
+    let mut more = took("http://proxy:8080/", 9.481);
+    more.requests = Some(2000);
+    assert!(diagnose(&[took("http://proxy:3128/", 8.146), more]).is_empty());
+}
+
+#[test]
+fn four_page_sizes_measured_once_say_nothing_either() {
+    let seconds = [
+        (2_000, 0.130_741_688, 0.127_395_82),
+        (20_000, 0.490_916_224, 0.503_769_01),
+        (200_000, 3.799_440_328, 4.331_252_73),
+        (2_000_000, 45.250_908_55, 45.960_072_8),
+    ];
+    let readings: Vec<ToolReading> = seconds
+        .iter()
+        .flat_map(|(bytes, lvs, crossroads)| {
+            [("lvs:80", lvs), ("crossroads:81", crossroads)].map(|(host, seconds)| {
+                let mut r = ToolReading::new(Tool::Ab);
+                r.url = Some(format!("http://{host}/{bytes}"));
+                r.connections = Some(30);
+                r.latency.mean_us = Some(seconds * 1e6);
+                r
+            })
+        })
+        .collect();
+    let found = diagnose(&readings);
+    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
+    assert_eq!(found[0].readings, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(
+        found[0].sentence,
+        "crossroads:81 against lvs:80: the ratios 0.97, 1.03, 1.14 and 1.02, from one measurement \
+         each, 3 of 4 above 1: nothing says how much of them is noise, so nothing follows."
+    );
+}
+
+#[test]
+fn a_client_on_the_machine_that_it_measures() {
+    let mut r = ToolReading::new(Tool::Httperf);
+    r.url = Some("http://127.0.0.1:4567/".into());
+    r.duration_s = Some(100.0);
+    r.client_cpu_s = Some(57.0);
+    let found = diagnose(&[r.clone()]);
+    assert_eq!(
+        sentences(&found, FindingKind::SameMachine),
+        [
+            "httperf: the target is http://127.0.0.1:4567/, so client and server took CPU time \
+             from each other (httperf took 57% of a core itself): the throughput is that of the \
+             two together."
+        ]
+    );
+    assert_eq!(found.len(), 1);
+    r.url = Some("http://10.0.0.1/".into());
+    assert!(diagnose(&[r.clone()]).is_empty());
+    // httperf is busy whatever it does.
+    r.client_cpu_s = Some(95.0);
+    assert!(diagnose(&[r.clone()]).is_empty());
+    r.tool = Tool::Wrk;
+    assert_eq!(kinds(&diagnose(&[r])), [FindingKind::ClientBusy]);
+}
+
+#[test]
+fn steps_of_whole_seconds_are_lost_syns() {
+    let fine = ab(&[
+        (50.0, 116.0),
+        (90.0, 159.0),
+        (98.0, 191.0),
+        (99.0, 207.0),
+        (100.0, 209.0),
+    ]);
+    let late = ab(&[
+        (50.0, 98.0),
+        (66.0, 112.0),
+        (75.0, 116.0),
+        (80.0, 120.0),
+        (90.0, 132.0),
+        (95.0, 143.0),
+        (98.0, 1095.0),
+        (99.0, 5284.0),
+        (100.0, 5939.0),
+    ]);
+    let four = ab(&[
+        (50.0, 97.0),
+        (90.0, 132.0),
+        (95.0, 1095.0),
+        (98.0, 2371.0),
+        (99.0, 5444.0),
+        (100.0, 6029.0),
+    ]);
+    let found = diagnose(&[fine, late, four]);
+    let syn = of_kind(&found, FindingKind::SynRetransmission);
+    assert_eq!(syn.len(), 2);
+    assert_eq!(syn[0].readings, [1]);
+    assert_eq!(
+        syn[0].sentence,
+        "ab: latency has a median of 98 ms and then jumps to p98 1.095 s, p99 5.284 s and a \
+         maximum of 5.939 s: steps of 1 s over the median are SYNs that were lost and sent again (1, 3 and \
+         7 s after the first), as a full accept queue does it."
+    );
+    assert!(
+        syn[1]
+            .sentence
+            .contains("jumps to p95 1.095 s, p98 2.371 s")
+    );
+}
+
+#[test]
+fn seconds_that_are_only_slow_are_no_lost_syns() {
+    // A slow server with a broad latency, one that meets a step by the way.
+    let broad = ab(&[(50.0, 400.0), (75.0, 700.0), (90.0, 1100.0), (99.0, 1450.0)]);
+    let slow = ab(&[(50.0, 2000.0), (90.0, 2300.0), (99.0, 2500.0)]);
+    // A jump to no step.
+    let jump = ab(&[(50.0, 100.0), (90.0, 120.0), (99.0, 700.0), (100.0, 1700.0)]);
+    // One answer of 1.2 s where the median is 15 ms.
+    let outlier = ab(&[(50.0, 15.0), (99.0, 40.0), (100.0, 1200.0)]);
+    assert!(diagnose(&[broad, slow, jump, outlier]).is_empty());
+}
+
+#[test]
+fn connections_that_opened_late_are_told_and_keep_alive_is_named() {
+    let url = Some("http://a.example/".to_owned());
+    let mut without = ab(&[(50.0, 98.0), (99.0, 120.0)]);
+    without.url.clone_from(&url);
+    without.keepalive = Some(false);
+    without.connect.quantiles_us = vec![(0.5, 40e3), (0.9, 45e3)];
+    without.connect.max_us = Some(3_050e3);
+    let mut with = ab(&[(50.0, 98.0), (99.0, 120.0)]);
+    with.url = url;
+    with.keepalive = Some(true);
+    with.lines = (20, 30);
+    let found = diagnose(&[without, with]);
+    assert_eq!(
+        sentences(&found, FindingKind::SynRetransmission),
+        [
+            "ab: connecting has a median of 40 ms and then jumps to a maximum of 3.05 s: steps of \
+             3 s over the median are SYNs that were lost and sent again (1, 3 and 7 s after the \
+             first), as a full accept queue does it; with keep-alive (lines 20 to 30) there are \
+             none."
+        ]
+    );
+}
+
+/// The two keep-alive runs whose set-ups only the text around them tells apart.
+fn nodes() -> [ToolReading; 2] {
+    [(1387.38, 72.079, 7.208), (3579.79, 27.935, 2.793)].map(|(rate, ms, seconds)| {
+        let mut r = ToolReading::new(Tool::Ab);
+        r.connections = Some(100);
+        r.keepalive = Some(true);
+        r.requests = Some(10_000);
+        r.requests_per_s = Some(rate);
+        r.duration_s = Some(seconds);
+        r.latency.mean_us = Some(ms * 1e3);
+        r
+    })
+}
+
+#[test]
+fn the_same_load_with_another_result_is_one_measurement_or_noise() {
+    let found = diagnose(&nodes());
+    assert_eq!(
+        sentences(&found, FindingKind::SameLoadDiffers),
+        [
+            "2 readings of the same target and load lie between 1,387.38 requests/s and 3,579.79 \
+             requests/s, 2.58 times: if they are repetitions, that is the noise; if they are \
+             different set-ups, each has one measurement, and nothing says how much of it is noise."
+        ]
+    );
+    // ab's own mean is connections over throughput: it says nothing about the round trip.
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn two_durations_without_a_name_are_one_measurement_each() {
+    let readings = [8.146, 9.481].map(|seconds| {
+        let mut r = took("", seconds);
+        r.url = None;
+        r
+    });
+    let found = diagnose(&readings);
+    assert_eq!(kinds(&found), [FindingKind::SameLoadDiffers]);
+    assert!(
+        found[0]
+            .sentence
+            .contains("lie between 8.146 s and 9.481 s, +16%: "),
+        "{}",
+        found[0].sentence
+    );
+}
+
+#[test]
+fn a_number_of_requests_tells_loads_apart_where_connections_do_not() {
+    let mut readings = nodes();
+    for (r, requests) in readings.iter_mut().zip([500, 5000]) {
+        r.connections = None;
+        r.requests = Some(requests);
+    }
+    assert!(diagnose(&readings).is_empty());
+}
+
+#[test]
+fn targets_on_this_machine_are_told_once() {
+    let readings = ["SET", "GET"].map(|operation| {
+        let mut r = ToolReading::new(Tool::RedisBenchmark);
+        r.operation = Some(operation.into());
+        r.url = Some("redis://127.0.0.1:6379".into());
+        r
+    });
+    let found = diagnose(&readings);
+    assert_eq!(kinds(&found), [FindingKind::SameMachine]);
+    assert_eq!(found[0].readings, [0, 1]);
+}
+
+#[test]
+fn wrong_answers_count_as_throughput() {
+    let mut r = wrk(X86, 10, 5000.0, [1.9, 0.5, 3.0]);
+    r.requests = Some(150_000);
+    r.errors.status = 75_000;
+    let found = diagnose(&[r]);
+    assert_eq!(
+        sentences(&found, FindingKind::WrongAnswersAsSpeed),
+        [
+            "wrk with 10 connections: 75,000 of 150,000 answers (50.0%) were not the expected \
+             ones, and count as throughput: 5,000 requests/s are 2,500 good ones."
+        ]
+    );
+}
+
+#[test]
+fn an_open_loop_may_have_more_on_the_way_than_connections() {
+    let mut r = wrk(X86, 10, 1000.0, [500.0, 100.0, 900.0]);
+    r.tool = Tool::Wrk2;
+    r.offered_per_s = Some(1000.0);
+    assert!(diagnose(&[r]).is_empty());
+}
+
+#[test]
+fn readings_that_say_little_make_no_findings() {
+    assert!(diagnose(&[]).is_empty());
+    for tool in Tool::ALL {
+        assert!(diagnose(&[ToolReading::new(tool)]).is_empty(), "{tool}");
+        let mut zero = wrk(X86, 0, 0.0, [0.0, 0.0, 0.0]);
+        zero.tool = tool;
+        zero.duration_s = Some(0.0);
+        zero.client_cpu_s = Some(0.0);
+        zero.requests = Some(0);
+        assert!(diagnose(&[zero.clone(), zero]).is_empty(), "{tool}");
+    }
+}
+
+#[test]
+fn findings_come_in_the_order_of_the_readings() {
+    let found = diagnose(&far_and_near());
+    let first: Vec<usize> = found.iter().map(|f| f.readings[0]).collect();
+    assert!(first.is_sorted(), "{first:?}");
+}
+
+/// What the tools printed in runs against servers on the same machine.
+const OUTPUTS: [&str; 9] = [
+    include_str!("../../../readings/tests/outputs/ab-404.txt"),
+    include_str!("../../../readings/tests/outputs/ab.txt"),
+    include_str!("../../../readings/tests/outputs/h2load.txt"),
+    include_str!("../../../readings/tests/outputs/hey-errors.txt"),
+    include_str!("../../../readings/tests/outputs/httperf.txt"),
+    include_str!("../../../readings/tests/outputs/oha-errors.txt"),
+    include_str!("../../../readings/tests/outputs/redis-benchmark.txt"),
+    include_str!("../../../readings/tests/outputs/wrk-404.txt"),
+    include_str!("../../../readings/tests/outputs/wrk2.txt"),
+];
+
+#[test]
+fn true_outputs_from_one_machine_are_called_that_and_not_bound_by_a_round_trip() {
+    for text in OUTPUTS {
+        let readings = readings::tools::read_all(text);
+        let found = diagnose(&readings);
+        assert_eq!(
+            of_kind(&found, FindingKind::SameMachine).len(),
+            1,
+            "{text}: {found:?}"
+        );
+        for kind in [
+            FindingKind::RoundTripBound,
+            FindingKind::StoodStill,
+            FindingKind::SynRetransmission,
+            FindingKind::ClientBusy,
+        ] {
+            assert!(of_kind(&found, kind).is_empty(), "{text}: {found:?}");
+        }
+    }
+    let found = diagnose(&readings::tools::read_all(OUTPUTS[7]));
+    assert_eq!(
+        kinds(&found),
+        [
+            FindingKind::ImpossibleMean,
+            FindingKind::WrongAnswersAsSpeed,
+            FindingKind::SameMachine,
+            FindingKind::CorrectedAfterwards
+        ]
+    );
+}

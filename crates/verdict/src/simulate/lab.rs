@@ -1,0 +1,272 @@
+use fastrand::Rng;
+use readings::{
+    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
+    RunHeader, Slice, ThreadReading, Trial,
+};
+
+use super::{Drift, Scenario};
+
+/// Good answers per second of the baseline on an undisturbed machine.
+const BASE_PER_S: f64 = 20_000.0;
+/// Median latency of the baseline in the open loop.
+const BASE_US: f64 = 400.0;
+/// Measured time of a trial's closed loop.
+const WINDOW_S: f64 = 10.0;
+/// Answers that stand behind the simulated median: just enough to resolve it.
+const ANSWERS: u64 = 200;
+
+const BASELINE: &str = "direct";
+
+/// The header of a scenario's run.
+pub(super) fn header(scenario: &Scenario) -> RunHeader {
+    let mut subjects = vec![BASELINE.to_owned()];
+    subjects.extend((1..=scenario.speeds.len()).map(|i| format!("subject-{i}")));
+    RunHeader {
+        weigh_version: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment: "simulated".to_owned(),
+        title: "A simulated experiment".to_owned(),
+        seed: 0,
+        baseline: BASELINE.to_owned(),
+        subjects,
+        conditions: (1..=scenario.conditions)
+            .map(|i| Condition::from([("condition".to_owned(), i.to_string())]))
+            .collect(),
+        blocks: scenario.blocks,
+        matters: scenario.matters,
+        max_error: 0.01,
+        started_unix_s: 0,
+        published: Vec::new(),
+    }
+}
+
+/// A machine, its subjects and its load, all made up.
+pub(super) struct Lab {
+    pub header: RunHeader,
+    scenario: Scenario,
+    random: Rng,
+    /// The rows of a whole run, made once and filled again for each: a histogram is large.
+    rows: Vec<Trial>,
+    filled: usize,
+    /// What each lane of each condition carries over from the block before.
+    carried: Vec<f64>,
+    /// The machine's log speed at the run's end, or after its step.
+    shift: f64,
+    /// When the step comes, as a share of the run.
+    step_at: f64,
+}
+
+impl Lab {
+    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        let header = header(scenario);
+        let lanes = header.subjects.len() + 1;
+        let mut rows = Vec::new();
+        for block in 1..=scenario.blocks {
+            for condition in &header.conditions {
+                for lane in 0..lanes {
+                    // The last lane is the baseline's second copy.
+                    let again = lane + 1 == lanes;
+                    rows.push(Trial {
+                        trial: rows.len() as u32 + 1,
+                        block,
+                        condition: condition.clone(),
+                        subject: header.subjects[if again { 0 } else { lane }].clone(),
+                        again,
+                        outcome: Outcome::Done(Box::new(Reading {
+                            throughput: Some(load(Pacing::Closed)),
+                            latency: scenario.latency.then(|| {
+                                load(Pacing::Open {
+                                    rate_per_s: BASE_PER_S / 2.0,
+                                })
+                            }),
+                            ..Reading::default()
+                        })),
+                    });
+                }
+            }
+        }
+        Self {
+            scenario: scenario.clone(),
+            random: Rng::with_seed(seed),
+            rows,
+            filled: 0,
+            carried: vec![0.0; header.conditions.len() * lanes],
+            shift: 0.0,
+            step_at: 0.0,
+            header,
+        }
+    }
+
+    /// Begins another run.
+    pub fn begin(&mut self) {
+        self.filled = 0;
+        self.carried.fill(f64::NAN);
+        let size = match self.scenario.drift {
+            Drift::Steady => 0.0,
+            Drift::Linear(sigmas) | Drift::Step(sigmas) => sigmas * self.scenario.noise.between,
+        };
+        self.shift = if self.random.bool() { size } else { -size };
+        self.step_at = self.random.f64();
+    }
+
+    /// The rows of the blocks measured since the run began.
+    pub fn rows(&self) -> &[Trial] {
+        &self.rows[..self.filled]
+    }
+
+    /// Measures a block: its conditions in random order, and in each of them rounds of slices, one
+    /// of every lane in random order.
+    pub fn measure(&mut self, block: u32) {
+        let conditions = self.header.conditions.len();
+        let lanes = self.header.subjects.len() + 1;
+        let mut order: Vec<usize> = (0..conditions).collect();
+        self.random.shuffle(&mut order);
+        for (place, condition) in order.into_iter().enumerate() {
+            let started: Vec<f64> = (0..lanes)
+                .map(|lane| self.start(condition * lanes + lane, lane))
+                .collect();
+            let mut counts = vec![0.0; lanes];
+            let mut latencies = vec![0.0; lanes];
+            let slices = self.scenario.noise.slices.max(1);
+            let slice_s = WINDOW_S / f64::from(slices);
+            let first = self.filled + condition * lanes;
+            for row in &mut self.rows[first..first + lanes] {
+                closed(row).slices.clear();
+            }
+            let mut turns: Vec<usize> = (0..lanes).collect();
+            for slice in 0..slices {
+                self.random.shuffle(&mut turns);
+                for (turn, &lane) in turns.iter().enumerate() {
+                    let done = f64::from(slice) + turn as f64 / lanes as f64;
+                    let in_block = (place as f64 + done / f64::from(slices)) / conditions as f64;
+                    let log = started[lane] + self.machine(block, in_block);
+                    let requests = slice_s
+                        * BASE_PER_S
+                        * (log + self.normal() * self.scenario.noise.within).exp();
+                    counts[lane] += requests;
+                    if self.scenario.latency {
+                        let noise = self.normal() * self.scenario.noise.within;
+                        latencies[lane] += BASE_US * (noise - log).exp() / f64::from(slices);
+                    }
+                    closed(&mut self.rows[first + lane]).slices.push(Slice {
+                        start_s: 0.01,
+                        duration_s: slice_s,
+                        requests: requests.round() as u64,
+                        ..Slice::default()
+                    });
+                }
+            }
+            for lane in 0..lanes {
+                fill(&mut self.rows[first + lane], counts[lane], latencies[lane]);
+            }
+        }
+        self.filled += conditions * lanes;
+    }
+
+    /// The log speed of a subject that was just started.
+    fn start(&mut self, place: usize, lane: usize) -> f64 {
+        let noise = self.scenario.noise;
+        let fresh = self.normal() * noise.between;
+        let before = self.carried[place];
+        let deviation = if before.is_nan() {
+            fresh
+        } else {
+            // Keeps the variance what it is.
+            noise.carried * before + (1.0 - noise.carried.powi(2)).sqrt() * fresh
+        };
+        self.carried[place] = deviation;
+        let speed = match lane.checked_sub(1) {
+            Some(subject) => self.scenario.speeds.get(subject).copied().unwrap_or(1.0),
+            None => 1.0,
+        };
+        let outlier = match self.scenario.outliers {
+            Some(o) if self.random.f64() < o.share => o.speed,
+            _ => 1.0,
+        };
+        deviation + speed.ln() + outlier.ln()
+    }
+
+    /// The machine's log speed at a moment of a block, 0 to 1.
+    fn machine(&self, block: u32, in_block: f64) -> f64 {
+        let at = (f64::from(block) - 1.0 + in_block) / f64::from(self.scenario.blocks);
+        match self.scenario.drift {
+            Drift::Steady => 0.0,
+            Drift::Linear(_) => self.shift * at,
+            Drift::Step(_) if at >= self.step_at => self.shift,
+            Drift::Step(_) => 0.0,
+        }
+    }
+
+    /// A standard normal value, by Box and Muller.
+    fn normal(&mut self) -> f64 {
+        // 1 - u is in (0, 1], where the logarithm is finite.
+        let radius = (-2.0 * (1.0 - self.random.f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.random.f64()).cos()
+    }
+}
+
+fn closed(row: &mut Trial) -> &mut LoadReading {
+    reading(row)
+        .throughput
+        .get_or_insert_with(|| load(Pacing::Closed))
+}
+
+fn reading(row: &mut Trial) -> &mut Reading {
+    if let Outcome::Failed { .. } = row.outcome {
+        row.outcome = Outcome::Done(Box::default());
+    }
+    match &mut row.outcome {
+        Outcome::Done(reading) => reading,
+        Outcome::Failed { .. } => unreachable!("it was replaced just now"),
+    }
+}
+
+fn fill(row: &mut Trial, requests: f64, latency_us: f64) {
+    let load = closed(row);
+    load.requests = requests.round() as u64;
+    load.requests_all = load.requests;
+    load.bytes_read = load.requests * 200;
+    if let Some(open) = &mut reading(row).latency {
+        open.response.clear();
+        for _ in 0..ANSWERS {
+            open.response.record_ns((latency_us * 1e3) as u64);
+        }
+    }
+}
+
+/// A load without a flaw.
+fn load(pacing: Pacing) -> LoadReading {
+    let requests = match pacing {
+        Pacing::Closed => 0,
+        Pacing::Open { rate_per_s } => (rate_per_s * WINDOW_S) as u64,
+    };
+    LoadReading {
+        pacing,
+        connections: 32,
+        requests,
+        duration_s: WINDOW_S,
+        bytes_read: requests * 200,
+        errors: ErrorCounts::default(),
+        errors_all: ErrorCounts::default(),
+        requests_all: requests,
+        connects: 32,
+        connections_open_min: 32,
+        statuses: Vec::new(),
+        response: Histogram::new(),
+        service: Histogram::new(),
+        connect: Histogram::new(),
+        first_byte: Histogram::new(),
+        transfer: Histogram::new(),
+        schedule_lag: Histogram::new(),
+        client: ClientReading {
+            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            ..ClientReading::default()
+        },
+        slices: Vec::new(),
+        wrong: Vec::new(),
+        rows: Vec::new(),
+        rows_left_out: 0,
+        stages: Vec::new(),
+        per_request: Vec::new(),
+        fairness: None,
+    }
+}

@@ -1,0 +1,124 @@
+//! Whole experiments with a known truth, to see how often the verdicts err.
+//!
+//! A [`Scenario`] says how fast each subject really is, what noise lies between and within
+//! blocks, and how the machine changes while the run goes on. [`simulate`] makes the rows that a
+//! journal would hold, hands them to the same [`analyse`](crate::analyse) that judges real runs,
+//! stops where a real run would stop, and counts what the verdicts came to.
+//!
+//! Everything follows from the seed.
+
+mod lab;
+mod tally;
+
+pub use tally::{SubjectTally, Tally};
+
+use crate::{Rules, analyse_with, settled};
+use lab::Lab;
+
+/// An experiment whose truth is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The true speed of each subject over the baseline's: 1.06 answers 6% more requests per
+    /// second, and each 6% sooner. The same under all conditions.
+    pub speeds: Vec<f64>,
+    /// Conditions that each subject is measured under.
+    pub conditions: u32,
+    /// Whether the median latency of an open loop is measured beside the throughput.
+    pub latency: bool,
+    /// Blocks planned.
+    pub blocks: u32,
+    /// The smallest difference that matters, as a fraction.
+    pub matters: f64,
+    /// What changes from one figure to the next.
+    pub noise: Noise,
+    /// How the machine changes during the run, for all subjects alike.
+    pub drift: Drift,
+    /// Trials that went much slower than the others.
+    pub outliers: Option<Outliers>,
+}
+
+/// Noise, as standard deviations of the logarithm of a rate: 0.03 is about 3%.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Between blocks: what starting a subject afresh changes.
+    pub between: f64,
+    /// Between slices of one subject in one block.
+    pub within: f64,
+    /// Slices per subject and block. With one slice, subjects are measured one after the other.
+    pub slices: u32,
+    /// How much of a subject's deviation in one block is carried into its next, 0 to 1. Anything
+    /// but 0 breaks the assumption that blocks are independent.
+    pub carried: f64,
+}
+
+/// A change of the machine, in standard deviations of [`Noise::between`]. Its sign is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Drift {
+    /// None.
+    Steady,
+    /// A straight line, so much from the first block to the last one planned.
+    Linear(f64),
+    /// One step of so much, at a moment that is drawn.
+    Step(f64),
+}
+
+/// Trials that went wrong without failing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outliers {
+    /// The share of trials, 0 to 1.
+    pub share: f64,
+    /// What is left of their speed, such as 0.7.
+    pub speed: f64,
+}
+
+impl Scenario {
+    /// A baseline and one subject of the given speed under one condition: throughput only, noise
+    /// of 3% between blocks, up to 30 blocks, and 3% is what matters.
+    pub fn of(speed: f64) -> Self {
+        Self {
+            speeds: vec![speed],
+            conditions: 1,
+            latency: false,
+            blocks: 30,
+            matters: 0.03,
+            noise: Noise {
+                between: 0.03,
+                within: 0.05,
+                slices: 20,
+                carried: 0.0,
+            },
+            drift: Drift::Steady,
+            outliers: None,
+        }
+    }
+}
+
+/// Carries a scenario out so many times and counts the verdicts that it ends with.
+pub fn simulate(scenario: &Scenario, experiments: u32, seed: u64) -> Tally {
+    let rules = Rules::of(&lab::header(scenario));
+    simulate_with(&rules, scenario, experiments, seed)
+}
+
+/// [`simulate`], judged by other rules than the scenario's own.
+pub fn simulate_with(rules: &Rules, scenario: &Scenario, experiments: u32, seed: u64) -> Tally {
+    let mut lab = Lab::new(scenario, seed);
+    let mut tally = Tally::new(scenario);
+    for _ in 0..experiments {
+        lab.begin();
+        for block in 1..=scenario.blocks {
+            lab.measure(block);
+            if rules.looks.look_at(block).is_none() {
+                continue;
+            }
+            let analysis = analyse_with(rules, &lab.header, lab.rows());
+            if settled(&analysis) || rules.looks.next_look(block).is_none() {
+                tally.count(&analysis);
+                break;
+            }
+        }
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests;

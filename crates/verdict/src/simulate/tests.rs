@@ -1,0 +1,128 @@
+use super::*;
+
+/// Experiments of each scenario. `cargo run --release -p verdict --example error_rates` carries
+/// out 2,000 and prints the shares.
+const EXPERIMENTS: u32 = 400;
+
+/// The highest share that a true rate would show among so many, but for one case in a thousand.
+fn at_most(rate: f64, experiments: u32) -> f64 {
+    rate + 3.1 * (rate * (1.0 - rate) / f64::from(experiments)).sqrt()
+}
+
+/// The lowest share that a true rate would show among so many, but for one case in a thousand.
+fn at_least(rate: f64, experiments: u32) -> f64 {
+    rate - 3.1 * (rate * (1.0 - rate) / f64::from(experiments)).sqrt()
+}
+
+/// Subjects that are alike, so noisy that what matters holds no false call back.
+fn alike() -> Scenario {
+    let mut scenario = Scenario::of(1.0);
+    scenario.noise.between = 0.15;
+    scenario
+}
+
+fn few_false_differences(scenario: &Scenario, seed: u64) {
+    let tally = simulate(scenario, EXPERIMENTS, seed);
+    let share = tally.false_difference();
+    assert!(share <= at_most(0.05, EXPERIMENTS), "{share}: {tally:?}");
+    // Were nothing ever called different, the rate would say nothing.
+    assert!(share > 0.005, "{share}");
+}
+
+#[test]
+fn noise_alone_is_rarely_called_a_difference_however_often_it_is_looked_at() {
+    few_false_differences(&alike(), 1);
+}
+
+#[test]
+fn noise_alone_is_rarely_called_a_difference_in_a_fixed_design() {
+    for blocks in [5, 10] {
+        few_false_differences(&Scenario { blocks, ..alike() }, 2);
+    }
+}
+
+#[test]
+fn a_machine_that_drifts_or_steps_makes_no_differences() {
+    for drift in [Drift::Linear(2.0), Drift::Step(2.0)] {
+        few_false_differences(&Scenario { drift, ..alike() }, 3);
+        // Also where subjects are measured one after the other.
+        let mut scenario = Scenario { drift, ..alike() };
+        scenario.noise.slices = 1;
+        few_false_differences(&scenario, 4);
+    }
+}
+
+#[test]
+fn many_comparisons_make_no_differences() {
+    let scenario = Scenario {
+        speeds: vec![1.0; 4],
+        conditions: 2,
+        ..alike()
+    };
+    few_false_differences(&scenario, 5);
+    let scenario = Scenario {
+        latency: true,
+        ..alike()
+    };
+    let tally = simulate(&scenario, 50, 5);
+    assert_eq!(tally.subjects[0].comparisons, 100, "both metrics");
+    assert!(tally.false_difference() <= at_most(0.05, 50));
+}
+
+#[test]
+fn a_difference_as_large_as_what_matters_is_rarely_called_the_same() {
+    for (between, blocks, seed) in [(0.01, 30, 6), (0.03, 30, 7), (0.02, 10, 8)] {
+        let mut scenario = Scenario::of(1.03);
+        scenario.noise.between = between;
+        scenario.blocks = blocks;
+        let same = simulate(&scenario, EXPERIMENTS, seed).subjects[0].same();
+        assert!(same <= at_most(0.05, EXPERIMENTS), "{same} at {between}");
+        assert!(same > 0.005, "{same} at {between}");
+    }
+}
+
+#[test]
+fn twice_what_matters_is_found_by_the_last_look() {
+    for (speed, seed) in [(1.03 * 1.03, 9), (1.0 / 1.03 / 1.03, 10)] {
+        for drift in [Drift::Steady, Drift::Linear(2.0), Drift::Step(2.0)] {
+            let scenario = Scenario {
+                drift,
+                ..Scenario::of(speed)
+            };
+            let tally = simulate(&scenario, EXPERIMENTS, seed);
+            let found = tally.subjects[0].found();
+            assert!(found >= 0.9, "{found} of {speed} with {drift:?}");
+            assert!(tally.mean_blocks() < 15.0, "{}", tally.mean_blocks());
+        }
+    }
+}
+
+#[test]
+fn no_difference_is_called_the_same_and_ends_early() {
+    let mut scenario = Scenario::of(1.0);
+    scenario.noise.between = 0.01;
+    let tally = simulate(&scenario, EXPERIMENTS, 11);
+    assert!(tally.subjects[0].same() > 0.99, "{tally:?}");
+    assert!(tally.ended_after[&10] > EXPERIMENTS * 8 / 10, "{tally:?}");
+}
+
+#[test]
+fn intervals_hold_the_truth_at_a_fixed_number_of_blocks_and_where_looking_stops_early() {
+    for (blocks, seed) in [(5, 12), (10, 13), (20, 14), (30, 15)] {
+        let mut scenario = Scenario::of(1.03 * 1.03);
+        scenario.blocks = blocks;
+        let tally = simulate(&scenario, EXPERIMENTS, seed);
+        let coverage = tally.subjects[0].coverage();
+        let least = at_least(0.95, EXPERIMENTS);
+        assert!(coverage >= least, "{coverage} after {blocks}");
+        assert!(coverage < 0.999, "{coverage} after {blocks}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_experiments() {
+    let scenario = Scenario::of(1.03);
+    let experiments = |seed| simulate(&scenario, 60, seed);
+    assert_eq!(experiments(3), experiments(3));
+    assert_ne!(experiments(3), experiments(4));
+}
