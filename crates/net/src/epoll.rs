@@ -334,7 +334,10 @@ impl Io for Epoll {
             self.events.push_back(Event::ConnectFailed { conn, errno });
             return Ok(conn);
         }
-        self.watch(fd, conn)?;
+        if let Err(e) = self.watch(fd, conn) {
+            self.close(conn);
+            return Err(e);
+        }
         Ok(conn)
     }
 
@@ -428,6 +431,18 @@ impl Io for Epoll {
         }
     }
 
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(socket) = self.slot(conn).and_then(|slot| slot.socket.as_ref()) {
+            os::reset_when_closed(socket.as_raw_fd());
+        }
+        self.close(conn);
+    }
+
+    fn stop_listening(&mut self) {
+        self.to_accept.clear();
+        self.listeners.clear();
+    }
+
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         let more = !self.to_read.is_empty()
             || !self.events.is_empty()
@@ -507,7 +522,7 @@ impl Io for Epoll {
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
-        &self.buffers[buf.id as usize][..buf.len()]
+        &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
     }
 
     fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
@@ -516,6 +531,14 @@ impl Io for Epoll {
             return None;
         }
         os::peer(slot.socket.as_ref()?.as_raw_fd())
+    }
+
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::local(slot.socket.as_ref()?.as_raw_fd())
     }
 
     fn recycle(&mut self, buf: Buf) {

@@ -26,6 +26,7 @@ impl ConnId {
 #[derive(Debug)]
 pub struct Buf {
     pub(crate) id: u16,
+    pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
@@ -38,6 +39,15 @@ impl Buf {
     /// Whether it holds nothing (it never does when it comes with an event).
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Keeps a part of its bytes, counted from where it begins now, and forgets the others; what
+    /// of the range it does not hold is left out.
+    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.len());
+        let from = range.start.min(end);
+        self.start += from as u32;
+        self.len = (end - from) as u32;
     }
 }
 
@@ -186,6 +196,15 @@ pub trait Io: Sized {
     /// Sends received bytes and recycles their buffer; [`Event::Drained`] follows.
     fn forward(&mut self, conn: ConnId, buf: Buf);
 
+    /// Sends a part of received bytes and recycles their buffer, as [`Io::forward`] does.
+    fn forward_part(&mut self, conn: ConnId, mut buf: Buf, range: std::ops::Range<usize>) {
+        buf.keep(range);
+        if buf.is_empty() {
+            return self.recycle(buf);
+        }
+        self.forward(conn, buf);
+    }
+
     /// Number of sends that are not in the kernel yet.
     fn queued(&self, conn: ConnId) -> usize;
 
@@ -200,6 +219,13 @@ pub trait Io: Sized {
 
     /// Closes a connection and forgets what it had still to send.
     fn close(&mut self, conn: ConnId);
+
+    /// Closes a connection as [`Io::close`] does, and has its peer see a reset, where connections
+    /// are files of the process.
+    fn abort(&mut self, conn: ConnId);
+
+    /// Closes the listeners; connections that were accepted go on.
+    fn stop_listening(&mut self);
 
     /// Submits what was asked for and waits for events: not at all with `Some(0)`, at most so many
     /// nanoseconds, or for as long as it takes.
@@ -217,6 +243,10 @@ pub trait Io: Sized {
     /// The address of a connection's peer, where connections are files of the process; a system
     /// call.
     fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
+
+    /// The address that a connection's peer connected to or is connected from, as
+    /// [`Io::peer`] tells the other.
+    fn local(&self, conn: ConnId) -> Option<SocketAddr>;
 
     /// Gives a buffer back.
     fn recycle(&mut self, buf: Buf);

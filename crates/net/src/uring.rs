@@ -239,7 +239,9 @@ impl Uring {
     }
 
     fn accept(&mut self, listener: usize) {
-        let fd = Fd(self.listeners[listener].as_raw_fd());
+        let Some(fd) = self.listeners.get(listener).map(|one| Fd(one.as_raw_fd())) else {
+            return;
+        };
         let entry = opcode::AcceptMulti::new(fd)
             .allocate_file_index(!self.files)
             .flags(if self.files { libc::SOCK_CLOEXEC } else { 0 })
@@ -487,6 +489,26 @@ impl Io for Uring {
         }
     }
 
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(fd) = self.slot(conn).and_then(|slot| slot.descriptor) {
+            os::reset_when_closed(fd);
+        }
+        self.close(conn);
+    }
+
+    fn stop_listening(&mut self) {
+        for listener in 0..self.listeners.len() {
+            let accept = user_data(Op::Accept, 0, listener as u32);
+            let entry = opcode::AsyncCancel::new(accept)
+                .build()
+                .flags(squeue::Flags::SKIP_SUCCESS)
+                .user_data(user_data(Op::Cancel, 0, 0));
+            self.push(entry);
+        }
+        self.relisten.clear();
+        self.listeners.clear();
+    }
+
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         if self.next < self.batch.len() {
             return Ok(());
@@ -545,6 +567,14 @@ impl Io for Uring {
             return None;
         }
         os::peer(slot.descriptor?)
+    }
+
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if !slot.open || slot.generation != conn.generation {
+            return None;
+        }
+        os::local(slot.descriptor?)
     }
 
     fn recycle(&mut self, buf: Buf) {

@@ -3,57 +3,31 @@
 //! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
 //! [`Health`] is taken only when something happens to a back end. Counters are added to with
 //! relaxed atomics; they are read for `--status` and the Prometheus page only.
+//!
+//! When the configuration is replaced, a back end that stays takes its state along, so that for
+//! some time the workers of both configurations share it.
 
+use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::alarm::Alarm;
+pub use super::counts::{Counter, Times};
 use super::notices::Notices;
-use crate::config::model::{Backend, Config, Service};
+use crate::config::model::{Backend, Config, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 
-/// A count that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds to it.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// What it is now.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How often a time fell below each power of two of microseconds: 32 buckets, the first below
-/// 1 us, the last without an upper bound.
-#[derive(Debug, Default)]
-pub struct Times {
-    buckets: [Counter; 32],
-    sum_us: Counter,
-}
-
-impl Times {
-    /// Notes a time, ns.
-    pub fn note_ns(&self, time_ns: u64) {
-        let us = time_ns / 1_000;
-        let bucket = (64 - us.leading_zeros() as usize).min(31);
-        self.buckets[bucket].add(1);
-        self.sum_us.add(us);
-    }
-
-    /// Counts by bucket; bucket n holds times below 2^n us.
-    pub fn counts(&self) -> [u64; 32] {
-        std::array::from_fn(|n| self.buckets[n].get())
-    }
-
-    /// The sum of all times, us.
-    pub fn sum_us(&self) -> u64 {
-        self.sum_us.get()
-    }
+/// What of a back end can be changed while the balancer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where it is; `None` while its host name has no address.
+    pub address: Option<SocketAddr>,
+    /// An operator said where it is; its host name is not looked up again.
+    pub told: bool,
+    /// Its weight.
+    pub weight: Weight,
 }
 
 /// One back end, as all threads see it.
@@ -64,6 +38,10 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
+    settings: Mutex<Settings>,
+    /// When connections to it are cut off, ns; `u64::MAX`: never.
+    cut_ns: AtomicU64,
+    alarm: Arc<Alarm>,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
     pub active: AtomicU32,
     /// Connections that were opened to it.
@@ -85,13 +63,20 @@ pub struct BackendState {
 }
 
 impl BackendState {
-    fn new(backend: &Backend, policy: &HealthPolicy, now_ns: u64) -> Self {
+    fn new(backend: &Backend, policy: &HealthPolicy, now_ns: u64, alarm: &Arc<Alarm>) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
             health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
+            settings: Mutex::new(Settings {
+                address: backend.address.socket(),
+                told: false,
+                weight: backend.weight,
+            }),
+            cut_ns: AtomicU64::new(u64::MAX),
+            alarm: alarm.clone(),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
@@ -102,6 +87,41 @@ impl BackendState {
             connect_times: Times::default(),
             service_times: Times::default(),
         }
+    }
+
+    /// Takes a place for one more connection or request, below a limit; gives it back with
+    /// [`BackendState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Where it is, and its weight.
+    pub fn settings(&self) -> Settings {
+        *self.lock_settings()
+    }
+
+    /// Changes where it is or its weight. Workers find out by [`Shared::version`].
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.lock_settings());
+    }
+
+    fn lock_settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When connections to it are cut off, ns; `u64::MAX`: never.
+    pub fn cut_ns(&self) -> u64 {
+        self.cut_ns.load(Ordering::Relaxed)
+    }
+
+    /// Says when connections to it are cut off, ns; `u64::MAX`: never.
+    pub fn cut_at(&self, cut_ns: u64) {
+        self.cut_ns.store(cut_ns, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Health> {
@@ -128,8 +148,13 @@ impl BackendState {
     /// no longer.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
+        let due_ns = health.due_ns();
         let changed = health.note(event, now_ns, policy);
         self.publish(&health, now_ns, policy);
+        // Whoever probes has to look up only where there is something new for it.
+        if health.due_ns() != due_ns {
+            self.alarm.ring();
+        }
         changed
     }
 
@@ -140,6 +165,17 @@ impl BackendState {
         let due = health.probe_due(now_ns);
         self.publish(&health, now_ns, policy);
         due
+    }
+
+    /// When the thread that probes has to look at it again, ns; `None`: not before something
+    /// happens to it.
+    pub fn look_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
+        /// How often the share of a back end that starts slowly is brought up to date, ns.
+        const STEP_NS: u64 = 50_000_000;
+        let health = self.lock();
+        let starting = health.share(now_ns, policy) < 1.0;
+        let step_ns = (starting && health.usable()).then_some(now_ns + STEP_NS);
+        [health.due_ns(), step_ns].into_iter().flatten().min()
     }
 
     fn publish(&self, health: &Health, now_ns: u64, policy: &HealthPolicy) {
@@ -157,7 +193,13 @@ pub struct ServiceState {
     /// How it treats its back ends.
     pub policy: HealthPolicy,
     /// Its back ends, in the order of the configuration.
-    pub backends: Vec<BackendState>,
+    pub backends: Vec<Arc<BackendState>>,
+    counts: Arc<ServiceCounts>,
+}
+
+/// What is counted of a service.
+#[derive(Debug, Default)]
+pub struct ServiceCounts {
     /// Clients that are connected now.
     pub active: AtomicU32,
     /// Clients that wait for a back end now.
@@ -176,8 +218,22 @@ pub struct ServiceState {
     pub timeouts: Counter,
 }
 
+/// A service's counts outlive the configuration that it was made for.
+impl Deref for ServiceState {
+    type Target = ServiceCounts;
+
+    fn deref(&self) -> &ServiceCounts {
+        &self.counts
+    }
+}
+
 impl ServiceState {
-    fn new(service: &Service, now_ns: u64) -> Self {
+    fn new(
+        service: &Service,
+        earlier: Option<(&Service, &ServiceState)>,
+        now_ns: u64,
+        alarm: &Arc<Alarm>,
+    ) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let policy = HealthPolicy {
             reviving_interval_ns: ns(service.reviving_interval),
@@ -186,37 +242,80 @@ impl ServiceState {
             eject_ns: service.ejection.map_or(0, |ejection| ns(ejection.duration)),
             slow_start_ns: ns(service.slow_start),
         };
+        // One with the same name and address is the same.
+        let same = |backend: &Backend| {
+            let (service, state) = earlier?;
+            let at = service
+                .backends
+                .iter()
+                .position(|one| one.name == backend.name && one.address == backend.address)?;
+            state.backends.get(at).cloned()
+        };
         Self {
             name: service.name.clone(),
             backends: service
                 .backends
                 .iter()
-                .map(|backend| BackendState::new(backend, &policy, now_ns))
+                .map(|backend| {
+                    same(backend).unwrap_or_else(|| {
+                        Arc::new(BackendState::new(backend, &policy, now_ns, alarm))
+                    })
+                })
                 .collect(),
             policy,
-            active: AtomicU32::new(0),
-            queued: AtomicU32::new(0),
-            clients: Counter::default(),
-            denied: Counter::default(),
-            overflowed: Counter::default(),
-            refused: Counter::default(),
-            bad_requests: Counter::default(),
-            timeouts: Counter::default(),
+            counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
     }
+
+    /// Takes a place for one more client, below a limit; it is given back with
+    /// [`ServiceState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts one more unless there are as many as may be.
+fn reserve(count: &AtomicU32, most: u32) -> bool {
+    if most == u32::MAX {
+        count.fetch_add(1, Ordering::Relaxed);
+        return true;
+    }
+    count
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            (now < most).then_some(now + 1)
+        })
+        .is_ok()
 }
 
 /// Everything that the threads of a balancer share.
 #[derive(Debug)]
 pub struct Shared {
     /// Its services, in the order of the configuration.
-    pub services: Vec<ServiceState>,
+    pub services: Vec<Arc<ServiceState>>,
     /// When it started, ns of the monotonic clock.
     pub started_ns: u64,
     /// Set when it is to stop at once.
     pub stop: AtomicBool,
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
+    /// How many workers still have listening sockets.
+    pub listening: AtomicU32,
+    /// Grows whenever [`Settings`] of a back end have changed.
+    pub version: AtomicU32,
+    /// What is counted of the balancer itself.
+    pub own: Arc<Own>,
+    /// Wakes the thread that probes.
+    pub alarm: Arc<Alarm>,
+}
+
+/// What is counted of the balancer itself, whatever its configuration.
+#[derive(Debug, Default)]
+pub struct Own {
     /// Events that found the channel to the logs full.
     pub events_lost: Counter,
     /// Lines that could not be written to a log.
@@ -227,22 +326,54 @@ pub struct Shared {
     pub notices: Notices,
 }
 
+impl Deref for Shared {
+    type Target = Own;
+
+    fn deref(&self) -> &Own {
+        &self.own
+    }
+}
+
 impl Shared {
     /// The state at the start.
     pub fn new(config: &Config, now_ns: u64) -> Self {
+        let alarm = Arc::new(Alarm::new());
+        let services = config.services.iter();
         Self {
-            services: config
-                .services
-                .iter()
-                .map(|service| ServiceState::new(service, now_ns))
+            services: services
+                .map(|service| Arc::new(ServiceState::new(service, None, now_ns, &alarm)))
                 .collect(),
             started_ns: now_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            events_lost: Counter::default(),
-            log_failures: Counter::default(),
-            hook_failures: Counter::default(),
-            notices: Notices::default(),
+            listening: AtomicU32::new(0),
+            version: AtomicU32::new(0),
+            own: Arc::default(),
+            alarm,
+        }
+    }
+
+    /// The state of a configuration that takes the place of an earlier one: services and back
+    /// ends that stay go on with theirs.
+    pub fn after(config: &Config, earlier: &Config, state: &Shared, now_ns: u64) -> Self {
+        let services = config.services.iter().map(|service| {
+            let same = earlier
+                .services
+                .iter()
+                .zip(&state.services)
+                .find(|(one, _)| one.name == service.name)
+                .map(|(one, state)| (one, &**state));
+            Arc::new(ServiceState::new(service, same, now_ns, &state.alarm))
+        });
+        Self {
+            services: services.collect(),
+            started_ns: state.started_ns,
+            stop: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            listening: AtomicU32::new(0),
+            version: AtomicU32::new(0),
+            own: state.own.clone(),
+            alarm: state.alarm.clone(),
         }
     }
 }
@@ -250,17 +381,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_fall_into_powers_of_two() {
-        let times = Times::default();
-        for ns in [0, 999, 1_000, 1_999, 2_000, 1_000_000, u64::MAX] {
-            times.note_ns(ns);
-        }
-        let counts = times.counts();
-        assert_eq!((counts[0], counts[1], counts[2]), (2, 2, 1));
-        assert_eq!((counts[10], counts[31]), (1, 1));
-    }
 
     #[test]
     fn a_back_end_that_failed_is_not_used_until_a_probe_went_well() {

@@ -46,7 +46,10 @@ impl Epoll {
         let (bits, data) = (event.events as i32, event.u64);
         let index = data as u32;
         if index == LISTENER {
-            self.to_accept.push_back((data >> 32) as usize);
+            let listener = (data >> 32) as usize;
+            if listener < self.listeners.len() {
+                self.to_accept.push_back(listener);
+            }
             return;
         }
         let conn = ConnId {
@@ -111,7 +114,7 @@ impl Epoll {
             let len = n as u32;
             return Some(Event::Data {
                 conn,
-                buf: Buf { id, len },
+                buf: Buf { id, start: 0, len },
             });
         }
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -128,7 +131,7 @@ impl Epoll {
     }
 
     pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
-        let fd = self.listeners[listener].as_raw_fd();
+        let fd = self.listeners.get(listener)?.as_raw_fd();
         // SAFETY: null pointers mean that the peer's address is not wanted.
         let got = unsafe {
             libc::accept4(

@@ -61,7 +61,11 @@ impl BufferRing {
                 .register_buf_ring_with_flags(entries as u64, count, GROUP, 0)?;
         }
         for id in 0..count {
-            buffers.give(Buf { id, len: 0 });
+            buffers.give(Buf {
+                id,
+                start: 0,
+                len: 0,
+            });
         }
         buffers.publish();
         Ok(buffers)
@@ -72,12 +76,13 @@ impl BufferRing {
     }
 
     pub(super) fn bytes(&self, buf: &Buf) -> &[u8] {
-        debug_assert!(buf.id <= self.mask && buf.len <= self.size);
-        // SAFETY: the kernel filled `len` bytes of this buffer and does not touch it again until
-        // it is given back, which takes the `Buf`.
+        debug_assert!(buf.id <= self.mask && buf.start + buf.len <= self.size);
+        // SAFETY: the kernel filled this buffer up to `start + len` at least and does not touch it
+        // again until it is given back, which takes the `Buf`.
         unsafe {
             std::slice::from_raw_parts(
-                self.memory.add(buf.id as usize * self.size as usize),
+                self.memory
+                    .add(buf.id as usize * self.size as usize + buf.start as usize),
                 buf.len as usize,
             )
         }

@@ -65,7 +65,11 @@ impl Uring {
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
-                self.buffers.give(Buf { id, len: 0 });
+                self.buffers.give(Buf {
+                    id,
+                    start: 0,
+                    len: 0,
+                });
             }
             return None;
         }
@@ -80,11 +84,15 @@ impl Uring {
             let len = result as u32;
             return Some(Event::Data {
                 conn,
-                buf: Buf { id, len },
+                buf: Buf { id, start: 0, len },
             });
         }
         if let Some(id) = buffer {
-            self.buffers.give(Buf { id, len: 0 });
+            self.buffers.give(Buf {
+                id,
+                start: 0,
+                len: 0,
+            });
         }
         match -result {
             0 => Some(Event::Eof { conn }),
@@ -106,7 +114,8 @@ impl Uring {
             self.relisten.push(listener);
         }
         if result < 0 {
-            return Some(Event::AcceptFailed { errno: -result });
+            let told = listener < self.listeners.len();
+            return told.then_some(Event::AcceptFailed { errno: -result });
         }
         let (index, descriptor) = if self.files {
             let Some(index) = self.free_accepted.pop() else {

@@ -1,0 +1,261 @@
+//! One thread of the balancer: its event loop, and what each event means.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use net::{Buf, ConnId, Event, Io, os};
+
+use super::post::Post;
+use super::scan::SCAN_NS;
+use super::side::{Client, Role, Side};
+use super::state::{ServiceState, Shared};
+use super::tell::Teller;
+
+/// A thread looks at its flags at least this often.
+const TURN_NS: u64 = 50_000_000;
+/// As often it looks for places at back ends that other threads have given back, while clients
+/// wait for them.
+const QUEUE_TURN_NS: u64 = 2_000_000;
+/// An address for clients whose own nobody needs.
+const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// What a worker is made of, apart from its event loop.
+pub(super) struct Parts {
+    pub shared: Arc<Shared>,
+    /// Most clients of this worker.
+    pub clients_max: u32,
+    /// The service of each listener, in the loop's order.
+    pub listeners: Vec<usize>,
+    pub teller: Teller,
+    pub slots: usize,
+}
+
+/// One thread of the balancer.
+pub(super) struct Worker<I: Io> {
+    pub(super) io: I,
+    pub(super) sides: Vec<Side>,
+    /// Slots from here on were never used.
+    pub(super) used: usize,
+    pub(super) posts: Vec<Post>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) teller: Teller,
+    pub(super) rng: fastrand::Rng,
+    listeners: Vec<usize>,
+    clients_max: u32,
+    pub(super) clients: u32,
+    /// A place at a back end was given back in this turn.
+    pub(super) freed: bool,
+    /// The time, once it was asked for in this turn, ns.
+    now_ns: Option<u64>,
+    scanned_ns: u64,
+    listening: bool,
+}
+
+impl<I: Io> Worker<I> {
+    pub fn new(io: I, posts: Vec<Post>, parts: Parts) -> Worker<I> {
+        let mut sides = Vec::new();
+        sides.resize_with(parts.slots, Side::default);
+        Worker {
+            io,
+            sides,
+            used: 0,
+            posts,
+            shared: parts.shared,
+            teller: parts.teller,
+            rng: fastrand::Rng::new(),
+            listeners: parts.listeners,
+            clients_max: parts.clients_max,
+            clients: 0,
+            freed: false,
+            now_ns: None,
+            scanned_ns: os::coarse_now_ns(),
+            listening: true,
+        }
+    }
+
+    /// Works until it is told to stop, or to drain and nothing is left.
+    pub fn run(&mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
+            let wait_ns = if waiting { QUEUE_TURN_NS } else { TURN_NS };
+            if self.turn(wait_ns).is_err() {
+                return;
+            }
+            if self.freed || waiting {
+                self.freed = false;
+                self.serve_queues();
+            }
+            let now_ns = os::coarse_now_ns();
+            if now_ns.saturating_sub(self.scanned_ns) >= SCAN_NS {
+                self.scanned_ns = now_ns;
+                self.scan();
+            }
+            if self.listening && self.shared.draining.load(Ordering::Relaxed) {
+                self.listening = false;
+                // Those that the kernel has accepted are served.
+                if self.turn(0).and_then(|()| self.turn(0)).is_err() {
+                    return;
+                }
+                self.io.stop_listening();
+                if self.turn(0).is_err() {
+                    return;
+                }
+                self.shared.listening.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+
+    fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
+        self.io.poll(Some(wait_ns))?;
+        self.now_ns = None;
+        while let Some(event) = self.io.next_event() {
+            self.handle(event);
+        }
+        Ok(())
+    }
+
+    /// The time of this turn, ns.
+    pub(super) fn now(&mut self) -> u64 {
+        *self.now_ns.get_or_insert_with(os::now_ns)
+    }
+
+    pub(super) fn side(&mut self, conn: ConnId) -> &mut Side {
+        &mut self.sides[conn.slot()]
+    }
+
+    pub(super) fn state(&self, service: usize) -> &ServiceState {
+        &self.shared.services[service]
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Data { conn, buf } => self.data(conn, buf),
+            Event::Drained { conn } => self.drained(conn),
+            Event::Accepted { conn, listener } => self.accepted(conn, listener),
+            Event::Connected { conn } => self.connected(conn),
+            Event::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
+            Event::Eof { conn } => self.ended(conn),
+            Event::Failed { conn, .. } => self.failed(conn),
+            Event::AcceptFailed { .. } => {}
+        }
+    }
+
+    fn data(&mut self, conn: ConnId, buf: Buf) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay(conn, buf),
+            Role::Waiting => self.hold(conn, buf),
+            Role::Greeting => self.greeted(conn, buf),
+            Role::Free | Role::Connecting | Role::Ending => self.io.recycle(buf),
+        }
+    }
+
+    fn drained(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_drained(conn),
+            Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_ended(conn),
+            // It may have closed only its sending side; what it sent is held.
+            Role::Waiting => self.side(conn).ended = true,
+            Role::Greeting => self.end_client(conn),
+            Role::Free | Role::Connecting | Role::Ending => {}
+        }
+    }
+
+    fn failed(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_failed(conn),
+            Role::Waiting | Role::Greeting => self.end_client(conn),
+            Role::Ending => self.end_by_reset(conn),
+            // An attempt fails with an event of its own; this only makes sure.
+            Role::Connecting => self.connect_failed(conn, 0),
+            Role::Free => self.io.close(conn),
+        }
+    }
+
+    fn accepted(&mut self, conn: ConnId, listener: u32) {
+        let service = self.listeners[listener as usize];
+        let now_ns = self.now();
+        let Worker {
+            io, posts, shared, ..
+        } = self;
+        let (post, state) = (&posts[service], &shared.services[service]);
+        state.clients.add(1);
+        let mut address = NOBODY;
+        if post.needs_client {
+            // A client that has gone again has no address any more.
+            let Some(peer) = io.peer(conn) else {
+                return io.close(conn);
+            };
+            address = peer;
+            if !post.proxy_in && !post.rules.permit(peer.ip()) {
+                state.denied.add(1);
+                return io.close(conn);
+            }
+        }
+        if self.clients >= self.clients_max || !state.reserve(post.most) {
+            state.overflowed.add(1);
+            return io.close(conn);
+        }
+        let local = match post.needs_local {
+            true => io.local(conn).unwrap_or(NOBODY),
+            false => NOBODY,
+        };
+        let role = match post.proxy_in {
+            true => Role::Greeting,
+            false => Role::Waiting,
+        };
+        self.clients += 1;
+        self.used = self.used.max(conn.slot() + 1);
+        self.sides[conn.slot()] = Side {
+            role,
+            conn: Some(conn),
+            service: service as u32,
+            since_ns: now_ns,
+            client: Some(Box::new(Client::new(address, local, now_ns))),
+            ..Side::default()
+        };
+        if role == Role::Waiting {
+            self.begin(conn);
+        }
+    }
+
+    /// Closes a client that has no back end, and lets go of what it had.
+    pub(super) fn end_client(&mut self, conn: ConnId) {
+        let side = std::mem::take(self.side(conn));
+        if let Some(upstream) = side.peer {
+            // It is still being connected.
+            self.sides[upstream.slot()] = Side::default();
+            self.io.close(upstream);
+            self.give_place_back(side.service as usize, side.backend as usize);
+        }
+        if let Some(client) = side.client {
+            for buf in client.held {
+                self.io.recycle(buf);
+            }
+            if client.queued_ns.is_some() {
+                self.left_queue(side.service as usize, conn);
+            }
+        }
+        self.io.close(conn);
+        self.client_gone(side.service as usize);
+    }
+
+    /// A client is no more.
+    pub(super) fn client_gone(&mut self, service: usize) {
+        self.clients -= 1;
+        self.state(service).release();
+    }
+
+    /// A connection to a back end, or an attempt at one, is no more.
+    pub(super) fn give_place_back(&mut self, service: usize, backend: usize) {
+        self.state(service).backends[backend].release();
+        self.freed = true;
+    }
+}
