@@ -1,7 +1,7 @@
 //! Wakes the thread that probes.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 /// A bell: any thread rings, one waits for it beside its connections.
@@ -31,8 +31,8 @@ impl Alarm {
     }
 
     /// What becomes readable when it rings.
-    pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        self.ends.as_ref().map(|(_, heard)| heard.as_raw_fd())
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.ends.as_ref().map(|(_, heard)| heard.as_fd())
     }
 
     /// Takes note of all that has rung.

@@ -81,7 +81,11 @@ impl<I: Io> Worker<I> {
     fn dial(&mut self, client: ConnId, backend: usize) {
         let since_ns = self.now();
         let service = self.side(client).service;
-        let target = self.posts[service as usize].places[backend].target;
+        let Worker {
+            io, posts, shared, ..
+        } = self;
+        let state = &shared.services[service as usize].backends[backend];
+        let target = posts[service as usize].places[backend].target(state, io);
         let Ok(conn) = self.io.connect(target, None) else {
             // The machine has no socket to give; no back end is to blame.
             self.give_place_back(service as usize, backend);
@@ -131,12 +135,11 @@ impl<I: Io> Worker<I> {
 
     /// Notes that a back end could not be reached for a client.
     fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
-        let now_ns = self.now();
-        let state = self.state(service);
-        state.backends[backend].note(HealthEvent::ConnectFailed, now_ns, &state.policy);
+        self.shared
+            .note(service, backend, HealthEvent::ConnectFailed);
         if self.posts[service].wanted {
             let address = self.side(client).client.as_ref().map(|one| one.address);
-            self.teller.tell(Happened::BackendFailed {
+            self.shared.tell(Happened::BackendFailed {
                 service,
                 backend,
                 client: address,
@@ -152,7 +155,6 @@ impl<I: Io> Worker<I> {
             sides,
             posts,
             shared,
-            teller,
             ..
         } = self;
         let side = &mut sides[conn.slot()];
@@ -186,7 +188,7 @@ impl<I: Io> Worker<I> {
                 io.send_copy(conn, &header);
             }
             if posts[service].wanted {
-                teller.tell(Happened::ConnectionBegun {
+                shared.tell(Happened::ConnectionBegun {
                     service,
                     backend,
                     client: known.address,
@@ -197,9 +199,16 @@ impl<I: Io> Worker<I> {
         let side = &mut sides[conn.slot()];
         (side.since_ns, side.taken_ns) = (now_ns, now_ns);
         side.sends += held.len() as u32;
+        let traced = posts[service].places[backend].traced;
+        side.traced = traced;
+        sides[client.slot()].traced = traced;
         for buf in held {
-            io.forward(conn, buf);
+            if traced {
+                self.trace(client, &buf);
+            }
+            self.io.forward(conn, buf);
         }
+        let Worker { io, .. } = self;
         if ended {
             io.finish(conn);
         }

@@ -6,6 +6,27 @@
 
 use std::net::SocketAddr;
 
+use crate::config::model::{Backend, Service};
+
+/// How many events wait at most for whoever reads them: about 1 MiB.
+pub(super) const EVENTS_MAX: usize = 8192;
+/// How many bytes of traffic logs may be among them.
+pub(super) const PASSING_MAX: u64 = 16 << 20;
+
+/// Whether anybody wants to know of the connections and requests of a service; for one without
+/// logs and commands no event of them is made. That a back end's state has changed is always told.
+pub(super) fn wanted(service: &Service) -> bool {
+    let backend = |one: &Backend| {
+        let hooks = &one.hooks;
+        one.throughput_log.is_some()
+            || one.traffic_log.is_some()
+            || hooks.on_start.is_some()
+            || hooks.on_end.is_some()
+            || hooks.on_fail.is_some()
+    };
+    service.access_log.is_some() || service.backends.iter().any(backend)
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -60,5 +81,27 @@ pub enum Happened {
         backend: usize,
         /// For whom; `None`: a probe.
         client: Option<SocketAddr>,
+    },
+    /// Bytes were passed on; told only of back ends with a traffic log.
+    Passed {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// The client.
+        client: SocketAddr,
+        /// Whether they came from the client.
+        to_backend: bool,
+        /// The bytes.
+        bytes: Box<[u8]>,
+    },
+    /// From now on clients are sent to a back end, or no longer.
+    BackendChanged {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// Whether they are.
+        usable: bool,
     },
 }

@@ -1,234 +1,337 @@
-//! The thread that probes back ends: those that are unavailable, and on request those that are
-//! not.
+//! The thread that probes back ends, and looks up again where they are.
 //!
-//! Each probe runs on a thread of its own, at most one per back end, so that a back end that does
-//! not answer holds up no other's probe. A probe whose back end's state was changed in the
-//! meantime is left to end and its result is not noted.
+//! It sleeps until a probe is due, a connection of a probe has something to tell, or the state of
+//! a back end was changed ([`Alarm`](super::alarm::Alarm)). A probe whose back end's state was
+//! changed in the meantime is given up.
 
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use net::{fetch, os};
+use net::os;
+use net::wait::{Watch, wait};
 
+use super::events::{Happened, wanted};
+use super::lookups::{self, LookUp, Lookups};
+use super::probe::{Manner, Probe};
 use super::state::Shared;
-use crate::config::model::{Backend, Check, Config, ProxyVersion, Service};
-use crate::health::HealthEvent;
+use crate::config::model::{Config, Host};
+use crate::health::{HealthEvent, State};
 
-/// How often each back end is asked whether a probe is due: short beside any interval that makes
-/// sense, and nothing beside the work of a relay.
-const TURN: Duration = Duration::from_millis(20);
-/// Limit of a probe where the service has none.
-const UNLIMITED: Duration = Duration::from_secs(60);
-/// Longest page of a probe by HTTP, bytes; a longer one fails.
-const PAGE_BYTES_MAX: usize = 1 << 20;
-/// What a probe says of itself by the PROXY protocol: its command LOCAL in version 2 (2.2), and
-/// in version 1, which has none, an unknown sender (2.1).
-const LOCAL_V1: &[u8] = b"PROXY UNKNOWN\r\n";
-const LOCAL_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+/// How often host names are looked up again; besides, whenever a back end is to be revived.
+/// 30 s: the system's resolver does not tell for how long an answer holds, and few names change
+/// more often.
+const LOOK_UP_AGAIN: Duration = Duration::from_secs(30);
+/// It looks up at least this often where nothing can wake it.
+const WITHOUT_ALARM: Duration = Duration::from_millis(50);
 
-/// Starts the thread; it ends soon after [`Shared::stop`] is set. `addresses` has the address of
-/// each back end, by service. Without a thread nothing could be revived.
-///
-/// # Panics
-/// When the system has no thread to give, as [`std::thread::spawn`] does.
-pub fn spawn(
+/// The running thread; dropping it ends the thread at once.
+pub struct Keeper {
+    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts the thread.
+    ///
+    /// # Panics
+    /// When the system has no thread to give, as [`std::thread::spawn`] does.
+    pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> Keeper {
+        Keeper::start_with(config, shared, lookups::by_system, LOOK_UP_AGAIN)
+    }
+
+    fn start_with(
+        config: Arc<Config>,
+        shared: Arc<Shared>,
+        look_up: LookUp,
+        look_up_again: Duration,
+    ) -> Keeper {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut rounds = Rounds::new(config, shared.clone(), look_up, look_up_again);
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Acquire) {
+                rounds.go();
+            }
+        });
+        Keeper {
+            stop,
+            shared,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.shared.alarm.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What is known of a back end here.
+struct Slot {
+    service: usize,
+    backend: usize,
+    manner: Manner,
+    probe: Option<Probe>,
+    /// Its host name and port, where it has a name.
+    name: Option<(String, u16)>,
+    /// A lookup of its name was asked for.
+    asked: bool,
+    /// The last lookup failed, which was told.
+    lost: bool,
+}
+
+struct Rounds {
     config: Arc<Config>,
     shared: Arc<Shared>,
-    addresses: Arc<Vec<Vec<SocketAddr>>>,
-) -> JoinHandle<()> {
-    std::thread::spawn(move || Keeper::new(&config, &shared, &addresses).run())
+    slots: Vec<Slot>,
+    lookups: Option<Lookups>,
+    look_up_again: Duration,
+    look_up_at: Instant,
 }
 
-/// The probes of one back end.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    /// A thread probes it.
-    under_way: bool,
-    /// That thread's result is nobody's any more.
-    stale: bool,
-    /// A probe is due.
-    due: bool,
-}
-
-struct Keeper<'k> {
-    config: &'k Config,
-    shared: &'k Shared,
-    addresses: &'k [Vec<SocketAddr>],
-    slots: Vec<Vec<Slot>>,
-    sender: Sender<(usize, usize, bool)>,
-    results: Receiver<(usize, usize, bool)>,
-}
-
-impl<'k> Keeper<'k> {
-    fn new(config: &'k Config, shared: &'k Shared, addresses: &'k [Vec<SocketAddr>]) -> Keeper<'k> {
-        let (sender, results) = mpsc::channel();
-        let slots = shared.services.iter();
-        Keeper {
+impl Rounds {
+    fn new(
+        config: Arc<Config>,
+        shared: Arc<Shared>,
+        look_up: LookUp,
+        look_up_again: Duration,
+    ) -> Rounds {
+        let mut slots = Vec::new();
+        for (service, one) in config.services.iter().enumerate() {
+            for (backend, two) in one.backends.iter().enumerate() {
+                slots.push(Slot {
+                    service,
+                    backend,
+                    manner: Manner::new(one, two),
+                    probe: None,
+                    name: match &two.address.host {
+                        Host::Name(name) => Some((name.clone(), two.address.port)),
+                        Host::Ip(_) => None,
+                    },
+                    asked: false,
+                    lost: false,
+                });
+            }
+        }
+        let named = slots.iter().any(|slot| slot.name.is_some());
+        Rounds {
+            lookups: named.then(|| Lookups::start(look_up, &shared.alarm)),
             config,
             shared,
-            addresses,
-            slots: slots
-                .map(|service| vec![Slot::default(); service.backends.len()])
-                .collect(),
-            sender,
-            results,
+            slots,
+            look_up_again,
+            look_up_at: Instant::now() + look_up_again,
         }
     }
 
-    fn run(&mut self) {
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            self.look();
-            let end = Instant::now() + TURN;
-            loop {
-                let left = end.saturating_duration_since(Instant::now());
-                match self.results.recv_timeout(left) {
-                    Ok((service, backend, well)) => self.ended(service, backend, well),
-                    // It cannot be disconnected: a sender is kept here.
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-                }
-            }
+    /// One round: what is due, then sleep.
+    fn go(&mut self) {
+        self.take_addresses();
+        let again = Instant::now() >= self.look_up_at;
+        if again {
+            self.look_up_at = Instant::now() + self.look_up_again;
         }
-    }
-
-    /// Starts the probes that are due.
-    fn look(&mut self) {
         let now_ns = os::now_ns();
-        for (service, state) in self.shared.services.iter().enumerate() {
-            for (backend, life) in state.backends.iter().enumerate() {
-                let slot = &mut self.slots[service][backend];
-                if life.probe_due(now_ns, &state.policy) {
-                    slot.due = true;
-                    // It is asked for again only after the state was changed.
-                    slot.stale = slot.under_way;
-                }
-                if slot.due && !slot.under_way {
-                    self.probe(service, backend);
-                }
+        let mut sleep_ns = u64::MAX;
+        for number in 0..self.slots.len() {
+            let slot = &self.slots[number];
+            let state = &self.shared.services[slot.service];
+            let life = state.backends[slot.backend].clone();
+            let due = life.probe_due(now_ns, &state.policy);
+            let look_ns = life.look_ns(now_ns, &state.policy);
+            if again || (due && life.state() == State::Waking) {
+                self.look_up(number);
+            }
+            if due {
+                self.begin(number);
+            }
+            sleep_ns = sleep_ns.min(look_ns.unwrap_or(u64::MAX).saturating_sub(now_ns));
+        }
+        self.sleep(Duration::from_nanos(sleep_ns));
+    }
+
+    fn sleep(&mut self, most: Duration) {
+        let now = Instant::now();
+        let mut limit = most;
+        if self.lookups.is_some() {
+            limit = limit.min(self.look_up_at.saturating_duration_since(now));
+        }
+        let Rounds { shared, slots, .. } = self;
+        let bell = shared.alarm.descriptor();
+        let mut watches: Vec<Watch<'_>> = bell.map(Watch::read).into_iter().collect();
+        if bell.is_none() {
+            limit = limit.min(WITHOUT_ALARM);
+        }
+        let mut owners = Vec::new();
+        for (number, slot) in slots.iter().enumerate() {
+            if let Some(probe) = &slot.probe {
+                limit = limit.min(probe.end().saturating_duration_since(now));
+                watches.push(probe.watch());
+                owners.push(number);
             }
         }
-    }
-
-    fn probe(&mut self, service: usize, backend: usize) {
-        let probe = self
-            .config
-            .services
-            .get(service)
-            .and_then(|one| Some((one, one.backends.get(backend)?)))
-            .and_then(|(one, two)| {
-                let address = *self.addresses.get(service)?.get(backend)?;
-                Some(Probe::new(one, two, address))
-            });
-        let Some(probe) = probe else { return };
-        let sender = self.sender.clone();
-        let started = std::thread::Builder::new()
-            .name("probe".to_owned())
-            .spawn(move || {
-                // Nobody waits for it when the balancer has ended.
-                let _ = sender.send((service, backend, probe.carry_out()));
-            });
-        // Without a thread it stays due, and the next turn tries again.
-        if started.is_ok() {
-            self.slots[service][backend] = Slot {
-                under_way: true,
-                ..Slot::default()
-            };
+        // Bounded, as the longest wait is given in milliseconds of 32 bits.
+        let limit = limit.min(Duration::from_secs(86_400));
+        if wait(&mut watches, Some(limit)).is_err() {
+            std::thread::sleep(WITHOUT_ALARM);
+        }
+        let bells = usize::from(bell.is_some());
+        let ready: Vec<bool> = watches.iter().skip(bells).map(|one| one.ready).collect();
+        if bell.is_some() {
+            shared.alarm.hush();
+        }
+        for (number, ready) in owners.into_iter().zip(ready) {
+            self.go_on(number, ready);
         }
     }
 
-    fn ended(&mut self, service: usize, backend: usize, well: bool) {
-        let slot = &mut self.slots[service][backend];
-        slot.under_way = false;
-        if std::mem::take(&mut slot.stale) {
+    fn begin(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
+        let address = self.shared.services[slot.service].backends[slot.backend].address();
+        match Probe::begin(&slot.manner, address) {
+            Ok(probe) => slot.probe = Some(probe),
+            Err(_) => self.ended(number, false),
+        }
+    }
+
+    fn go_on(&mut self, number: usize, ready: bool) {
+        let Some(probe) = &mut self.slots[number].probe else {
             return;
+        };
+        let late = Instant::now() >= probe.end();
+        let ended = if ready { probe.go_on() } else { None };
+        if let Some(well) = ended.or(late.then_some(false)) {
+            self.ended(number, well);
         }
+    }
+
+    fn ended(&mut self, number: usize, well: bool) {
+        let slot = &mut self.slots[number];
+        slot.probe = None;
+        let (service, backend) = (slot.service, slot.backend);
+        let life = &self.shared.services[service].backends[backend];
+        let before = life.usable();
         let event = match well {
             true => HealthEvent::ProbeOk,
             false => HealthEvent::ProbeFailed,
         };
-        let state = &self.shared.services[service];
-        // Where the state was changed and no new probe is due, this is without effect.
-        state.backends[backend].note(event, os::now_ns(), &state.policy);
-    }
-}
-
-/// How to probe a back end.
-#[derive(Clone, Debug)]
-struct Probe {
-    address: SocketAddr,
-    connect_limit: Duration,
-    /// What is asked and answered; `None`: connecting is enough.
-    http: Option<Exchange>,
-}
-
-#[derive(Clone, Debug)]
-struct Exchange {
-    greeting: &'static [u8],
-    request: Vec<u8>,
-    status: u16,
-    answer_limit: Duration,
-}
-
-impl Probe {
-    fn new(service: &Service, backend: &Backend, address: SocketAddr) -> Probe {
-        let limit = |limit: Duration| match limit.is_zero() {
-            true => UNLIMITED,
-            false => limit,
-        };
-        let http = match &service.check {
-            Check::Tcp => None,
-            Check::Http { path, host, status } => {
-                let own = backend.address.to_string();
-                let host = host.as_deref().unwrap_or(&own);
-                let close = [("Connection".to_owned(), "close".to_owned())];
-                Some(Exchange {
-                    greeting: match backend.proxy_protocol_out {
-                        None => b"",
-                        Some(ProxyVersion::V1) => LOCAL_V1,
-                        Some(ProxyVersion::V2) => LOCAL_V2,
-                    },
-                    request: fetch::request("GET", host, path, &close),
-                    status: *status,
-                    answer_limit: limit(service.timeouts.upstream_answer),
-                })
-            }
-        };
-        Probe {
-            address,
-            connect_limit: limit(service.timeouts.connect),
-            http,
+        // Where the state was changed and no new probe was due, this is without effect.
+        self.shared.note(service, backend, event);
+        if before && !life.usable() && wanted(&self.config.services[service]) {
+            self.shared.tell(Happened::BackendFailed {
+                service,
+                backend,
+                client: None,
+            });
         }
     }
 
-    /// Whether it went well.
-    fn carry_out(&self) -> bool {
-        let Some(http) = &self.http else {
-            return TcpStream::connect_timeout(&self.address, self.connect_limit).is_ok();
-        };
-        let answer = fetch::fetch_after(
-            &net::Address::Inet(self.address),
-            http.greeting,
-            &http.request,
-            self.connect_limit.saturating_add(http.answer_limit),
-            PAGE_BYTES_MAX,
-        );
-        answer.is_ok_and(|answer| answer.status == http.status)
+    fn look_up(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
+        let life = &self.shared.services[slot.service].backends[slot.backend];
+        if let (Some((name, port)), Some(lookups), false) = (&slot.name, &self.lookups, slot.asked)
+            && !life.placed()
+        {
+            slot.asked = true;
+            lookups.ask((slot.service, slot.backend), name, *port);
+        }
+    }
+
+    /// Moves back ends whose names have other addresses now.
+    fn take_addresses(&mut self) {
+        while let Some((whose, found)) = self.lookups.as_ref().and_then(Lookups::next) {
+            let mut slots = self.slots.iter_mut();
+            let Some(slot) = slots.find(|slot| (slot.service, slot.backend) == whose) else {
+                continue;
+            };
+            slot.asked = false;
+            let state = &self.shared.services[slot.service];
+            let life = &state.backends[slot.backend];
+            let who = format!("service {}, back end {}", state.name, life.name);
+            let present = life.address();
+            let failed = match found {
+                Ok(found) => match lookups::choose(present, &found) {
+                    Some(address) => {
+                        if address != present && !life.placed() {
+                            life.move_to(address);
+                            let notice = format!("{who} has moved from {present} to {address}");
+                            self.shared.notices.say(notice);
+                        }
+                        None
+                    }
+                    None => Some("the name has no address".to_owned()),
+                },
+                Err(error) => Some(error.to_string()),
+            };
+            let lost = std::mem::replace(&mut slot.lost, failed.is_some());
+            if let (Some(why), false) = (failed, lost) {
+                let notice = format!("{who} stays at {present}: cannot look it up: {why}");
+                self.shared.notices.say(notice);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use net::proxy_protocol::{Header, Parsed, parse};
+    use crate::config::model::{Address, Backend, Service};
+    use std::io;
+    use std::net::SocketAddr;
+
+    fn elsewhere(_: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![SocketAddr::from(([127, 0, 0, 9], port))])
+    }
 
     #[test]
-    fn probes_announce_themselves_by_the_proxy_protocol() {
-        for (bytes, header) in [(LOCAL_V1, Header::Unknown), (LOCAL_V2, Header::Local)] {
-            let taken = bytes.len();
-            assert_eq!(parse(bytes), Ok(Parsed::Done { taken, header }));
+    fn a_back_end_whose_name_has_another_address_is_moved_there() {
+        let mut service = Service::new("web");
+        let address = Address {
+            host: Host::Name("back.example".to_owned()),
+            port: 80,
+        };
+        service.backends.push(Backend::new("one", address.clone()));
+        service.backends.push(Backend::new("two", address));
+        let mut config = Config::new();
+        config.services.push(service);
+        let at = SocketAddr::from(([127, 0, 0, 1], 80));
+        let shared = Arc::new(Shared::new(&config, &[vec![at, at]], os::now_ns()));
+        let backends = &shared.services[0].backends;
+        backends[1].set_placed(true);
+        let often = Duration::from_millis(1);
+        let keeper = Keeper::start_with(Arc::new(config), shared.clone(), elsewhere, often);
+        let end = Instant::now() + Duration::from_secs(20);
+        while backends[0].address() == at && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        drop(keeper);
+        assert_eq!(
+            backends[0].address(),
+            SocketAddr::from(([127, 0, 0, 9], 80))
+        );
+        assert_eq!(backends[1].address(), at, "an operator placed it");
+        let notices = shared.notices.take();
+        assert_eq!(
+            notices,
+            ["service web, back end one has moved from 127.0.0.1:80 to 127.0.0.9:80"]
+        );
+    }
+
+    #[test]
+    fn it_ends_at_once() {
+        let mut config = Config::new();
+        config.services.push(Service::new("web"));
+        let shared = Arc::new(Shared::new(&config, &[vec![]], 0));
+        let keeper = Keeper::start(Arc::new(config), shared);
+        // Nothing is ever due, so only the alarm can end its sleep.
+        drop(keeper);
     }
 }

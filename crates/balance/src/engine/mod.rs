@@ -7,27 +7,28 @@
 
 pub mod alarm;
 mod attempt;
-mod counts;
+mod counters;
 pub mod events;
 mod greet;
 pub mod keeper;
+mod lookups;
 pub mod notices;
 mod post;
+mod probe;
 mod queue;
 mod relay;
 mod resolve;
 mod scan;
 mod side;
 pub mod state;
-mod tell;
 mod threads;
 mod worker;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,9 @@ use net::{IoKind, os};
 use crate::config::model::{Config, Kind};
 use crate::config::{ConfigError, access_rules};
 use events::Happened;
+use keeper::Keeper;
 use state::Shared;
-use tell::Teller;
-use threads::Spawn;
+use threads::{Ear, Spawn};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -102,11 +103,12 @@ pub struct Stats {
 pub struct Balancer {
     addresses: Vec<(String, SocketAddr)>,
     first: SocketAddr,
+    config: Arc<Config>,
     shared: Arc<Shared>,
     http: Vec<bool>,
-    events: Option<Receiver<Happened>>,
+    ears: Mutex<Vec<Ear>>,
     threads: Vec<JoinHandle<()>>,
-    keeper: Option<JoinHandle<()>>,
+    keeper: Option<Keeper>,
 }
 
 impl Balancer {
@@ -116,8 +118,27 @@ impl Balancer {
     /// When an address cannot be listened on, a host name has no address, a file of an access list
     /// cannot be used, or no event loop can be had. Nothing is left running then.
     pub fn start(config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
+        Balancer::start_on(config, kind, None)
+    }
+
+    /// Starts a balancer that takes over this one's listening sockets where both listen on the
+    /// same address. Both accept then, until this one is told to [`Balancer::drain`]; no client
+    /// is turned away in between. Services and back ends that both have keep their states and
+    /// counters. This one goes on as it is when there is an error.
+    ///
+    /// # Errors
+    /// As [`Balancer::start`].
+    pub fn start_next(&self, config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
+        Balancer::start_on(config, kind, Some(self))
+    }
+
+    fn start_on(
+        config: &Config,
+        kind: IoKind,
+        earlier: Option<&Balancer>,
+    ) -> Result<Balancer, BalancerError> {
         check(config)?;
-        let addresses = Arc::new(resolve::backends(config)?);
+        let addresses = resolve::backends(config)?;
         let mut rules = Vec::new();
         for service in &config.services {
             rules.push(
@@ -127,12 +148,19 @@ impl Balancer {
                 })?,
             );
         }
-        let listeners = threads::listen(config)?;
-        let bound = threads::bound(config, &listeners)?;
+        let ears = match earlier {
+            None => threads::listen(config, &[])?,
+            Some(earlier) => threads::listen(config, &earlier.ears())?,
+        };
+        let bound = threads::bound(config, &ears)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
-        let shared = Arc::new(Shared::new(config, os::now_ns()));
+        let (dealt, copies) = threads::deal(ears, config.threads).map_err(BalancerError::Loop)?;
+        let now_ns = os::now_ns();
+        let shared = Arc::new(match earlier {
+            None => Shared::new(config, &addresses, now_ns),
+            Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
+        });
         let config = Arc::new(config.clone());
-        let (teller, events) = Teller::channel(&shared);
         let mut balancer = Balancer {
             addresses: bound,
             first,
@@ -141,34 +169,36 @@ impl Balancer {
                 .iter()
                 .map(|service| service.kind != Kind::Tcp)
                 .collect(),
+            config: config.clone(),
             shared: shared.clone(),
-            events: Some(events),
+            ears: Mutex::new(copies),
             threads: Vec::new(),
             keeper: None,
         };
         let (opened, results) = std::sync::mpsc::channel();
-        let count = listeners.len();
-        for listeners in listeners {
-            balancer.threads.push(threads::spawn(
-                kind,
-                Spawn {
-                    config: config.clone(),
-                    shared: shared.clone(),
-                    addresses: addresses.clone(),
-                    rules: rules.clone(),
-                    teller: teller.clone(),
-                    listeners,
-                    opened: opened.clone(),
-                },
-            ));
+        let count = dealt.len();
+        for (number, ears) in dealt.into_iter().enumerate() {
+            let given = Spawn {
+                number,
+                config: config.clone(),
+                shared: shared.clone(),
+                rules: rules.clone(),
+                ears,
+                opened: opened.clone(),
+            };
+            balancer.threads.push(threads::spawn(kind, given));
         }
         drop(opened);
         // A balancer that is dropped on the way out stops the threads that did start.
         for result in results.iter().take(count) {
             result.map_err(BalancerError::Loop)?;
         }
-        balancer.keeper = Some(keeper::spawn(config, shared, addresses));
+        balancer.keeper = Some(Keeper::start(config, shared));
         Ok(balancer)
+    }
+
+    fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
+        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Each service's name with each address that it listens on, in the configuration's order.
@@ -186,10 +216,10 @@ impl Balancer {
         self.shared.clone()
     }
 
-    /// What happens in services with logs or commands; can be taken once. Whoever takes it has to
-    /// read it, or what does not fit is dropped and counted in [`Shared::events_lost`].
-    pub fn take_events(&mut self) -> Option<Receiver<Happened>> {
-        self.events.take()
+    /// What happens to back ends, and in services with logs or commands; can be taken once. What
+    /// is not read in time is dropped and counted in [`Shared::events_lost`].
+    pub fn take_events(&self) -> Option<Receiver<Happened>> {
+        self.shared.take_events()
     }
 
     /// What it has done so far.
@@ -208,15 +238,30 @@ impl Balancer {
         stats
     }
 
+    /// What it was started with.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.clone()
+    }
+
+    /// Whether it was told to drain and its last client has gone.
+    pub fn is_done(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Closes its listening sockets, and ends its threads as soon as their last clients have
+    /// gone. Back ends are not probed any more.
+    pub fn begin_drain(&self) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.ears().clear();
+    }
+
     /// Closes its listening sockets and waits until the last client has gone, at most so long.
     /// Returns whether all have. It is stopped by dropping it.
     pub fn drain(&self, limit: Duration) -> bool {
-        self.shared.draining.store(true, Ordering::Relaxed);
+        self.begin_drain();
         let end = Instant::now() + limit;
         loop {
-            let stopped = self.shared.listening.load(Ordering::Acquire) == 0;
-            let active = |one: &state::ServiceState| one.active.load(Ordering::Relaxed);
-            if stopped && self.shared.services.iter().all(|one| active(one) == 0) {
+            if self.is_done() {
                 return true;
             }
             if Instant::now() >= end {
@@ -230,7 +275,8 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..).chain(self.keeper.take()) {
+        self.keeper = None;
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use net::{ConnId, Io, TargetId};
 
-use super::state::ServiceState;
-use super::tell;
+use super::events::wanted;
+use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
-use crate::config::model::{Access, Dispatch, HashKey, Kind, ProxyVersion, Service};
+use crate::config::model::{Access, Backend, Dispatch, HashKey, Kind, ProxyVersion, Service};
 use crate::dispatch::{Dispatcher, Request, Upstream};
 
 /// Time limits, ns; `u64::MAX` where there is none.
@@ -25,13 +25,29 @@ pub(super) struct Limits {
 
 /// What a worker knows of a back end.
 pub(super) struct Place {
-    pub target: TargetId,
+    target: TargetId,
+    /// How often the back end had been moved when the target was made.
+    moves: u32,
     /// Most connections to it, over all threads.
     pub most: u32,
     pub retries: u32,
     /// How long a connection may be without traffic, ns.
     pub idle: u64,
     pub proxy_out: Option<ProxyVersion>,
+    /// What passes is copied to a traffic log.
+    pub traced: bool,
+}
+
+impl Place {
+    /// Where the back end is now.
+    pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
+        let moves = state.moves();
+        if moves != self.moves {
+            self.moves = moves;
+            self.target = io.add_target(&state.address().into(), &[]);
+        }
+        self.target
+    }
 }
 
 /// A service, as one worker serves it.
@@ -52,6 +68,9 @@ pub(super) struct Post {
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     dispatcher: Dispatcher,
+    /// What the dispatcher is made of, and how often a weight had been changed then.
+    made_of: (Dispatch, Vec<Backend>),
+    weighings: u32,
     scratch: Vec<Upstream>,
 }
 
@@ -77,7 +96,7 @@ pub(super) fn limit_ns(limit: Duration) -> u64 {
 impl Post {
     pub fn new<I: Io>(
         service: &Service,
-        addresses: &[std::net::SocketAddr],
+        state: &ServiceState,
         rules: AccessRules,
         io: &mut I,
     ) -> Post {
@@ -91,9 +110,10 @@ impl Post {
         let places: Vec<Place> = service
             .backends
             .iter()
-            .zip(addresses)
-            .map(|(backend, &address)| Place {
-                target: io.add_target(&address.into(), &[]),
+            .zip(&state.backends)
+            .map(|(backend, one)| Place {
+                moves: one.moves(),
+                target: io.add_target(&one.address().into(), &[]),
                 most: backend.connections_max.unwrap_or(u32::MAX),
                 retries: backend.retries,
                 idle: match limit_ns(backend.session_timeout) {
@@ -101,9 +121,10 @@ impl Post {
                     own => own,
                 },
                 proxy_out: backend.proxy_protocol_out,
+                traced: backend.traffic_log.is_some(),
             })
             .collect();
-        let wanted = tell::wanted(service);
+        let wanted = wanted(service);
         let needs_local = places.iter().any(|place| place.proxy_out.is_some());
         let edits = service
             .backends
@@ -130,6 +151,8 @@ impl Post {
             wanted,
             queue: VecDeque::new(),
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
+            made_of: (service.dispatch.clone(), service.backends.clone()),
+            weighings: 0,
             scratch: Vec::with_capacity(places.len()),
             places,
         }
@@ -150,6 +173,9 @@ impl Post {
             key,
             now_ns,
         };
+        if state.weighings() != self.weighings {
+            self.weigh_again(state);
+        }
         loop {
             self.scratch.clear();
             let mut full = false;
@@ -172,6 +198,16 @@ impl Post {
                 None => return Choice::Nobody,
             }
         }
+    }
+
+    /// Takes weights over that an operator has changed. What was measured is forgotten.
+    fn weigh_again(&mut self, state: &ServiceState) {
+        self.weighings = state.weighings();
+        let (dispatch, backends) = &mut self.made_of;
+        for (backend, state) in backends.iter_mut().zip(&state.backends) {
+            backend.weight = state.weight();
+        }
+        self.dispatcher = Dispatcher::new(dispatch, backends);
     }
 
     /// Notes that a connection has ended.

@@ -1,8 +1,8 @@
 //! What the balancer's threads know together: the life of each back end, and counters.
 //!
 //! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
-//! [`Health`] is taken only when something happens to a back end. Counters are added to with
-//! relaxed atomics; they are read for `--status` and the Prometheus page only.
+//! [`Health`] is taken only when something happens to a back end. Counters are read for
+//! `--status` and the Prometheus page only.
 //!
 //! When the configuration is replaced, a back end that stays takes its state along, so that for
 //! some time the workers of both configurations share it.
@@ -10,25 +10,18 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use net::os;
+
 use super::alarm::Alarm;
-pub use super::counts::{Counter, Times};
+pub use super::counters::{Counter, Times};
+use super::events::{EVENTS_MAX, Happened, PASSING_MAX};
 use super::notices::Notices;
 use crate::config::model::{Backend, Config, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
-
-/// What of a back end can be changed while the balancer runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Where it is; `None` while its host name has no address.
-    pub address: Option<SocketAddr>,
-    /// An operator said where it is; its host name is not looked up again.
-    pub told: bool,
-    /// Its weight.
-    pub weight: Weight,
-}
 
 /// One back end, as all threads see it.
 #[derive(Debug)]
@@ -38,7 +31,11 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
-    settings: Mutex<Settings>,
+    address: Mutex<SocketAddr>,
+    moves: AtomicU32,
+    /// An operator said where it is; its host name is not looked up again.
+    placed: AtomicBool,
+    weight: Mutex<Weight>,
     /// When connections to it are cut off, ns; `u64::MAX`: never.
     cut_ns: AtomicU64,
     alarm: Arc<Alarm>,
@@ -63,18 +60,23 @@ pub struct BackendState {
 }
 
 impl BackendState {
-    fn new(backend: &Backend, policy: &HealthPolicy, now_ns: u64, alarm: &Arc<Alarm>) -> Self {
+    fn new(
+        backend: &Backend,
+        address: SocketAddr,
+        policy: &HealthPolicy,
+        now_ns: u64,
+        alarm: &Arc<Alarm>,
+    ) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
             health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
-            settings: Mutex::new(Settings {
-                address: backend.address.socket(),
-                told: false,
-                weight: backend.weight,
-            }),
+            address: Mutex::new(address),
+            moves: AtomicU32::new(0),
+            placed: AtomicBool::new(false),
+            weight: Mutex::new(backend.weight),
             cut_ns: AtomicU64::new(u64::MAX),
             alarm: alarm.clone(),
             active: AtomicU32::new(0),
@@ -100,33 +102,54 @@ impl BackendState {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Where it is, and its weight.
-    pub fn settings(&self) -> Settings {
-        *self.lock_settings()
+    fn lock(&self) -> MutexGuard<'_, Health> {
+        // A thread that died left a whole value behind: it is plain data.
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes where it is or its weight. Workers find out by [`Shared::version`].
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Settings)) {
-        change(&mut self.lock_settings());
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Moves it: whoever is connected stays where it is, new connections go there.
+    pub fn move_to(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
+        self.moves.fetch_add(1, Ordering::Release);
     }
 
-    /// When connections to it are cut off, ns; `u64::MAX`: never.
+    /// How often it was moved.
+    pub fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Acquire)
+    }
+
+    /// Whether an operator said where it is, and no longer the configuration.
+    pub fn placed(&self) -> bool {
+        self.placed.load(Ordering::Relaxed)
+    }
+
+    /// Says whether an operator said where it is.
+    pub fn set_placed(&self, placed: bool) {
+        self.placed.store(placed, Ordering::Relaxed);
+    }
+
+    /// Its weight.
+    pub fn weight(&self) -> Weight {
+        *self.weight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_weight(&self, weight: Weight) {
+        *self.weight.lock().unwrap_or_else(PoisonError::into_inner) = weight;
+    }
+
+    /// When connections to it are cut off, ns of the monotonic clock; `u64::MAX`: never.
     pub fn cut_ns(&self) -> u64 {
         self.cut_ns.load(Ordering::Relaxed)
     }
 
-    /// Says when connections to it are cut off, ns; `u64::MAX`: never.
+    /// Says when connections to it are cut off; `u64::MAX`: never.
     pub fn cut_at(&self, cut_ns: u64) {
         self.cut_ns.store(cut_ns, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Health> {
-        // A thread that died left a whole value behind: it is plain data.
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether clients may be sent to it.
@@ -145,7 +168,7 @@ impl BackendState {
     }
 
     /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer.
+    /// no longer; [`Shared::note`] also tells of that.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let due_ns = health.due_ns();
@@ -173,8 +196,8 @@ impl BackendState {
         /// How often the share of a back end that starts slowly is brought up to date, ns.
         const STEP_NS: u64 = 50_000_000;
         let health = self.lock();
-        let starting = health.share(now_ns, policy) < 1.0;
-        let step_ns = (starting && health.usable()).then_some(now_ns + STEP_NS);
+        let starting = health.usable() && health.share(now_ns, policy) < 1.0;
+        let step_ns = starting.then_some(now_ns.saturating_add(STEP_NS));
         [health.due_ns(), step_ns].into_iter().flatten().min()
     }
 
@@ -194,6 +217,8 @@ pub struct ServiceState {
     pub policy: HealthPolicy,
     /// Its back ends, in the order of the configuration.
     pub backends: Vec<Arc<BackendState>>,
+    /// Grows whenever the weight of a back end has changed.
+    weighings: AtomicU32,
     counts: Arc<ServiceCounts>,
 }
 
@@ -230,6 +255,7 @@ impl Deref for ServiceState {
 impl ServiceState {
     fn new(
         service: &Service,
+        addresses: &[SocketAddr],
         earlier: Option<(&Service, &ServiceState)>,
         now_ns: u64,
         alarm: &Arc<Alarm>,
@@ -238,6 +264,8 @@ impl ServiceState {
         let policy = HealthPolicy {
             reviving_interval_ns: ns(service.reviving_interval),
             check_interval_ns: ns(service.check_interval),
+            rise: service.probing.rise,
+            fall: service.probing.fall,
             eject_after: service.ejection.map_or(0, |ejection| ejection.failures),
             eject_ns: service.ejection.map_or(0, |ejection| ns(ejection.duration)),
             slow_start_ns: ns(service.slow_start),
@@ -251,20 +279,38 @@ impl ServiceState {
                 .position(|one| one.name == backend.name && one.address == backend.address)?;
             state.backends.get(at).cloned()
         };
+        let backends = service.backends.iter().zip(addresses);
+        let backends = backends.map(|(backend, &address)| match same(backend) {
+            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, alarm)),
+            Some(state) => {
+                if state.address() != address {
+                    state.move_to(address);
+                }
+                state.set_placed(false);
+                state.set_weight(backend.weight);
+                state
+            }
+        });
         Self {
             name: service.name.clone(),
-            backends: service
-                .backends
-                .iter()
-                .map(|backend| {
-                    same(backend).unwrap_or_else(|| {
-                        Arc::new(BackendState::new(backend, &policy, now_ns, alarm))
-                    })
-                })
-                .collect(),
+            backends: backends.collect(),
             policy,
+            weighings: AtomicU32::new(0),
             counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
+    }
+
+    /// Changes the weight of a back end.
+    pub fn weigh(&self, backend: usize, weight: Weight) {
+        if let Some(state) = self.backends.get(backend) {
+            state.set_weight(weight);
+            self.weighings.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// How often a weight was changed.
+    pub fn weighings(&self) -> u32 {
+        self.weighings.load(Ordering::Acquire)
     }
 
     /// Takes a place for one more client, below a limit; it is given back with
@@ -305,19 +351,21 @@ pub struct Shared {
     pub draining: AtomicBool,
     /// How many workers still have listening sockets.
     pub listening: AtomicU32,
-    /// Grows whenever [`Settings`] of a back end have changed.
-    pub version: AtomicU32,
     /// What is counted of the balancer itself.
     pub own: Arc<Own>,
     /// Wakes the thread that probes.
     pub alarm: Arc<Alarm>,
+    sender: SyncSender<Happened>,
+    receiver: Mutex<Option<Receiver<Happened>>>,
 }
 
 /// What is counted of the balancer itself, whatever its configuration.
 #[derive(Debug, Default)]
 pub struct Own {
-    /// Events that found the channel to the logs full.
+    /// Events that found the channel full, or nobody at its end.
     pub events_lost: Counter,
+    /// Bytes for traffic logs that wait to be written.
+    pub passing: AtomicU64,
     /// Lines that could not be written to a log.
     pub log_failures: Counter,
     /// Commands of hooks that failed, took too long, or found too many others under way.
@@ -335,45 +383,108 @@ impl Deref for Shared {
 }
 
 impl Shared {
-    /// The state at the start.
-    pub fn new(config: &Config, now_ns: u64) -> Self {
+    /// The state at the start; `addresses` are those of the back ends, by service.
+    pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
         let alarm = Arc::new(Alarm::new());
-        let services = config.services.iter();
-        Self {
-            services: services
-                .map(|service| Arc::new(ServiceState::new(service, None, now_ns, &alarm)))
-                .collect(),
-            started_ns: now_ns,
-            stop: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            listening: AtomicU32::new(0),
-            version: AtomicU32::new(0),
-            own: Arc::default(),
-            alarm,
-        }
+        let services = config.services.iter().zip(addresses);
+        let services = services.map(|(service, addresses)| {
+            Arc::new(ServiceState::new(service, addresses, None, now_ns, &alarm))
+        });
+        Self::of(services.collect(), now_ns, Arc::default(), alarm)
     }
 
     /// The state of a configuration that takes the place of an earlier one: services and back
-    /// ends that stay go on with theirs.
-    pub fn after(config: &Config, earlier: &Config, state: &Shared, now_ns: u64) -> Self {
-        let services = config.services.iter().map(|service| {
-            let same = earlier
-                .services
-                .iter()
-                .zip(&state.services)
+    /// ends that stay go on with theirs, at the addresses and with the weights of the new one.
+    pub fn after(
+        config: &Config,
+        addresses: &[Vec<SocketAddr>],
+        earlier: (&Config, &Shared),
+        now_ns: u64,
+    ) -> Self {
+        let (old, state) = earlier;
+        let services = config.services.iter().zip(addresses);
+        let services = services.map(|(service, addresses)| {
+            let mut pairs = old.services.iter().zip(&state.services);
+            let same = pairs
                 .find(|(one, _)| one.name == service.name)
                 .map(|(one, state)| (one, &**state));
-            Arc::new(ServiceState::new(service, same, now_ns, &state.alarm))
+            let alarm = &state.alarm;
+            Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
         });
+        let (own, alarm) = (state.own.clone(), state.alarm.clone());
+        Self::of(services.collect(), state.started_ns, own, alarm)
+    }
+
+    fn of(
+        services: Vec<Arc<ServiceState>>,
+        started_ns: u64,
+        own: Arc<Own>,
+        alarm: Arc<Alarm>,
+    ) -> Self {
+        let (sender, receiver) = sync_channel(EVENTS_MAX);
         Self {
-            services: services.collect(),
-            started_ns: state.started_ns,
+            services,
+            started_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             listening: AtomicU32::new(0),
-            version: AtomicU32::new(0),
-            own: state.own.clone(),
-            alarm: state.alarm.clone(),
+            own,
+            alarm,
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Tells whoever reads the events; never waits.
+    pub fn tell(&self, happened: Happened) {
+        if self.sender.try_send(happened).is_err() {
+            self.events_lost.add(1);
+        }
+    }
+
+    /// Tells of bytes that were passed on, for a traffic log; never waits.
+    pub fn tell_passed(
+        &self,
+        whose: (usize, usize),
+        client: SocketAddr,
+        to_backend: bool,
+        bytes: &[u8],
+    ) {
+        let len = bytes.len() as u64;
+        if self.passing.fetch_add(len, Ordering::Relaxed) + len > PASSING_MAX {
+            self.passing.fetch_sub(len, Ordering::Relaxed);
+            return self.events_lost.add(1);
+        }
+        let sent = self.sender.try_send(Happened::Passed {
+            service: whose.0,
+            backend: whose.1,
+            client,
+            to_backend,
+            bytes: bytes.into(),
+        });
+        if sent.is_err() {
+            self.passing.fetch_sub(len, Ordering::Relaxed);
+            self.events_lost.add(1);
+        }
+    }
+
+    /// The end of the channel where events are read; there is one.
+    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()
+    }
+
+    /// Takes note of what happened to a back end, and tells of it when clients are from now on
+    /// sent there, or no longer.
+    pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
+        let state = &self.services[service];
+        let one = &state.backends[backend];
+        if one.note(event, os::now_ns(), &state.policy) {
+            self.tell(Happened::BackendChanged {
+                service,
+                backend,
+                usable: one.usable(),
+            });
         }
     }
 }
@@ -389,7 +500,7 @@ mod tests {
         service.backends.push(Backend::new("one", address.into()));
         let mut config = Config::new();
         config.services.push(service);
-        let shared = Shared::new(&config, 0);
+        let shared = Shared::new(&config, &[vec![address]], 0);
         let service = &shared.services[0];
         let (one, policy) = (&service.backends[0], &service.policy);
         assert!(one.usable());

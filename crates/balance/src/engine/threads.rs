@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
+use super::counters::be_worker;
 use super::post::Post;
 use super::state::Shared;
-use super::tell::Teller;
 use super::worker::{Parts, Worker};
 use crate::access::AccessRules;
 use crate::config::model::Config;
@@ -20,64 +20,118 @@ use crate::config::model::Config;
 /// Connections beyond those of clients that a worker has room for: some that are being closed.
 const SPARE: u32 = 64;
 
-/// Opens the listening sockets: for each thread, one per address of each service, in order.
-pub(super) fn listen(config: &Config) -> Result<Vec<Vec<TcpListener>>, BalancerError> {
-    let share = config.threads > 1;
-    let mut threads: Vec<Vec<TcpListener>> = Vec::new();
-    threads.resize_with(config.threads, Vec::new);
-    for service in &config.services {
+/// A listening socket of a service.
+pub(super) struct Ear {
+    /// The service's place.
+    pub service: usize,
+    /// The address as the configuration has it.
+    pub wanted: SocketAddr,
+    pub socket: TcpListener,
+}
+
+impl Ear {
+    fn new(service: usize, wanted: SocketAddr, socket: TcpListener) -> Ear {
+        Ear {
+            service,
+            wanted,
+            socket,
+        }
+    }
+
+    /// Another descriptor of the same socket.
+    pub fn copy(&self) -> io::Result<Ear> {
+        let socket = self.socket.try_clone()?;
+        Ok(Ear::new(self.service, self.wanted, socket))
+    }
+
+    pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
+        let address = self.wanted;
+        let bound = self.socket.local_addr();
+        bound.map_err(|source| BalancerError::Listen { address, source })
+    }
+}
+
+/// Opens the listening sockets, service after service: for each address those that a balancer
+/// before this one has there (`old`), and so many more that each thread has one.
+///
+/// Sockets that are taken over stay open all the time, so that no client that waits there to be
+/// accepted is lost.
+pub(super) fn listen(config: &Config, old: &[Ear]) -> Result<Vec<Ear>, BalancerError> {
+    let mut ears: Vec<Ear> = Vec::new();
+    for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
-        for &address in &service.listen {
-            let failed = |source| BalancerError::Listen { address, source };
-            if share {
+        for &wanted in &service.listen {
+            let failed = |source| BalancerError::Listen {
+                address: wanted,
+                source,
+            };
+            let mut address = wanted;
+            let mut have = 0;
+            for ear in old.iter().filter(|ear| ear.wanted == wanted) {
+                let mut ear = ear.copy().map_err(failed)?;
+                ear.service = number;
+                address = ear.bound()?;
+                ears.push(ear);
+                have += 1;
+            }
+            if have == 0 {
                 // Sockets that share a port would take one that is in use without a word.
                 os::listen(address, backlog, false).map_err(failed)?;
             }
-            let mut address = address;
-            for thread in &mut threads {
-                let listener = os::listen(address, backlog, share).map_err(failed)?;
+            for _ in have..config.threads {
+                let socket = os::listen(address, backlog, true).map_err(failed)?;
                 // All threads take the port that the first was given.
-                address = listener.local_addr().map_err(failed)?;
-                thread.push(listener);
+                address = socket.local_addr().map_err(failed)?;
+                ears.push(Ear::new(number, wanted, socket));
             }
         }
     }
-    Ok(threads)
+    Ok(ears)
+}
+
+/// Deals the sockets out to threads, so that each has about as many of each address; gives back
+/// copies, which keep them open for a balancer that comes after this one.
+pub(super) fn deal(ears: Vec<Ear>, threads: usize) -> io::Result<(Vec<Vec<Ear>>, Vec<Ear>)> {
+    let copies = ears.iter().map(Ear::copy).collect::<io::Result<_>>()?;
+    let mut dealt: Vec<Vec<Ear>> = Vec::new();
+    dealt.resize_with(threads, Vec::new);
+    let mut place = 0;
+    let mut last = None;
+    for ear in ears {
+        let next = Some((ear.service, ear.wanted));
+        place = if last == next { place + 1 } else { 0 };
+        last = next;
+        if let Some(thread) = dealt.get_mut(place % threads.max(1)) {
+            thread.push(ear);
+        }
+    }
+    Ok((dealt, copies))
 }
 
 /// Each service's name with each address that it listens on.
 pub(super) fn bound(
     config: &Config,
-    threads: &[Vec<TcpListener>],
+    ears: &[Ear],
 ) -> Result<Vec<(String, SocketAddr)>, BalancerError> {
-    let wanted = config.services.iter().flat_map(|service| {
-        service
-            .listen
-            .iter()
-            .map(|address| (&service.name, *address))
-    });
-    let Some(first) = threads.first() else {
-        return Ok(Vec::new());
-    };
-    wanted
-        .zip(first)
-        .map(|((name, address), listener)| {
-            let bound = listener
-                .local_addr()
-                .map_err(|source| BalancerError::Listen { address, source })?;
-            Ok((name.clone(), bound))
-        })
-        .collect()
+    let mut all = Vec::new();
+    for (number, service) in config.services.iter().enumerate() {
+        for &wanted in &service.listen {
+            let same = |ear: &&Ear| ear.service == number && ear.wanted == wanted;
+            if let Some(ear) = ears.iter().find(same) {
+                all.push((service.name.clone(), ear.bound()?));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// What a thread is given.
 pub(super) struct Spawn {
+    pub number: usize,
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
-    pub addresses: Arc<Vec<Vec<SocketAddr>>>,
     pub rules: Vec<AccessRules>,
-    pub teller: Teller,
-    pub listeners: Vec<TcpListener>,
+    pub ears: Vec<Ear>,
     pub opened: Sender<io::Result<()>>,
 }
 
@@ -91,6 +145,7 @@ pub(super) fn spawn(kind: IoKind, given: Spawn) -> JoinHandle<()> {
 }
 
 fn work<I: Io>(given: Spawn) {
+    be_worker(given.number);
     let options = IoOptions {
         outgoing: given.config.connections_per_thread + SPARE,
         accepted: given.config.connections_per_thread + SPARE,
@@ -98,9 +153,10 @@ fn work<I: Io>(given: Spawn) {
         buffer_size: 16 * 1024,
         files: true,
     };
+    let services = given.ears.iter().map(|ear| ear.service).collect();
     let opened = I::open(options).and_then(|mut io| {
-        for listener in given.listeners {
-            io.listen(listener)?;
+        for ear in given.ears {
+            io.listen(ear.socket)?;
         }
         Ok(io)
     });
@@ -108,22 +164,18 @@ fn work<I: Io>(given: Spawn) {
         Ok(io) => io,
         Err(e) => return drop(given.opened.send(Err(e))),
     };
-    let services = given.config.services.iter();
-    let posts = services
-        .clone()
+    let posts = given
+        .config
+        .services
+        .iter()
         .zip(given.rules)
-        .zip(given.addresses.iter())
-        .map(|((service, rules), addresses)| Post::new(service, addresses, rules, &mut io))
-        .collect();
-    let listeners = services
-        .enumerate()
-        .flat_map(|(number, service)| service.listen.iter().map(move |_| number))
+        .zip(&given.shared.services)
+        .map(|((service, rules), state)| Post::new(service, state, rules, &mut io))
         .collect();
     let parts = Parts {
         shared: given.shared,
         clients_max: given.config.connections_per_thread,
-        listeners,
-        teller: given.teller,
+        listeners: services,
         slots: options.slots(),
     };
     let _ = given.opened.send(Ok(()));

@@ -10,7 +10,6 @@ use super::post::Post;
 use super::scan::SCAN_NS;
 use super::side::{Client, Role, Side};
 use super::state::{ServiceState, Shared};
-use super::tell::Teller;
 
 /// A thread looks at its flags at least this often.
 const TURN_NS: u64 = 50_000_000;
@@ -27,7 +26,6 @@ pub(super) struct Parts {
     pub clients_max: u32,
     /// The service of each listener, in the loop's order.
     pub listeners: Vec<usize>,
-    pub teller: Teller,
     pub slots: usize,
 }
 
@@ -39,7 +37,6 @@ pub(super) struct Worker<I: Io> {
     pub(super) used: usize,
     pub(super) posts: Vec<Post>,
     pub(super) shared: Arc<Shared>,
-    pub(super) teller: Teller,
     pub(super) rng: fastrand::Rng,
     listeners: Vec<usize>,
     clients_max: u32,
@@ -62,7 +59,6 @@ impl<I: Io> Worker<I> {
             used: 0,
             posts,
             shared: parts.shared,
-            teller: parts.teller,
             rng: fastrand::Rng::new(),
             listeners: parts.listeners,
             clients_max: parts.clients_max,
@@ -103,7 +99,18 @@ impl<I: Io> Worker<I> {
                 }
                 self.shared.listening.fetch_sub(1, Ordering::Release);
             }
+            if !self.listening && self.is_done() {
+                // What was closed in this turn is closed by the loop.
+                let _ = self.turn(0);
+                return;
+            }
         }
+    }
+
+    /// Whether nobody is served any more.
+    fn is_done(&self) -> bool {
+        let ending = |side: &Side| side.role == Role::Ending;
+        self.clients == 0 && !self.sides[..self.used].iter().any(ending)
     }
 
     fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {

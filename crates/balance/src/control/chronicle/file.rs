@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::state::Shared;
+use crate::engine::state::Own;
 
 /// How long after a file could not be opened it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    pub(super) fn open(path: PathBuf, shared: &Shared) -> LogFile {
+    pub(super) fn open(path: PathBuf, own: &Own) -> LogFile {
         let mut file = LogFile {
             path,
             file: None,
@@ -44,7 +44,7 @@ impl LogFile {
             torn: false,
         };
         if let Err(error) = file.ensure_open() {
-            file.failed(&error, shared);
+            file.failed(&error, own);
         }
         file
     }
@@ -60,7 +60,7 @@ impl LogFile {
     }
 
     /// Writes what was gathered.
-    pub(super) fn write(&mut self, shared: &Shared) {
+    pub(super) fn write(&mut self, own: &Own) {
         if self.lines == 0 {
             return;
         }
@@ -68,13 +68,13 @@ impl LogFile {
         let lost = std::mem::take(&mut self.lost);
         match result {
             Ok(()) => {
-                shared.log_failures.add(lost);
+                own.log_failures.add(lost);
                 self.failing = false;
             }
             Err(error) => {
                 // Of what was written in part, a few lines are there and counted all the same.
-                shared.log_failures.add(lost + self.lines);
-                self.failed(&error, shared);
+                own.log_failures.add(lost + self.lines);
+                self.failed(&error, own);
             }
         }
         self.gathered.clear();
@@ -123,11 +123,11 @@ impl LogFile {
         Ok(())
     }
 
-    fn failed(&mut self, error: &io::Error, shared: &Shared) {
+    fn failed(&mut self, error: &io::Error, own: &Own) {
         if !std::mem::replace(&mut self.failing, true) {
             let path = self.path.display();
             let notice = format!("cannot write the log {path}: {error}; its lines are lost");
-            shared.notices.say(notice);
+            own.notices.say(notice);
         }
     }
 }

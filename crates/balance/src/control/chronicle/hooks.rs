@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use net::os;
 
 use crate::config::Config;
-use crate::engine::state::Shared;
+use crate::engine::state::Own;
 
 /// Commands that run at one time: they are short, and a flood of clients must not become a flood
 /// of processes.
@@ -67,20 +67,20 @@ struct Job {
 }
 
 impl Runner {
-    pub(super) fn start(config: &Config, shared: &Arc<Shared>) -> Runner {
+    pub(super) fn start(config: &Config, own: &Arc<Own>) -> Runner {
         let accounts = config.services.iter().map(|service| {
             let account = account(service.user_account.as_deref());
             account.unwrap_or_else(|why| {
                 let name = &service.name;
                 let notice = format!("the commands of service {name} are not run: {why}");
-                shared.notices.say(notice);
+                own.notices.say(notice);
                 Account::Unavailable
             })
         });
         let (jobs, receiver) = mpsc::sync_channel(WAITING_MAX);
         let accounts = accounts.collect();
-        let shared = shared.clone();
-        let thread = std::thread::spawn(move || Running::new(shared).run(&receiver));
+        let own = own.clone();
+        let thread = std::thread::spawn(move || Running::new(own).run(&receiver));
         Runner {
             accounts,
             jobs: Some(jobs),
@@ -90,7 +90,7 @@ impl Runner {
     }
 
     /// Has a command of a service run.
-    pub(super) fn run(&mut self, service: usize, command: &[u8], shared: &Shared) {
+    pub(super) fn run(&mut self, service: usize, command: &[u8], own: &Own) {
         let account = self.accounts.get(service).copied();
         let account = account.unwrap_or(Account::Unavailable);
         let job = Job {
@@ -99,16 +99,16 @@ impl Runner {
         };
         let sent = match (&self.jobs, account) {
             (_, Account::Unavailable) | (None, _) => {
-                shared.hook_failures.add(1);
+                own.hook_failures.add(1);
                 return;
             }
             (Some(jobs), _) => jobs.try_send(job),
         };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sent {
-            shared.hook_failures.add(1);
+            own.hook_failures.add(1);
             if !std::mem::replace(&mut self.full_is_reported, true) {
                 let why = "too many commands of hooks wait; some are left out";
-                shared.notices.say(why.to_owned());
+                own.notices.say(why.to_owned());
             }
         }
     }
@@ -144,15 +144,15 @@ fn account(name: Option<&str>) -> Result<Account, String> {
 
 /// The commands that run.
 struct Running {
-    shared: Arc<Shared>,
+    own: Arc<Own>,
     children: Vec<(Child, Instant)>,
     reported: HashSet<Trouble>,
 }
 
 impl Running {
-    fn new(shared: Arc<Shared>) -> Running {
+    fn new(own: Arc<Own>) -> Running {
         Running {
-            shared,
+            own,
             children: Vec::new(),
             reported: HashSet::new(),
         }
@@ -245,9 +245,9 @@ impl Running {
     }
 
     fn trouble(&mut self, trouble: Trouble, notice: String) {
-        self.shared.hook_failures.add(1);
+        self.own.hook_failures.add(1);
         if self.reported.insert(trouble) {
-            self.shared.notices.say(notice);
+            self.own.notices.say(notice);
         }
     }
 }

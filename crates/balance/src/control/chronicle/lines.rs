@@ -1,7 +1,7 @@
 //! The lines of logs.
 
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::date::Date;
@@ -48,9 +48,9 @@ impl Line<'_> {
                 target,
                 status,
             } => {
-                quoted(method, out);
+                quoted(method.as_bytes(), out);
                 out.push(b' ');
-                quoted(target, out);
+                quoted(target.as_bytes(), out);
                 let _ = write!(out, "\" {status}");
             }
         }
@@ -79,10 +79,27 @@ impl Line<'_> {
     }
 }
 
+/// Appends a line of the traffic log: the time in seconds since 1970, the client, the direction,
+/// the back end, and what passed.
+pub(super) fn traffic(
+    time: Duration,
+    client: SocketAddr,
+    to_backend: bool,
+    backend: &str,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let _ = write!(out, "{}.{:06} ", time.as_secs(), time.subsec_micros());
+    let way = if to_backend { '>' } else { '<' };
+    let _ = write!(out, "{client} {way} {backend} \"");
+    quoted(bytes, out);
+    out.extend_from_slice(b"\"\n");
+}
+
 /// Appends what a client sent so that it can neither end the quotes nor the line, nor drive a
 /// terminal: as Apache and nginx write it.
-fn quoted(text: &str, out: &mut Vec<u8>) {
-    for byte in text.bytes() {
+fn quoted(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f.. => drop(write!(out, "\\x{byte:02X}")),
             plain => out.push(plain),
@@ -122,6 +139,18 @@ mod tests {
         assert_eq!(
             text(|out| line.throughput(Duration::from_millis(1_500), out)),
             "1.500000 - 2326 1532\n"
+        );
+    }
+
+    #[test]
+    fn what_passed_stays_in_its_line() {
+        let (time, client) = (
+            Duration::from_micros(2_000_007),
+            "192.0.2.7:40".parse().unwrap(),
+        );
+        assert_eq!(
+            text(|out| traffic(time, client, true, "one", b"a\"\r\n\xff", out)),
+            "2.000007 192.0.2.7:40 > one \"a\\x22\\x0D\\x0A\\xFF\"\n"
         );
     }
 

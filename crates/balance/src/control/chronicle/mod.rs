@@ -13,14 +13,15 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::config::model::{Backend, Config, Kind, Service};
+use crate::config::model::{Backend, Config, Kind};
 use crate::config::{Facts, Template};
 use crate::engine::events::Happened;
-use crate::engine::state::Shared;
+use crate::engine::state::Own;
 
 use file::LogFile;
 use hooks::Runner;
@@ -30,33 +31,25 @@ use lines::{Line, Served};
 /// worker's send has to wake this thread nor each line costs a system call.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// Whether a service has a log or a hook, so that its events are of any use.
-pub fn wanted(service: &Service) -> bool {
-    let backend = |backend: &Backend| {
-        let hooks = &backend.hooks;
-        let commands = [&hooks.on_start, &hooks.on_end, &hooks.on_fail];
-        backend.throughput_log.is_some() || commands.iter().any(|hook| hook.is_some())
-    };
-    service.access_log.is_some() || service.backends.iter().any(backend)
-}
-
 /// Starts the thread. It ends when all senders are gone and everything is written; hooks that run
 /// then have a second to end. Log files are opened now, to append to.
 ///
 /// # Panics
 /// When the system has no thread to give, as [`std::thread::spawn`] does.
-pub fn spawn(
-    config: Arc<Config>,
-    shared: Arc<Shared>,
-    events: Receiver<Happened>,
-) -> JoinHandle<()> {
-    let mut chronicle = Chronicle::new(config, shared);
+pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Happened>) -> JoinHandle<()> {
+    let mut chronicle = Chronicle::new(config, own);
     std::thread::spawn(move || chronicle.run(&events))
+}
+
+/// The time; a clock that stands before 1970 shows 1970.
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
 }
 
 struct Chronicle {
     config: Arc<Config>,
-    shared: Arc<Shared>,
+    own: Arc<Own>,
     files: Vec<LogFile>,
     /// By service.
     services: Vec<Logs>,
@@ -71,17 +64,19 @@ struct Logs {
     access: Option<usize>,
     /// By back end.
     throughput: Vec<Option<usize>>,
+    /// By back end.
+    traffic: Vec<Option<usize>>,
 }
 
 impl Chronicle {
-    fn new(config: Arc<Config>, shared: Arc<Shared>) -> Chronicle {
+    fn new(config: Arc<Config>, own: Arc<Own>) -> Chronicle {
         let mut files = Vec::new();
         let mut known = HashMap::<PathBuf, usize>::new();
         // Logs on the same path share a file, so that lines stay whole.
         let mut file = |path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             Some(*known.entry(path.clone()).or_insert_with(|| {
-                files.push(LogFile::open(path.clone(), &shared));
+                files.push(LogFile::open(path.clone(), &own));
                 files.len() - 1
             }))
         };
@@ -92,6 +87,11 @@ impl Chronicle {
                 .iter()
                 .map(|backend| file(&backend.throughput_log))
                 .collect(),
+            traffic: service
+                .backends
+                .iter()
+                .map(|backend| file(&backend.traffic_log))
+                .collect(),
         });
         let services = services.collect();
         let hooks = |backend: &Backend| backend.hooks != Default::default();
@@ -100,9 +100,9 @@ impl Chronicle {
             .iter()
             .any(|one| one.backends.iter().any(hooks));
         Chronicle {
-            runner: any.then(|| Runner::start(&config, &shared)),
+            runner: any.then(|| Runner::start(&config, &own)),
             config,
-            shared,
+            own,
             files,
             services,
             command: Vec::new(),
@@ -116,7 +116,7 @@ impl Chronicle {
                 std::thread::sleep(ROUND);
                 let taken = events.try_iter().map(|event| self.take(&event)).count();
                 for file in &mut self.files {
-                    file.write(&self.shared);
+                    file.write(&self.own);
                 }
                 if taken == 0 {
                     break;
@@ -181,7 +181,56 @@ impl Chronicle {
                 };
                 self.log(*service, *backend, &line);
             }
+            Happened::Passed {
+                service,
+                backend,
+                client,
+                to_backend,
+                bytes,
+            } => {
+                self.own
+                    .passing
+                    .fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+                self.passed(*service, *backend, *client, *to_backend, bytes);
+            }
+            Happened::BackendChanged {
+                service,
+                backend,
+                usable,
+            } => {
+                let Some(service) = self.config.services.get(*service) else {
+                    return;
+                };
+                let Some(backend) = service.backends.get(*backend) else {
+                    return;
+                };
+                let (service, backend) = (&service.name, &backend.name);
+                let how = if *usable {
+                    "is used again"
+                } else {
+                    "is not used any more"
+                };
+                let notice = format!("service {service}: back end {backend} {how}");
+                self.own.notices.say(notice);
+            }
         }
+    }
+
+    fn passed(
+        &mut self,
+        service: usize,
+        backend: usize,
+        client: SocketAddr,
+        to_backend: bool,
+        bytes: &[u8],
+    ) {
+        let log = self.services.get(service);
+        let Some(file) = log.and_then(|logs| *logs.traffic.get(backend)?) else {
+            return;
+        };
+        let name = &self.config.services[service].backends[backend].name;
+        let time = since_1970();
+        self.files[file].append(|out| lines::traffic(time, client, to_backend, name, bytes, out));
     }
 
     fn kind(&self, service: usize) -> Option<Kind> {
@@ -196,9 +245,7 @@ impl Chronicle {
             return;
         };
         let name = backend.and_then(|one| model.backends.get(one));
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let time = since_1970();
         if let Some(file) = logs.access {
             let name = name.map(|one| one.name.as_str());
             self.files[file].append(|out| line.access(time.as_secs(), &model.name, name, out));
@@ -232,6 +279,6 @@ impl Chronicle {
             service: &model.name,
         };
         template.fill(&facts, &mut self.command);
-        runner.run(service, &self.command, &self.shared);
+        runner.run(service, &self.command, &self.own);
     }
 }
