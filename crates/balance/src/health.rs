@@ -183,6 +183,13 @@ impl Health {
         true
     }
 
+    /// A probe that was under way has got lost with who made it: it is due again.
+    pub fn probe_lost(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.probing) {
+            self.due_ns = Some(now_ns);
+        }
+    }
+
     /// The share of its weight that it gets now: 1, or less while it starts slowly.
     pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
         let Some(since_ns) = self.back_since_ns else {
@@ -394,6 +401,16 @@ mod tests {
         assert!(!health.usable());
         assert!(probe(&mut health, ProbeOk));
         assert!(health.usable());
+    }
+
+    #[test]
+    fn a_probe_that_got_lost_is_made_again() {
+        let policy = policy();
+        let mut health = Health::new(State::Waking, 0, &policy);
+        assert!(health.probe_due(1));
+        assert!(!health.probe_due(SECOND));
+        health.probe_lost(SECOND);
+        assert!(health.probe_due(SECOND));
     }
 
     #[test]

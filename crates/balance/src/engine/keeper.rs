@@ -105,6 +105,11 @@ impl Rounds {
         look_up_again: Duration,
     ) -> Rounds {
         let mut slots = Vec::new();
+        // An earlier configuration's thread may have had some under way.
+        let now_ns = os::now_ns();
+        for life in shared.services.iter().flat_map(|one| &one.backends) {
+            life.probe_lost(now_ns);
+        }
         for (service, one) in config.services.iter().enumerate() {
             for (backend, two) in one.backends.iter().enumerate() {
                 slots.push(Slot {

@@ -75,6 +75,14 @@ pub enum BalancerError {
         /// Why not, with the places.
         source: Box<ConfigError>,
     },
+    /// Commands cannot run as the account that a service names.
+    #[error("service `{service}`: `user_account` cannot be had: {why}")]
+    Account {
+        /// The service.
+        service: String,
+        /// Why not.
+        why: String,
+    },
     /// The configuration asks for what this version does not do.
     #[error("service `{service}`: {what}")]
     Unsupported {
@@ -108,7 +116,7 @@ pub struct Balancer {
     http: Vec<bool>,
     ears: Mutex<Vec<Ear>>,
     threads: Vec<JoinHandle<()>>,
-    keeper: Option<Keeper>,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 impl Balancer {
@@ -173,7 +181,7 @@ impl Balancer {
             shared: shared.clone(),
             ears: Mutex::new(copies),
             threads: Vec::new(),
-            keeper: None,
+            keeper: Mutex::new(None),
         };
         let (opened, results) = std::sync::mpsc::channel();
         let count = dealt.len();
@@ -193,12 +201,20 @@ impl Balancer {
         for result in results.iter().take(count) {
             result.map_err(BalancerError::Loop)?;
         }
-        balancer.keeper = Some(Keeper::start(config, shared));
+        // There is one at a time, as they share a bell.
+        if let Some(earlier) = earlier {
+            earlier.keeper().take();
+        }
+        *balancer.keeper() = Some(Keeper::start(config, shared));
         Ok(balancer)
     }
 
     fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
         self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Each service's name with each address that it listens on, in the configuration's order.
@@ -251,6 +267,7 @@ impl Balancer {
     /// Closes its listening sockets, and ends its threads as soon as their last clients have
     /// gone. Back ends are not probed any more.
     pub fn begin_drain(&self) {
+        self.keeper().take();
         self.shared.draining.store(true, Ordering::Relaxed);
         self.ears().clear();
     }
@@ -275,7 +292,7 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.keeper = None;
+        self.keeper().take();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -190,6 +190,11 @@ impl BackendState {
         due
     }
 
+    /// A probe of it has got lost with the thread that made it.
+    pub(super) fn probe_lost(&self, now_ns: u64) {
+        self.lock().probe_lost(now_ns);
+    }
+
     /// When the thread that probes has to look at it again, ns; `None`: not before something
     /// happens to it.
     pub fn look_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
@@ -298,6 +303,11 @@ impl ServiceState {
             weighings: AtomicU32::new(0),
             counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
+    }
+
+    /// Whether both are the same service, under one configuration or two.
+    pub fn counts_with(&self, other: &ServiceState) -> bool {
+        Arc::ptr_eq(&self.counts, &other.counts)
     }
 
     /// Changes the weight of a back end.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use net::os;
 
 use crate::config::Config;
+use crate::config::model::{Backend, Hooks, Service};
 use crate::engine::state::Own;
 
 /// Commands that run at one time: they are short, and a flood of clients must not become a flood
@@ -121,6 +122,15 @@ impl Drop for Runner {
             let _ = thread.join();
         }
     }
+}
+
+/// Why the commands of a service cannot run as the account that it names; `None` when they can,
+/// or when it has none.
+pub(super) fn refusal(service: &Service) -> Option<String> {
+    let hooks = |one: &Backend| one.hooks != Hooks::default();
+    let any = service.backends.iter().any(hooks);
+    let name = service.user_account.as_deref().filter(|_| any);
+    account(name).err()
 }
 
 /// The account of that name, as far as commands can run as it.
