@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
 
 mod readiness;
@@ -205,6 +205,13 @@ impl Epoll {
                 }
             }
         }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.to_read.is_empty()
+            || !self.events.is_empty()
+            || !self.to_accept.is_empty()
+            || self.next_ready < self.ready.len()
     }
 
     fn mark_readable(&mut self, conn: ConnId) {
@@ -455,11 +462,7 @@ impl Io for Epoll {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        let more = !self.to_read.is_empty()
-            || !self.events.is_empty()
-            || !self.to_accept.is_empty()
-            || self.next_ready < self.ready.len();
-        let wait_ns = if more { Some(0) } else { wait_ns };
+        let wait_ns = if self.has_work() { Some(0) } else { wait_ns };
         let time = wait_ns.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
@@ -492,6 +495,14 @@ impl Io for Epoll {
         // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
         unsafe { self.ready.set_len(n as usize) };
         Ok(())
+    }
+
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
+        if !self.has_work() {
+            // epoll cannot wait for several; what comes meanwhile wakes nobody up.
+            os::sleep_us(gather.wait_us);
+        }
+        self.poll(Some(wait_ns))
     }
 
     fn next_event(&mut self) -> Option<Event> {

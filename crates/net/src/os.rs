@@ -117,6 +117,16 @@ pub fn sharpen_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
+/// Has the calling thread sleep for so many microseconds; a signal ends it earlier.
+pub(crate) fn sleep_us(us: u32) {
+    let time = libc::timespec {
+        tv_sec: libc::time_t::from(us / 1_000_000),
+        tv_nsec: libc::c_long::from(us % 1_000_000) * 1_000,
+    };
+    // SAFETY: `time` is valid; the place for what is left may be null.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
 /// Makes this process the parent of its descendants' orphans.
 pub fn adopt_orphans() {
     // SAFETY: takes numbers, touches no memory.

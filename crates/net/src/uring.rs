@@ -10,17 +10,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
 mod connect;
 mod entries;
 mod events;
+mod wait;
 use buffers::BufferRing;
 use entries::File;
 
@@ -128,6 +129,10 @@ pub struct Uring {
     files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
+    /// Sends of the queues' fronts since the last turn; most of them complete at once.
+    sending: usize,
+    /// Whether the kernel can wait for several completions for a time, and then for one.
+    gathers: bool,
     targets: Vec<TargetAddress>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
@@ -143,11 +148,6 @@ fn user_data(op: Op, generation: u32, index: u32) -> u64 {
 }
 
 impl Uring {
-    fn is_quiet(&mut self) -> bool {
-        let queue = self.ring.submission();
-        queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
-    }
-
     fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
         // queued bytes are boxed and owned by `self` until their completion was seen, and the
@@ -208,6 +208,7 @@ impl Uring {
             .send(pointer, len)
             .user_data(user_data(Op::Send, conn.generation, conn.index));
         self.slots[index].pending += 1;
+        self.sending += 1;
         self.push(entry);
     }
 
@@ -333,6 +334,7 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
+        let gathers = ring.params().is_feature_min_timeout();
         let slots = options.slots() as u32;
         if !options.files {
             ring.submitter().register_files_sparse(slots.max(1))?;
@@ -369,6 +371,8 @@ impl Io for Uring {
             files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
+            sending: 0,
+            gathers,
             targets: Vec::new(),
             payloads: Vec::new(),
             listeners: Vec::new(),
@@ -510,40 +514,11 @@ impl Io for Uring {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        if self.next < self.batch.len() {
-            return Ok(());
-        }
-        self.rearm();
-        self.buffers.publish();
-        self.batch.clear();
-        self.next = 0;
-        let ready = !self.ring.completion().is_empty();
-        let result = match wait_ns {
-            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
-            // call is made at all.
-            Some(0) if !ready && self.is_quiet() => Ok(0),
-            Some(0) => self.ring.submit_and_wait(0),
-            _ if ready => self.ring.submit_and_wait(0),
-            None => self.ring.submit_and_wait(1),
-            Some(ns) => {
-                let time = Timespec::new()
-                    .sec(ns / 1_000_000_000)
-                    .nsec((ns % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &args)
-            }
-        };
-        match result {
-            Ok(_) => {}
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EBUSY)
-                ) => {}
-            Err(e) => return Err(e),
-        }
-        self.batch.extend(self.ring.completion());
-        Ok(())
+        self.turn(wait_ns, None)
+    }
+
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
+        self.turn(Some(wait_ns), Some(gather))
     }
 
     fn next_event(&mut self) -> Option<Event> {

@@ -15,6 +15,7 @@ mod lookups;
 pub mod notices;
 mod post;
 mod probe;
+mod pulse;
 mod queue;
 mod relay;
 mod resolve;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use net::{Buf, ConnId, Event, Io, os};
 
 use super::post::Post;
+use super::pulse::Pulse;
 use super::scan::SCAN_NS;
 use super::side::{Client, Role, Side};
 use super::state::{ServiceState, Shared};
@@ -47,6 +48,7 @@ pub(super) struct Worker<I: Io> {
     now_ns: Option<u64>,
     scanned_ns: u64,
     listening: bool,
+    pub(super) pulse: Pulse,
 }
 
 impl<I: Io> Worker<I> {
@@ -67,6 +69,7 @@ impl<I: Io> Worker<I> {
             now_ns: None,
             scanned_ns: os::coarse_now_ns(),
             listening: true,
+            pulse: Pulse::new(),
         }
     }
 
@@ -75,14 +78,20 @@ impl<I: Io> Worker<I> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
             let wait_ns = if waiting { QUEUE_TURN_NS } else { TURN_NS };
-            if self.turn(wait_ns).is_err() {
+            let polled = match self.pulse.gather(self.clients) {
+                Some(gather) => self.io.poll_gathering(wait_ns, gather),
+                None => self.io.poll(Some(wait_ns)),
+            };
+            if polled.is_err() {
                 return;
             }
+            self.handle_all();
             if self.freed || waiting {
                 self.freed = false;
                 self.serve_queues();
             }
             let now_ns = os::coarse_now_ns();
+            self.pulse.beat(now_ns);
             if now_ns.saturating_sub(self.scanned_ns) >= SCAN_NS {
                 self.scanned_ns = now_ns;
                 self.scan();
@@ -115,11 +124,15 @@ impl<I: Io> Worker<I> {
 
     fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
         self.io.poll(Some(wait_ns))?;
+        self.handle_all();
+        Ok(())
+    }
+
+    fn handle_all(&mut self) {
         self.now_ns = None;
         while let Some(event) = self.io.next_event() {
             self.handle(event);
         }
-        Ok(())
     }
 
     /// The time of this turn, ns.
@@ -150,7 +163,10 @@ impl<I: Io> Worker<I> {
 
     fn data(&mut self, conn: ConnId, buf: Buf) {
         match self.sides[conn.slot()].role {
-            Role::Relaying => self.relay(conn, buf),
+            Role::Relaying => {
+                self.pulse.count();
+                self.relay(conn, buf);
+            }
             Role::Waiting => self.hold(conn, buf),
             Role::Greeting => self.greeted(conn, buf),
             Role::Free | Role::Connecting | Role::Ending => self.io.recycle(buf),
