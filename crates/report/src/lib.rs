@@ -27,4 +27,4 @@ pub use load_parts::{crawl_terminal, load_row};
 pub use load_terminal::load_terminal;
 pub use markdown::markdown;
 pub use terminal::terminal;
-pub use units::time;
+pub use units::{bytes, time};

@@ -55,9 +55,7 @@ pub fn ask(path: &Path, request: &str, limit: Duration) -> Result<Value, AskErro
         stream.set_read_timeout(Some(limit))?;
         stream.set_write_timeout(Some(limit))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
-        (&stream)
-            .take(ANSWER_BYTES_MAX)
-            .read_to_end(&mut answer)?;
+        (&stream).take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
         Ok(())
     };
     talk().map_err(|source| AskError::Silent {
