@@ -18,6 +18,8 @@ use crate::engine::BalancerError;
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 4096;
+/// Of a longer one so much is read, so that its sender gets to see the answer.
+const UNREAD_BYTES_MAX: usize = 65_536;
 /// How long a request may take to come, and its answer to be taken.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Exit statuses that an error stands for: it could not be done, and the words are wrong.
@@ -64,12 +66,15 @@ fn read_line(stream: &mut UnixStream) -> io::Result<String> {
         stream.set_read_timeout(Some(left))?;
         let n = stream.read(&mut bytes)?;
         line.extend_from_slice(&bytes[..n]);
-        if line.len() > REQUEST_BYTES_MAX {
-            return Err(io::Error::other("it is too long"));
+        if line.len() > UNREAD_BYTES_MAX {
+            break;
         }
         if n == 0 {
             break;
         }
+    }
+    if line.len() > REQUEST_BYTES_MAX {
+        return Err(io::Error::other("it is too long"));
     }
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8(line.to_vec()).map_err(io::Error::other)

@@ -25,6 +25,8 @@ use crate::health::{HealthEvent, State};
 
 /// Configurations that still have clients, at most; each has threads and buffers of its own.
 const RETIRED_MAX: usize = 16;
+/// How long the earlier one may take to stop accepting; it takes a turn of its loop.
+const TAKE_OVER: Duration = Duration::from_secs(2);
 
 /// Why a configuration does not take the place of the present one, which goes on.
 #[derive(Debug, thiserror::Error)]
@@ -260,6 +262,11 @@ impl Supervisor {
         cut_removed(&old.balancer, &next.balancer);
         self.say_what_waits(&old.balancer.config(), &config);
         old.balancer.begin_drain();
+        // From then on every client that comes is one of the new configuration.
+        let end = Instant::now() + TAKE_OVER;
+        while old.balancer.is_listening() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let config = next.balancer.config();
         let mut running = lock(&self.running);
         let old = std::mem::replace(&mut running.now, Arc::new(next));

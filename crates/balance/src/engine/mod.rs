@@ -158,8 +158,12 @@ impl Balancer {
             );
         }
         let ears = match earlier {
-            None => threads::listen(config, &[])?,
-            Some(earlier) => threads::listen(config, &earlier.ears())?,
+            None => threads::listen(config, &[], &[])?,
+            Some(earlier) => {
+                let services = earlier.config.services.iter();
+                let names: Vec<&str> = services.map(|one| one.name.as_str()).collect();
+                threads::listen(config, &earlier.ears(), &names)?
+            }
         };
         let bound = threads::bound(config, &ears)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
@@ -258,6 +262,11 @@ impl Balancer {
     /// What it was started with.
     pub fn config(&self) -> Arc<Config> {
         self.config.clone()
+    }
+
+    /// Whether it has listening sockets.
+    pub fn is_listening(&self) -> bool {
+        self.shared.listening.load(Ordering::Acquire) > 0
     }
 
     /// Whether it was told to drain and its last client has gone.
