@@ -150,6 +150,8 @@ fn clear(path: &Path) -> Result<(), SocketError> {
 /// A listening socket that nobody else could use at any time: it is made in a folder that only
 /// this user can enter, and moved to its place with its permissions.
 fn listen(path: &Path) -> io::Result<UnixListener> {
+    // Nobody could connect to one whose name is too long.
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
     let folder = path.with_file_name(format!(".w{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder)?;

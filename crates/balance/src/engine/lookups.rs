@@ -11,8 +11,18 @@ use super::alarm::Alarm;
 /// Answers what addresses a name has.
 pub(super) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// What a lookup found for a back end: the places of service and back end, and its addresses.
-pub(super) type Found = ((usize, usize), io::Result<Vec<SocketAddr>>);
+/// The places of a service and of a back end of it.
+type Whose = (usize, usize);
+
+/// What a lookup found for a back end: its addresses.
+pub(super) type Found = (Whose, io::Result<Vec<SocketAddr>>);
+
+/// What is to be looked up.
+struct Job {
+    whose: Whose,
+    name: String,
+    port: u16,
+}
 
 /// The system's resolver.
 pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -21,7 +31,7 @@ pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 /// Lookups; at most one is under way.
 pub(super) struct Lookups {
-    asked: Option<Sender<((usize, usize), String, u16)>>,
+    asked: Option<Sender<Job>>,
     found: Receiver<Found>,
 }
 
@@ -29,13 +39,14 @@ impl Lookups {
     /// Starts the thread that looks up. It ends once this is dropped and its last lookup has
     /// ended; nobody waits for it.
     pub fn start(look_up: LookUp, alarm: &Arc<Alarm>) -> Lookups {
-        let (asked, jobs) = channel::<((usize, usize), String, u16)>();
+        let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
         let alarm = alarm.clone();
         let thread = std::thread::Builder::new().name("lookups".to_owned());
         let started = thread.spawn(move || {
-            for (whose, name, port) in jobs {
-                if sender.send((whose, look_up(&name, port))).is_err() {
+            for job in jobs {
+                let found = look_up(&job.name, job.port);
+                if sender.send((job.whose, found)).is_err() {
                     return;
                 }
                 alarm.ring();
@@ -48,9 +59,10 @@ impl Lookups {
     }
 
     /// Asks for a back end's addresses; the answer comes by [`Lookups::next`].
-    pub fn ask(&self, whose: (usize, usize), name: &str, port: u16) {
+    pub fn ask(&self, whose: Whose, name: &str, port: u16) {
         if let Some(asked) = &self.asked {
-            let _ = asked.send((whose, name.to_owned(), port));
+            let name = name.to_owned();
+            let _ = asked.send(Job { whose, name, port });
         }
     }
 
