@@ -54,6 +54,9 @@ pub struct Epoll {
     free_accepted: Vec<u32>,
     buffers: Vec<Box<[u8]>>,
     free_buffers: Vec<u16>,
+    buffers_max: usize,
+    /// Connections that wait for a buffer to read into.
+    starved: Vec<ConnId>,
     ready: Vec<libc::epoll_event>,
     next_ready: usize,
     to_read: VecDeque<ConnId>,
@@ -133,7 +136,7 @@ impl Epoll {
     fn discard_sends(&mut self, index: usize) {
         while let Some(outgoing) = self.slots[index].sends.pop_front() {
             if let Outgoing::Lent(buf, _) = outgoing {
-                self.free_buffers.push(buf.id);
+                self.give_back(buf.id);
             }
         }
     }
@@ -158,7 +161,7 @@ impl Epoll {
             match result {
                 SendResult::All => {
                     if let Some(Outgoing::Lent(buf, _)) = self.slots[index].sends.pop_front() {
-                        self.free_buffers.push(buf.id);
+                        self.give_back(buf.id);
                     }
                 }
                 SendResult::Part(n) => {
@@ -201,8 +204,19 @@ impl Epoll {
             }
             _ => {
                 if let Outgoing::Lent(buf, _) = outgoing {
-                    self.free_buffers.push(buf.id);
+                    self.give_back(buf.id);
                 }
+            }
+        }
+    }
+
+    fn give_back(&mut self, id: u16) {
+        self.free_buffers.push(id);
+        // Some may be closed or paused by now.
+        while let Some(conn) = self.starved.pop() {
+            self.mark_readable(conn);
+            if self.slot(conn).is_some_and(|slot| slot.queued_to_read) {
+                return;
             }
         }
     }
@@ -257,6 +271,8 @@ impl Io for Epoll {
                 .map(|_| vec![0; options.buffer_size as usize].into_boxed_slice())
                 .collect(),
             free_buffers: (0..buffers).rev().collect(),
+            buffers_max: options.buffers_max.max(buffers).into(),
+            starved: Vec::new(),
             ready: Vec::with_capacity(1024),
             next_ready: 0,
             to_read: VecDeque::new(),
@@ -543,6 +559,10 @@ impl Io for Epoll {
         }
     }
 
+    fn scarce(&self) -> bool {
+        self.buffers.len() - self.free_buffers.len() > self.buffers_max / 2
+    }
+
     fn bytes(&self, buf: &Buf) -> &[u8] {
         &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
     }
@@ -564,6 +584,6 @@ impl Io for Epoll {
     }
 
     fn recycle(&mut self, buf: Buf) {
-        self.free_buffers.push(buf.id);
+        self.give_back(buf.id);
     }
 }

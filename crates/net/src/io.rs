@@ -130,6 +130,9 @@ pub struct IoOptions {
     pub accepted: u32,
     /// Number of receive buffers: a power of two, at most 32,768.
     pub buffers: u16,
+    /// How many there may become when those do not suffice, as [`IoOptions::buffers`]; a smaller
+    /// number means no more. Memory is taken only for those that were needed.
+    pub buffers_max: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
     /// For a relay: connections are files of the process also where the loop could hold them
@@ -144,6 +147,7 @@ impl Default for IoOptions {
             outgoing: 1024,
             accepted: 0,
             buffers: 256,
+            buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
         }
@@ -252,6 +256,10 @@ pub trait Io: Sized {
 
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
+
+    /// Whether more than half of the receive buffers that there may be are lent. When all are,
+    /// nothing is received until one is given back.
+    fn scarce(&self) -> bool;
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];

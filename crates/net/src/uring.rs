@@ -21,6 +21,7 @@ mod buffers;
 mod connect;
 mod entries;
 mod events;
+mod sending;
 mod wait;
 use buffers::BufferRing;
 use entries::File;
@@ -80,6 +81,9 @@ struct Slot {
     outgoing: bool,
     receiving: bool,
     paused: bool,
+    /// It brings more than is taken from it: it is received from once at a time, so that a pause
+    /// is never followed by more than one buffer.
+    careful: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
@@ -184,59 +188,14 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let entry = self.slots[conn.index as usize]
-            .file(conn.index)
-            .receive(group)
-            .user_data(user_data(Op::Recv, conn.generation, conn.index));
+        let file = self.slots[conn.index as usize].file(conn.index);
+        let careful = self.slots[conn.index as usize].careful || self.buffers.is_scarce();
+        let entry = match careful {
+            true => file.receive_one(group),
+            false => file.receive(group),
+        }
+        .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
-    }
-
-    /// Sends the front of the queue.
-    fn send_front(&mut self, conn: ConnId) {
-        let index = conn.index as usize;
-        let (pointer, len) = match self.slots[index].sends.front() {
-            None => return,
-            Some(Outgoing::Shared(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Own(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Lent(buf, from)) => {
-                let bytes = &self.buffers.bytes(buf)[*from..];
-                (bytes.as_ptr(), bytes.len())
-            }
-        };
-        let entry = self.slots[index]
-            .file(conn.index)
-            .send(pointer, len)
-            .user_data(user_data(Op::Send, conn.generation, conn.index));
-        self.slots[index].pending += 1;
-        self.sending += 1;
-        self.push(entry);
-    }
-
-    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing) {
-        let Some(slot) = self.slot(conn) else {
-            self.discard(outgoing);
-            return;
-        };
-        if slot.failed {
-            self.discard(outgoing);
-            return;
-        }
-        slot.sends.push_back(outgoing);
-        if slot.sends.len() == 1 {
-            self.send_front(conn);
-        }
-    }
-
-    fn discard(&mut self, outgoing: Outgoing) {
-        if let Outgoing::Lent(buf, _) = outgoing {
-            self.buffers.give(buf);
-        }
-    }
-
-    fn discard_sends(&mut self, index: usize) {
-        while let Some(outgoing) = self.slots[index].sends.pop_front() {
-            self.discard(outgoing);
-        }
     }
 
     fn accept(&mut self, listener: usize) {
@@ -316,7 +275,10 @@ impl Uring {
         while let Some(listener) = self.relisten.pop() {
             self.accept(listener);
         }
-        while let Some(conn) = self.starved.pop() {
+        // Without a buffer they would only fail again.
+        while !self.buffers.is_empty()
+            && let Some(conn) = self.starved.pop()
+        {
             self.receive(conn);
         }
     }
@@ -355,7 +317,12 @@ impl Io for Uring {
         }
         // Saves a descriptor look-up per call; not needed for anything to work.
         let _ = ring.submitter().register_ring_fd();
-        let buffers = BufferRing::register(&ring, options.buffers, options.buffer_size)?;
+        let buffers = BufferRing::register(
+            &ring,
+            options.buffers,
+            options.buffers_max,
+            options.buffer_size,
+        )?;
         let mut table = Vec::with_capacity(slots as usize);
         table.resize_with(slots as usize, Slot::default);
         Ok(Self {
@@ -462,6 +429,7 @@ impl Io for Uring {
     fn pause(&mut self, conn: ConnId) {
         let Some(slot) = self.slot(conn) else { return };
         slot.paused = true;
+        slot.careful = true;
         if slot.receiving {
             let recv = user_data(Op::Recv, conn.generation, conn.index);
             let entry = opcode::AsyncCancel::new(recv)
@@ -530,6 +498,10 @@ impl Io for Uring {
             }
         }
         None
+    }
+
+    fn scarce(&self) -> bool {
+        self.buffers.is_scarce()
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::supervisor::Supervisor;
 use crate::config::model::{Backend, Dispatch, Kind, Service, Weight};
 use crate::engine::state::{BackendState, ServiceState, Times};
+use crate::health::State;
 
 /// The balancer's state and its counters since the start. Times are in microseconds, exact to an
 /// eighth; `session_us` is the length of connections, of an HTTP service the time to a complete
@@ -74,12 +75,13 @@ fn one_backend(backend: &Backend, life: &BackendState, http: bool) -> Value {
         true => life.requests.get(),
         false => life.connections.get(),
     };
+    let active = life.active.load(Ordering::Relaxed);
     let mut value = json!({
         "name": backend.name,
         "address": life.address().to_string(),
         "state": life.state().word(),
-        "draining": life.cut_ns() != u64::MAX,
-        "active": life.active.load(Ordering::Relaxed),
+        "draining": life.state() == State::Down && active > 0,
+        "active": active,
         "total": total,
         "failed": life.connect_failures.get() + life.answer_failures.get(),
         "connect_failures": life.connect_failures.get(),

@@ -57,7 +57,8 @@ pub enum Tell {
     Server(String),
     /// Its weight, from 1.
     Weight(u32),
-    /// It gets no more clients, and those that it has may stay for the service's `drain`.
+    /// It is down: it gets no more clients, and those that it has may stay for the service's
+    /// `drain`.
     Drain,
 }
 
@@ -318,12 +319,7 @@ impl Supervisor {
         let state = &shared.services[at];
         let life = &state.backends[number];
         match what {
-            Tell::State(told) => {
-                if matches!(told, State::Available | State::Waking) {
-                    life.cut_at(u64::MAX);
-                }
-                shared.note(at, number, HealthEvent::Told(*told));
-            }
+            Tell::State(told) => shared.note(at, number, HealthEvent::Told(*told)),
             Tell::Server(address) => {
                 let to = look_up(address)?;
                 life.set_placed(true);
@@ -336,10 +332,8 @@ impl Supervisor {
                     Weight::Penalty(_) => Weight::Penalty(*weight),
                 },
             ),
-            Tell::Drain => {
-                shared.note(at, number, HealthEvent::Told(State::Down));
-                life.cut_at(cut_ns(services[at].drain));
-            }
+            // Workers cut off what is left there when the service's `drain` is over.
+            Tell::Drain => shared.note(at, number, HealthEvent::Told(State::Down)),
         }
         Ok(())
     }

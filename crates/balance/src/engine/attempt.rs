@@ -109,11 +109,9 @@ impl<I: Io> Worker<I> {
 
     /// An attempt has failed: the same back end is asked again if it may be, then another one.
     pub(super) fn connect_failed(&mut self, conn: ConnId, errno: i32) {
-        let side = std::mem::take(self.side(conn));
-        self.io.close(conn);
-        let Some(client) = side.peer else { return };
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        self.side(client).peer = None;
+        let Some((client, service, backend)) = self.drop_attempt(conn) else {
+            return;
+        };
         self.state(service).backends[backend]
             .connect_failures
             .add(1);
@@ -131,6 +129,28 @@ impl<I: Io> Worker<I> {
             self.backend_failed(client, service, backend);
         }
         self.seek(client);
+    }
+
+    /// Ends an attempt that would have taken longer, and tries another back end.
+    pub(super) fn give_up(&mut self, conn: ConnId) {
+        let Some((client, service, backend)) = self.drop_attempt(conn) else {
+            return;
+        };
+        if let Some(known) = &mut self.side(client).client {
+            known.again = 0;
+            known.tried.push(backend as u32);
+        }
+        self.give_place_back(service, backend);
+        self.seek(client);
+    }
+
+    /// Closes an attempt; the client, service and back end that it was for.
+    fn drop_attempt(&mut self, conn: ConnId) -> Option<(ConnId, usize, usize)> {
+        let side = std::mem::take(self.side(conn));
+        self.io.close(conn);
+        let client = side.peer?;
+        self.side(client).peer = None;
+        Some((client, side.service as usize, side.backend as usize))
     }
 
     /// Notes that a back end could not be reached for a client.

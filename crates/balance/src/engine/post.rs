@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub(super) struct Limits {
     pub client_idle: u64,
     pub write_stall: u64,
     pub queue: u64,
+    /// For connections whose back end an operator takes down; 0: they end at once.
+    pub drain: u64,
 }
 
 /// What a worker knows of a back end.
@@ -65,6 +68,8 @@ pub(super) struct Post {
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
     pub wanted: bool,
+    /// Whether back ends that break connections are left out for a while.
+    pub ejects: bool,
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     dispatcher: Dispatcher,
@@ -106,6 +111,7 @@ impl Post {
             client_idle: limit_ns(service.timeouts.client_idle),
             write_stall: limit_ns(service.timeouts.write_stall),
             queue: limit_ns(service.queue.time_limit),
+            drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
         };
         let places: Vec<Place> = service
             .backends
@@ -149,6 +155,7 @@ impl Post {
                 || service.access != Access::default(),
             needs_local,
             wanted,
+            ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             made_of: (service.dispatch.clone(), service.backends.clone()),
@@ -208,6 +215,14 @@ impl Post {
             backend.weight = state.weight();
         }
         self.dispatcher = Dispatcher::new(dispatch, backends);
+    }
+
+    /// Whether a client could be sent to another back end than this one, and not to this one.
+    pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+        let other = |(at, one): (usize, &Arc<BackendState>)| {
+            at != backend && one.usable() && !tried.contains(&(at as u32))
+        };
+        !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
     }
 
     /// Notes that a connection has ended.

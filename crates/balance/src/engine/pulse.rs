@@ -7,12 +7,14 @@
 
 use net::Gather;
 
+/// Longer ones are parts of large transfers, where copying costs more than waking up.
+const SMALL: usize = 4096;
 /// The rate is counted over at least this long, ns.
 const BEAT_NS: u64 = 8_000_000;
 /// Up to so many messages per second each is passed on at once.
-const CALM: u64 = 30_000;
+const CALM: u64 = 25_000;
 /// From so many on the worker waits for the longest time.
-const BUSY: u64 = 50_000;
+const BUSY: u64 = 45_000;
 /// The longest wait for more messages, us. Beyond this little is saved.
 const WAIT_US_MAX: u64 = 50;
 /// It waits for no more than one message for so many clients: further ones may be on their way in
@@ -38,10 +40,10 @@ impl Pulse {
         }
     }
 
-    /// Counts a message.
+    /// Counts a message of so many bytes.
     #[inline]
-    pub fn count(&mut self) {
-        self.messages += 1;
+    pub fn count(&mut self, bytes: usize) {
+        self.messages += u64::from(bytes <= SMALL);
     }
 
     /// Takes note of the time, ns; of a coarse clock.
@@ -75,7 +77,7 @@ mod tests {
         let mut pulse = Pulse::new();
         pulse.beat(1_000_000_000);
         for _ in 0..messages {
-            pulse.count();
+            pulse.count(100);
         }
         pulse.beat(1_000_000_000 + BEAT_NS / 2);
         pulse.beat(1_010_000_000);
@@ -86,13 +88,13 @@ mod tests {
     fn only_who_is_busy_with_several_clients_waits_for_more() {
         // In 10 ms.
         assert_eq!(after(0, 64), None);
-        assert_eq!(after(300, 64), None);
+        assert_eq!(after(250, 64), None);
         assert_eq!(after(5_000, 7), None);
         let half = Gather {
             want: 16,
             wait_us: 25,
         };
-        assert_eq!(after(400, 64), Some(half));
+        assert_eq!(after(350, 64), Some(half));
         let whole = Gather {
             want: 32,
             wait_us: 50,
@@ -104,7 +106,7 @@ mod tests {
     fn a_pause_calms_it() {
         let mut pulse = Pulse::new();
         for now_ms in 1..100 {
-            (0..100).for_each(|_| pulse.count());
+            (0..100).for_each(|_| pulse.count(100));
             pulse.beat(now_ms * 1_000_000);
         }
         assert!(pulse.gather(64).is_some());

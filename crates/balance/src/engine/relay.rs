@@ -5,8 +5,10 @@ use net::{Buf, ConnId, Io};
 use super::events::Happened;
 use super::side::{Role, Side};
 use super::worker::Worker;
+use crate::health::HealthEvent;
 
-/// A side stops being read when its peer has this many buffers still to send.
+/// A side stops being read when its peer has this many buffers still to send; when buffers are
+/// scarce, as soon as it has any.
 const QUEUE_MAX: usize = 8;
 
 impl<I: Io> Worker<I> {
@@ -25,7 +27,8 @@ impl<I: Io> Worker<I> {
         let Worker { io, sides, .. } = self;
         let side = &mut sides[conn.slot()];
         io.forward(peer, buf);
-        if io.queued(peer) >= QUEUE_MAX && !side.paused {
+        let most = if io.scarce() { 1 } else { QUEUE_MAX };
+        if io.queued(peer) >= most && !side.paused {
             side.paused = true;
             io.pause(conn);
         }
@@ -95,7 +98,14 @@ impl<I: Io> Worker<I> {
         let Some(peer) = self.side(conn).peer else {
             return;
         };
-        let service = self.side(conn).service;
+        let side = self.side(conn);
+        let service = side.service;
+        let unanswered = side.client.is_none() && side.bytes == 0;
+        let backend = side.backend as usize;
+        if unanswered && self.posts[service as usize].ejects {
+            self.shared
+                .note(service as usize, backend, HealthEvent::AnswerFailed);
+        }
         self.end_pair(conn);
         self.io.close(conn);
         if self.io.queued(peer) == 0 {
@@ -122,6 +132,11 @@ impl<I: Io> Worker<I> {
     pub(super) fn end_late_pair(&mut self, conn: ConnId, reset: bool) {
         let service = self.side(conn).service as usize;
         self.state(service).timeouts.add(1);
+        self.close_pair(conn, reset);
+    }
+
+    /// Ends a pair, whatever is under way.
+    pub(super) fn close_pair(&mut self, conn: ConnId, reset: bool) {
         let Some(peer) = self.side(conn).peer else {
             return;
         };
@@ -178,6 +193,9 @@ impl<I: Io> Worker<I> {
         };
         let Some(client) = front.client else { return };
         let (service, backend) = (front.service as usize, front.backend as usize);
+        if self.posts[service].ejects && back.bytes > 0 {
+            self.shared.note(service, backend, HealthEvent::Answered);
+        }
         let duration_ns = now_ns.saturating_sub(client.began_ns);
         self.posts[service].finished(backend, front.bytes + back.bytes, duration_ns);
         self.state(service).backends[backend]

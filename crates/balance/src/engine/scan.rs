@@ -31,10 +31,25 @@ impl<I: Io> Worker<I> {
                         .add(1);
                     self.connect_failed(conn, 0);
                 }
+                Role::Connecting => self.scan_attempt(conn),
                 Role::Ending if passed >= limits.write_stall => self.end_by_reset(conn),
                 Role::Relaying if side.client.is_some() => self.scan_pair(conn, now_ns),
                 _ => {}
             }
+        }
+    }
+
+    /// Gives up an attempt where others have found out that the back end is gone.
+    fn scan_attempt(&mut self, conn: ConnId) {
+        let side = &self.sides[conn.slot()];
+        let (service, backend) = (side.service as usize, side.backend as usize);
+        let Some(client) = side.peer else { return };
+        let Some(known) = &self.sides[client.slot()].client else {
+            return;
+        };
+        let post = &self.posts[service];
+        if post.better_elsewhere(self.state(service), backend, &known.tried) {
+            self.give_up(conn);
         }
     }
 
@@ -62,7 +77,13 @@ impl<I: Io> Worker<I> {
             }
         }
         if quiet_ns >= idle {
-            self.end_late_pair(conn, false);
+            return self.end_late_pair(conn, false);
+        }
+        let side = &self.sides[conn.slot()];
+        let (service, backend) = (side.service as usize, side.backend as usize);
+        let down_ns = self.state(service).backends[backend].down_for_ns(now_ns);
+        if down_ns.is_some_and(|down_ns| down_ns >= self.posts[service].limits.drain) {
+            self.close_pair(conn, false);
         }
     }
 

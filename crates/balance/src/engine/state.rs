@@ -31,6 +31,8 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
+    /// Since when an operator has it down, ns; 0 while it is not.
+    down_since_ns: AtomicU64,
     address: Mutex<SocketAddr>,
     moves: AtomicU32,
     /// An operator said where it is; its host name is not looked up again.
@@ -71,14 +73,18 @@ impl BackendState {
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
-            health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
+            down_since_ns: AtomicU64::new(match health.state() {
+                State::Down => now_ns.max(1),
+                _ => 0,
+            }),
             address: Mutex::new(address),
             moves: AtomicU32::new(0),
             placed: AtomicBool::new(false),
             weight: Mutex::new(backend.weight),
             cut_ns: AtomicU64::new(u64::MAX),
             alarm: alarm.clone(),
+            health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
@@ -162,6 +168,14 @@ impl BackendState {
         f64::from(self.share_millis.load(Ordering::Relaxed)) / 1e3
     }
 
+    /// For how long an operator has it down, ns; `None` while it is not.
+    pub fn down_for_ns(&self, now_ns: u64) -> Option<u64> {
+        match self.down_since_ns.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(now_ns.saturating_sub(since)),
+        }
+    }
+
     /// Its state.
     pub fn state(&self) -> State {
         self.lock().state()
@@ -210,6 +224,14 @@ impl BackendState {
         self.usable.store(health.usable(), Ordering::Relaxed);
         let millis = (health.share(now_ns, policy) * 1e3).max(1.0) as u32;
         self.share_millis.store(millis, Ordering::Relaxed);
+        let since = match health.state() {
+            State::Down => match self.down_since_ns.load(Ordering::Relaxed) {
+                0 => now_ns.max(1),
+                since => since,
+            },
+            _ => 0,
+        };
+        self.down_since_ns.store(since, Ordering::Relaxed);
     }
 }
 

@@ -20,6 +20,20 @@ use crate::config::model::Config;
 /// Connections beyond those of clients that a worker has room for: some that are being closed.
 const SPARE: u32 = 64;
 
+/// Receive buffers that a worker begins with: few enough that what is in them stays in the
+/// processor's cache.
+const BUFFERS: u16 = 128;
+/// Their size: large transfers cost less per byte the larger the pieces are, up to about this.
+const BUFFER_BYTES: u32 = 32 * 1024;
+
+/// The most receive buffers: more than there are connections, which may each hold one for as long
+/// as its peer takes nothing; as far as can be.
+fn buffers_max(connections: u32) -> u16 {
+    let more = connections.saturating_add(SPARE).saturating_mul(2) + 1;
+    let most = more.clamp(1024, 1 << 15).next_power_of_two();
+    u16::try_from(most).unwrap_or(1 << 15)
+}
+
 /// A listening socket of a service.
 pub(super) struct Ear {
     /// The service's place.
@@ -158,8 +172,9 @@ fn work<I: Io>(given: Spawn) {
     let options = IoOptions {
         outgoing: given.config.connections_per_thread + SPARE,
         accepted: given.config.connections_per_thread + SPARE,
-        buffers: 1024,
-        buffer_size: 16 * 1024,
+        buffers: BUFFERS,
+        buffers_max: buffers_max(given.config.connections_per_thread),
+        buffer_size: BUFFER_BYTES,
         files: true,
     };
     let services = given.ears.iter().map(|ear| ear.service).collect();

@@ -164,7 +164,7 @@ impl<I: Io> Worker<I> {
     fn data(&mut self, conn: ConnId, buf: Buf) {
         match self.sides[conn.slot()].role {
             Role::Relaying => {
-                self.pulse.count();
+                self.pulse.count(buf.len());
                 self.relay(conn, buf);
             }
             Role::Waiting => self.hold(conn, buf),

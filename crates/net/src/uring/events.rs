@@ -62,6 +62,9 @@ impl Uring {
     fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
         let more = cqueue::more(flags);
         let buffer = cqueue::buffer_select(flags);
+        if buffer.is_some() {
+            self.buffers.taken();
+        }
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
@@ -78,10 +81,12 @@ impl Uring {
         if result > 0 {
             slot.quiet = false;
             let id = buffer?;
+            let len = result as u32;
             if !more {
+                // Its socket is empty again.
+                slot.careful &= len >= self.buffers.size();
                 self.starved.push(conn);
             }
-            let len = result as u32;
             return Some(Event::Data {
                 conn,
                 buf: Buf { id, start: 0, len },
@@ -97,6 +102,9 @@ impl Uring {
         match -result {
             0 => Some(Event::Eof { conn }),
             libc::ENOBUFS => {
+                if self.buffers.is_empty() && !self.buffers.grow() {
+                    self.reclaim();
+                }
                 self.starved.push(conn);
                 None
             }
