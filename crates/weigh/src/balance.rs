@@ -3,6 +3,7 @@
 mod asking;
 mod shown;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,12 +60,11 @@ fn not_started(error: BalancerError) -> Failure {
 
 /// Runs a balancer until a signal comes, or it is told to stop.
 fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
-    let mut config = read(file)?;
+    let config = read(file)?;
     if args.check {
         check(file, &config);
         return Ok(0);
     }
-    config.prometheus = args.metrics.or(config.prometheus);
     let user = args.user.as_deref().map(user_ids).transpose()?;
     os::raise_open_files();
     let signals = Signals::listen()?;
@@ -75,7 +75,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let supervisor = Supervisor::start(&config, &absolute, io).map_err(not_started)?;
     let socket = socket(args, &config, &absolute, &supervisor)?;
-    let page = page(&config, &supervisor)?;
+    let page = page(args.metrics.or(config.prometheus), &supervisor)?;
     if let Some((user, group)) = user.flatten() {
         os::become_user(user, group)
             .map_err(|e| Failure::failed(format!("cannot go on as another user: {e}")))?;
@@ -145,8 +145,11 @@ fn socket(
     }
 }
 
-fn page(config: &Config, supervisor: &Arc<Supervisor>) -> Result<Option<Page>, Failure> {
-    let Some(address) = config.prometheus else {
+fn page(
+    address: Option<SocketAddr>,
+    supervisor: &Arc<Supervisor>,
+) -> Result<Option<Page>, Failure> {
+    let Some(address) = address else {
         return Ok(None);
     };
     Page::open(address, supervisor)

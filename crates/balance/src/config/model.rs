@@ -23,7 +23,7 @@ pub struct Config {
     /// Most client connections at one time of all services, per thread. Memory for them is
     /// bounded by this. 8192: about what the usual limit of open files allows.
     pub connections_per_thread: u32,
-    /// The Unix socket that answers `--status` and `tell`. None: there is no such socket.
+    /// The Unix socket that answers `--status` and `tell`. None: it is beside the file.
     pub status_socket: Option<PathBuf>,
     /// Where counters are shown as a Prometheus page. None: nowhere, as it is readable by all.
     pub prometheus: Option<SocketAddr>,

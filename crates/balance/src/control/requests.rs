@@ -154,7 +154,9 @@ fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
             ReloadError::TooMany | ReloadError::Stopping => FAILED,
         },
         error: match &error {
-            ReloadError::Config(mistakes) => rendered(mistakes),
+            ReloadError::Config(mistakes) => {
+                format!("the configuration stays as it was\n{}", rendered(mistakes))
+            }
             ReloadError::Start(BalancerError::Access { source, .. }) => {
                 format!("{error}\n{}", rendered(source))
             }
