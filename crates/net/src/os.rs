@@ -163,6 +163,19 @@ pub fn reap() -> Option<(i32, i32)> {
 /// # Errors
 /// When the address is in use, not of this machine, or not allowed.
 pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let mut attempts = if address.port() == 0 { 8 } else { 1 };
+    loop {
+        attempts -= 1;
+        match listen_once(address, backlog, share_port) {
+            // A free port can be given to two sockets that do not listen yet; the later one takes
+            // another.
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
+            result => return result,
+        }
+    }
+}
+
+fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
     let address = Address::Inet(address);
     let fd = stream_socket(address.family(), false)?;
     set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;

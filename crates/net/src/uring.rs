@@ -142,6 +142,9 @@ pub struct Uring {
     listeners: Vec<TcpListener>,
     relisten: Vec<usize>,
     starved: Vec<ConnId>,
+    /// Whether a buffer was put behind the front of a queue since the last time that such were
+    /// taken back.
+    waiting: bool,
     /// What closed connections were still sending: kept until the kernel lets go of it.
     limbo: Vec<(u64, VecDeque<Outgoing>)>,
     one: Box<i32>,
@@ -275,6 +278,9 @@ impl Uring {
         while let Some(listener) = self.relisten.pop() {
             self.accept(listener);
         }
+        if self.buffers.is_empty() && !self.starved.is_empty() && !self.buffers.grow() {
+            self.reclaim();
+        }
         // Without a buffer they would only fail again.
         while !self.buffers.is_empty()
             && let Some(conn) = self.starved.pop()
@@ -345,6 +351,7 @@ impl Io for Uring {
             listeners: Vec::new(),
             relisten: Vec::new(),
             starved: Vec::new(),
+            waiting: false,
             limbo: Vec::new(),
             one: Box::new(1),
         })

@@ -1,4 +1,8 @@
 //! One thread of the balancer: its event loop, and what each event means.
+//!
+//! That depends on the connection's [`Role`]. A further kind of service adds roles, and an arm for
+//! each to `data`, `drained`, `ended` and `failed`; accepting, limits, queues and the choice of a
+//! back end are the same for all.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

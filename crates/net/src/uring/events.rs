@@ -102,9 +102,6 @@ impl Uring {
         match -result {
             0 => Some(Event::Eof { conn }),
             libc::ENOBUFS => {
-                if self.buffers.is_empty() && !self.buffers.grow() {
-                    self.reclaim();
-                }
                 self.starved.push(conn);
                 None
             }

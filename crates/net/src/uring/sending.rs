@@ -7,6 +7,9 @@ impl Uring {
     /// Copies what waits behind the fronts of the queues, to have its buffers back. What is being
     /// sent must stay where it is.
     pub(super) fn reclaim(&mut self) {
+        if !std::mem::take(&mut self.waiting) {
+            return;
+        }
         for slot in &mut self.slots {
             for outgoing in slot.sends.iter_mut().skip(1) {
                 if let Outgoing::Lent(buf, from) = outgoing {
@@ -51,8 +54,9 @@ impl Uring {
             return;
         }
         slot.sends.push_back(outgoing);
-        if slot.sends.len() == 1 {
-            self.send_front(conn);
+        match slot.sends.len() {
+            1 => self.send_front(conn),
+            _ => self.waiting = true,
         }
     }
 
