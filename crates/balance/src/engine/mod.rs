@@ -238,7 +238,7 @@ impl Balancer {
     }
 
     /// What happens to back ends, and in services with logs or commands; can be taken once. What
-    /// is not read in time is dropped and counted in [`Shared::events_lost`].
+    /// is not read in time is dropped and counted in [`state::Own::events_lost`].
     pub fn take_events(&self) -> Option<Receiver<Happened>> {
         self.shared.take_events()
     }
