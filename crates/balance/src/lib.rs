@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod config;
+pub mod control;
 pub mod dispatch;
 pub mod engine;
 pub mod health;

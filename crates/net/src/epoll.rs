@@ -463,7 +463,18 @@ impl Io for Epoll {
 
     fn stop_listening(&mut self) {
         self.to_accept.clear();
-        self.listeners.clear();
+        for listener in self.listeners.drain(..) {
+            // Closing is not enough where another descriptor of the same socket stays open.
+            // SAFETY: both descriptors are open; no event is read for a removal.
+            unsafe {
+                libc::epoll_ctl(
+                    self.epoll.as_raw_fd(),
+                    libc::EPOLL_CTL_DEL,
+                    listener.as_raw_fd(),
+                    std::ptr::null_mut(),
+                )
+            };
+        }
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {

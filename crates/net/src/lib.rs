@@ -15,6 +15,7 @@ mod io;
 pub mod os;
 pub mod proxy_protocol;
 mod uring;
+pub mod wait;
 
 pub use address::{Address, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};

@@ -271,6 +271,26 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// The number of the user that this process runs as.
+pub fn user_id() -> u32 {
+    // SAFETY: takes and touches nothing.
+    unsafe { libc::geteuid() }
+}
+
+/// Goes on as another user, with that user's group and no other, in all threads and for good.
+///
+/// # Errors
+/// When this process may not; some of it may have been given up then, so do not go on.
+pub fn become_user(user: u32, group: u32) -> io::Result<()> {
+    // SAFETY: the pointer and the count describe one group. The C library has every thread do
+    // each of these.
+    check(unsafe { libc::setgroups(1, &group) })?;
+    // SAFETY: takes a number, touches no memory.
+    check(unsafe { libc::setgid(group) })?;
+    // SAFETY: takes a number, touches no memory.
+    check(unsafe { libc::setuid(user) }).map(drop)
+}
+
 /// The user and group numbers of a user's name, from the system's user database.
 pub fn user_ids(name: &str) -> Option<(u32, u32)> {
     let passwd = std::fs::read_to_string("/etc/passwd").ok()?;

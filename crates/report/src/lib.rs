@@ -34,4 +34,4 @@ pub use markdown::markdown;
 pub use read::{Read, read_json, read_markdown, read_terminal};
 pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
 pub use terminal::terminal;
-pub use units::time;
+pub use units::{bytes, time};

@@ -13,7 +13,7 @@ pub fn time(us: f64) -> String {
 }
 
 /// A size as `812B`, `23.4KB`, `1.02GB`: powers of 1024 with the letters that wrk uses.
-pub(crate) fn bytes(count: f64) -> String {
+pub fn bytes(count: f64) -> String {
     let mut value = count;
     let mut unit = "B";
     for next in ["KB", "MB", "GB", "TB", "PB"] {

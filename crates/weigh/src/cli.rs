@@ -9,10 +9,12 @@ use net::IoKind;
 
 use crate::units;
 
+mod balance;
 mod capacity;
 mod load;
 mod read;
 
+pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, Wait};
 pub use read::{ReadArgs, ReadFormat};
@@ -226,19 +228,6 @@ pub struct OriginArgs {
     /// Length of the queue of connections that wait to be accepted.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..=65_535))]
     pub backlog: i32,
-    /// The event loop [default: uring where it is allowed].
-    #[arg(long, value_name = "uring|epoll")]
-    pub io: Option<IoKind>,
-}
-
-/// `weigh balance`.
-#[derive(Debug, Args)]
-pub struct BalanceArgs {
-    /// The configuration: TOML where its name ends in .toml, else as Crossroads 1.x has it.
-    pub config: PathBuf,
-    /// Read the configuration, print it as TOML with every default, and end.
-    #[arg(long)]
-    pub check: bool,
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,

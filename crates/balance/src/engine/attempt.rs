@@ -232,9 +232,16 @@ impl<I: Io> Worker<I> {
         let side = &mut sides[conn.slot()];
         (side.since_ns, side.taken_ns) = (now_ns, now_ns);
         side.sends += held.len() as u32;
+        let traced = posts[service].places[backend].traced;
+        side.traced = traced;
+        sides[client.slot()].traced = traced;
         for buf in held {
-            io.forward(conn, buf);
+            if traced {
+                self.trace(client, &buf);
+            }
+            self.io.forward(conn, buf);
         }
+        let Worker { io, .. } = self;
         if ended {
             io.finish(conn);
         }

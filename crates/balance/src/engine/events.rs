@@ -1,7 +1,7 @@
 //! What the workers tell of connections and requests: to logs and to commands.
 //!
 //! They send it through a bounded channel and never wait for it: what does not fit is counted in
-//! [`Shared::events_lost`](super::state::Shared::events_lost). Services and back ends are given by
+//! [`Own::events_lost`](super::state::Own::events_lost). Services and back ends are given by
 //! their places in the configuration.
 
 use std::net::SocketAddr;
@@ -10,6 +10,8 @@ use crate::config::model::{Backend, Service};
 
 /// How many events wait at most for whoever reads them: about 1 MiB.
 pub(super) const EVENTS_MAX: usize = 8192;
+/// How many bytes of traffic logs may be among them.
+pub(super) const PASSING_MAX: u64 = 16 << 20;
 
 /// Whether anybody wants to know of the connections and requests of a service; for one without
 /// logs and commands no event of them is made. That a back end's state has changed is always told.
@@ -17,6 +19,7 @@ pub(super) fn wanted(service: &Service) -> bool {
     let backend = |one: &Backend| {
         let hooks = &one.hooks;
         one.throughput_log.is_some()
+            || one.traffic_log.is_some()
             || hooks.on_start.is_some()
             || hooks.on_end.is_some()
             || hooks.on_fail.is_some()
@@ -78,6 +81,19 @@ pub enum Happened {
         backend: usize,
         /// For whom; `None`: a probe.
         client: Option<SocketAddr>,
+    },
+    /// Bytes were passed on; told only of back ends with a traffic log.
+    Passed {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// The client.
+        client: SocketAddr,
+        /// Whether they came from the client.
+        to_backend: bool,
+        /// The bytes.
+        bytes: Box<[u8]>,
     },
     /// From now on clients are sent to a back end, or no longer.
     BackendChanged {

@@ -5,13 +5,17 @@
 //! in [`state::Shared`]: the life of each back end, the places that are taken there, and counters.
 //! A thread apart probes back ends ([`keeper`]).
 
+pub mod alarm;
 mod attempt;
 mod counters;
 pub mod events;
 mod greet;
 mod http;
 pub mod keeper;
+mod lookups;
+pub mod notices;
 mod post;
+mod probe;
 mod pulse;
 mod queue;
 mod relay;
@@ -35,6 +39,7 @@ use net::{IoKind, os};
 use crate::config::model::{Config, Kind};
 use crate::config::{ConfigError, access_rules};
 use events::Happened;
+use keeper::Keeper;
 use state::Shared;
 use threads::{Ear, Spawn};
 
@@ -71,6 +76,14 @@ pub enum BalancerError {
         service: String,
         /// Why not, with the places.
         source: Box<ConfigError>,
+    },
+    /// Commands cannot run as the account that a service names.
+    #[error("service `{service}`: `user_account` cannot be had: {why}")]
+    Account {
+        /// The service.
+        service: String,
+        /// Why not.
+        why: String,
     },
     /// The configuration asks for what this version does not do.
     #[error("service `{service}`: {what}")]
@@ -114,11 +127,12 @@ pub struct Stats {
 pub struct Balancer {
     addresses: Vec<(String, SocketAddr)>,
     first: SocketAddr,
+    config: Arc<Config>,
     shared: Arc<Shared>,
     http: Vec<bool>,
     ears: Mutex<Vec<Ear>>,
     threads: Vec<JoinHandle<()>>,
-    keeper: Option<JoinHandle<()>>,
+    keeper: Mutex<Option<Keeper>>,
 }
 
 impl Balancer {
@@ -128,20 +142,25 @@ impl Balancer {
     /// When an address cannot be listened on, a host name has no address, a file of an access list
     /// cannot be used, or no event loop can be had. Nothing is left running then.
     pub fn start(config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
-        Balancer::start_on(config, kind, &[])
+        Balancer::start_on(config, kind, None)
     }
 
     /// Starts a balancer that takes over this one's listening sockets where both listen on the
     /// same address. Both accept then, until this one is told to [`Balancer::drain`]; no client
-    /// is turned away in between. This one goes on as it is when there is an error.
+    /// is turned away in between. Services and back ends that both have keep their states and
+    /// counters. This one goes on as it is when there is an error.
     ///
     /// # Errors
     /// As [`Balancer::start`].
     pub fn start_next(&self, config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
-        Balancer::start_on(config, kind, &self.ears())
+        Balancer::start_on(config, kind, Some(self))
     }
 
-    fn start_on(config: &Config, kind: IoKind, old: &[Ear]) -> Result<Balancer, BalancerError> {
+    fn start_on(
+        config: &Config,
+        kind: IoKind,
+        earlier: Option<&Balancer>,
+    ) -> Result<Balancer, BalancerError> {
         check(config)?;
         let addresses = resolve::backends(config)?;
         let mut rules = Vec::new();
@@ -153,11 +172,22 @@ impl Balancer {
                 })?,
             );
         }
-        let ears = threads::listen(config, old)?;
+        let ears = match earlier {
+            None => threads::listen(config, &[], &[])?,
+            Some(earlier) => {
+                let services = earlier.config.services.iter();
+                let names: Vec<&str> = services.map(|one| one.name.as_str()).collect();
+                threads::listen(config, &earlier.ears(), &names)?
+            }
+        };
         let bound = threads::bound(config, &ears)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
         let (dealt, copies) = threads::deal(ears, config.threads).map_err(BalancerError::Loop)?;
-        let shared = Arc::new(Shared::new(config, &addresses, os::now_ns()));
+        let now_ns = os::now_ns();
+        let shared = Arc::new(match earlier {
+            None => Shared::new(config, &addresses, now_ns),
+            Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
+        });
         let config = Arc::new(config.clone());
         let mut balancer = Balancer {
             addresses: bound,
@@ -167,10 +197,11 @@ impl Balancer {
                 .iter()
                 .map(|service| service.kind != Kind::Tcp)
                 .collect(),
+            config: config.clone(),
             shared: shared.clone(),
             ears: Mutex::new(copies),
             threads: Vec::new(),
-            keeper: None,
+            keeper: Mutex::new(None),
         };
         let (opened, results) = std::sync::mpsc::channel();
         let count = dealt.len();
@@ -190,12 +221,20 @@ impl Balancer {
         for result in results.iter().take(count) {
             result.map_err(BalancerError::Loop)?;
         }
-        balancer.keeper = Some(keeper::spawn(config, shared));
+        // There is one at a time, as they share a bell.
+        if let Some(earlier) = earlier {
+            earlier.keeper().take();
+        }
+        *balancer.keeper() = Some(Keeper::start(config, shared));
         Ok(balancer)
     }
 
     fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
         self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Each service's name with each address that it listens on, in the configuration's order.
@@ -214,7 +253,7 @@ impl Balancer {
     }
 
     /// What happens to back ends, and in services with logs or commands; can be taken once. What
-    /// is not read in time is dropped and counted in [`Shared::events_lost`].
+    /// is not read in time is dropped and counted in [`state::Own::events_lost`].
     pub fn take_events(&self) -> Option<Receiver<Happened>> {
         self.shared.take_events()
     }
@@ -235,16 +274,36 @@ impl Balancer {
         stats
     }
 
+    /// What it was started with.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.clone()
+    }
+
+    /// Whether it has listening sockets.
+    pub fn is_listening(&self) -> bool {
+        self.shared.listening.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether it was told to drain and its last client has gone.
+    pub fn is_done(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Closes its listening sockets, and ends its threads as soon as their last clients have
+    /// gone. Back ends are not probed any more.
+    pub fn begin_drain(&self) {
+        self.keeper().take();
+        self.shared.draining.store(true, Ordering::Relaxed);
+        self.ears().clear();
+    }
+
     /// Closes its listening sockets and waits until the last client has gone, at most so long.
     /// Returns whether all have. It is stopped by dropping it.
     pub fn drain(&self, limit: Duration) -> bool {
-        self.shared.draining.store(true, Ordering::Relaxed);
-        self.ears().clear();
+        self.begin_drain();
         let end = Instant::now() + limit;
         loop {
-            let stopped = self.shared.listening.load(Ordering::Acquire) == 0;
-            let active = |one: &state::ServiceState| one.active.load(Ordering::Relaxed);
-            if stopped && self.shared.services.iter().all(|one| active(one) == 0) {
+            if self.is_done() {
                 return true;
             }
             if Instant::now() >= end {
@@ -258,7 +317,8 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..).chain(self.keeper.take()) {
+        self.keeper().take();
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::events::wanted;
 use super::http::HttpPost;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
-use crate::config::model::{Access, Dispatch, HashKey, Kind, ProxyVersion, Service};
+use crate::config::model::{Access, Backend, Dispatch, HashKey, Kind, ProxyVersion, Service};
 use crate::dispatch::{Dispatcher, Request, Upstream};
 
 /// Time limits, ns; `u64::MAX` where there is none.
@@ -38,6 +39,8 @@ pub(super) struct Place {
     /// How long a connection may be without traffic, ns.
     pub idle: u64,
     pub proxy_out: Option<ProxyVersion>,
+    /// What passes is copied to a traffic log.
+    pub traced: bool,
 }
 
 impl Place {
@@ -74,6 +77,9 @@ pub(super) struct Post {
     /// What only HTTP services have.
     pub http: Option<HttpPost>,
     dispatcher: Dispatcher,
+    /// What the dispatcher is made of, and how often a weight had been changed then.
+    made_of: (Dispatch, Vec<Backend>),
+    weighings: u32,
     scratch: Vec<Upstream>,
 }
 
@@ -127,6 +133,7 @@ impl Post {
                     own => own,
                 },
                 proxy_out: backend.proxy_protocol_out,
+                traced: backend.traffic_log.is_some(),
             })
             .collect();
         let wanted = wanted(service);
@@ -158,6 +165,8 @@ impl Post {
             queue: VecDeque::new(),
             http,
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
+            made_of: (service.dispatch.clone(), service.backends.clone()),
+            weighings: 0,
             scratch: Vec::with_capacity(places.len()),
             places,
         }
@@ -178,6 +187,9 @@ impl Post {
             key,
             now_ns,
         };
+        if state.weighings() != self.weighings {
+            self.weigh_again(state);
+        }
         loop {
             self.scratch.clear();
             let mut full = false;
@@ -202,9 +214,19 @@ impl Post {
         }
     }
 
+    /// Takes weights over that an operator has changed. What was measured is forgotten.
+    fn weigh_again(&mut self, state: &ServiceState) {
+        self.weighings = state.weighings();
+        let (dispatch, backends) = &mut self.made_of;
+        for (backend, state) in backends.iter_mut().zip(&state.backends) {
+            backend.weight = state.weight();
+        }
+        self.dispatcher = Dispatcher::new(dispatch, backends);
+    }
+
     /// Whether a client could be sent to another back end than this one, and not to this one.
     pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
-        let other = |(at, one): (usize, &BackendState)| {
+        let other = |(at, one): (usize, &Arc<BackendState>)| {
             at != backend && one.usable() && !tried.contains(&(at as u32))
         };
         !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)

@@ -21,6 +21,11 @@ impl<I: Io> Worker<I> {
             return io.recycle(buf);
         };
         side.bytes += buf.len() as u64;
+        if side.traced {
+            self.trace(conn, &buf);
+        }
+        let Worker { io, sides, .. } = self;
+        let side = &mut sides[conn.slot()];
         io.forward(peer, buf);
         let most = if io.scarce() { 1 } else { QUEUE_MAX };
         if io.queued(peer) >= most && !side.paused {
@@ -29,6 +34,23 @@ impl<I: Io> Worker<I> {
         }
         let other = &mut sides[peer.slot()];
         other.sends = other.sends.wrapping_add(1);
+    }
+
+    /// Has a buffer copied to a traffic log.
+    #[cold]
+    pub(super) fn trace(&self, conn: ConnId, buf: &Buf) {
+        let side = &self.sides[conn.slot()];
+        let front = match &side.client {
+            Some(_) => Some(side),
+            None => side.peer.map(|peer| &self.sides[peer.slot()]),
+        };
+        if let Some(client) = front.and_then(|front| front.client.as_ref()) {
+            let whose = (side.service as usize, side.backend as usize);
+            let to_backend = side.client.is_some();
+            let bytes = self.io.bytes(buf);
+            self.shared
+                .tell_passed(whose, client.address, to_backend, bytes);
+        }
     }
 
     pub(super) fn relay_drained(&mut self, conn: ConnId) {
@@ -125,6 +147,16 @@ impl<I: Io> Worker<I> {
                 false => self.io.close(one),
             }
         }
+    }
+
+    /// Ends a pair whose back end is taken away.
+    pub(super) fn cut_pair(&mut self, conn: ConnId) {
+        let Some(peer) = self.side(conn).peer else {
+            return;
+        };
+        self.end_pair(conn);
+        self.io.close(conn);
+        self.io.close(peer);
     }
 
     /// Adds what has passed since the last time to the counters; both sides of a pair do so.

@@ -62,6 +62,11 @@ impl<I: Io> Worker<I> {
         let Some(peer) = self.side(conn).peer else {
             return;
         };
+        let side = &self.sides[conn.slot()];
+        let (service, backend) = (side.service as usize, side.backend as usize);
+        if now_ns >= self.shared.services[service].backends[backend].cut_ns() {
+            return self.cut_pair(conn);
+        }
         let moved = [conn, peer].map(|one| self.count_bytes(one.slot()));
         let side = &mut self.sides[conn.slot()];
         if moved.contains(&true) {

@@ -42,6 +42,8 @@ pub(super) struct Side {
     pub peer: Option<ConnId>,
     /// It sends no more.
     pub ended: bool,
+    /// What it sends is copied to a traffic log.
+    pub traced: bool,
     /// It is not read, as its peer takes nothing.
     pub paused: bool,
     /// The service's place.

@@ -67,11 +67,16 @@ impl Ear {
 }
 
 /// Opens the listening sockets, service after service: for each address those that a balancer
-/// before this one has there (`old`), and so many more that each thread has one.
+/// before this one has there (`old`, and by their places the names of its services), and so many
+/// more that each thread has one.
 ///
 /// Sockets that are taken over stay open all the time, so that no client that waits there to be
 /// accepted is lost.
-pub(super) fn listen(config: &Config, old: &[Ear]) -> Result<Vec<Ear>, BalancerError> {
+pub(super) fn listen(
+    config: &Config,
+    old: &[Ear],
+    names: &[&str],
+) -> Result<Vec<Ear>, BalancerError> {
     let mut ears: Vec<Ear> = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
@@ -82,7 +87,11 @@ pub(super) fn listen(config: &Config, old: &[Ear]) -> Result<Vec<Ear>, BalancerE
             };
             let mut address = wanted;
             let mut have = 0;
-            for ear in old.iter().filter(|ear| ear.wanted == wanted) {
+            // Several services may have asked for a free port, and got different ones.
+            let free = |ear: &&Ear| {
+                wanted.port() != 0 || names.get(ear.service) == Some(&service.name.as_str())
+            };
+            for ear in old.iter().filter(|ear| ear.wanted == wanted).filter(free) {
                 let mut ear = ear.copy().map_err(failed)?;
                 ear.service = number;
                 address = ear.bound()?;

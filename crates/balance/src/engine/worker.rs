@@ -117,7 +117,18 @@ impl<I: Io> Worker<I> {
                 }
                 self.shared.listening.fetch_sub(1, Ordering::Release);
             }
+            if !self.listening && self.is_done() {
+                // What was closed in this turn is closed by the loop.
+                let _ = self.turn(0);
+                return;
+            }
         }
+    }
+
+    /// Whether nobody is served any more.
+    fn is_done(&self) -> bool {
+        let ending = |side: &Side| side.role == Role::Ending;
+        self.clients == 0 && !self.sides[..self.used].iter().any(ending)
     }
 
     fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod balance_control;
 mod capacity;
 mod catalogue;
 mod common;
