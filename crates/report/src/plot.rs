@@ -90,7 +90,11 @@ impl Plot {
                 continue;
             }
             let column = self.column(*x);
-            let from = (LABELS + 2 + column).saturating_sub(label.chars().count() / 2);
+            let size = label.chars().count();
+            // Under its tick, and within the picture.
+            let from = (LABELS + 2 + column)
+                .saturating_sub(size / 2)
+                .min((LABELS + 2 + self.width).saturating_sub(size));
             let used = numbers.chars().count();
             if used > 0 && from < used + 2 {
                 continue;
@@ -139,10 +143,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), HEIGHT + 2);
         assert_eq!(lines[0], format!("       13 +{}x", " ".repeat(30)));
-        assert_eq!(
-            lines[5],
-            format!("          |{}|", " ".repeat(15)).replacen("          |", "          |", 1)
-        );
+        assert_eq!(lines[5], format!("{}|{}|", " ".repeat(10), " ".repeat(15)));
         assert_eq!(
             &lines[8][11..],
             format!("{}|{}", "-".repeat(15), "-".repeat(15))
