@@ -14,6 +14,7 @@ mod load;
 mod load_live;
 mod load_shapes;
 mod load_ways;
+mod looks;
 mod odd_servers;
 mod read;
 mod recipes;

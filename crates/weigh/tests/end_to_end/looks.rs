@@ -1,12 +1,8 @@
 //! When a run ends, what it makes again, and when it parts its subjects.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 
-use common::{Place, array, journal, trials};
+use crate::common::{Place, array, journal, trials};
 
 const QUICK: &str =
     "warmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nlimiter = false\n";
@@ -43,7 +39,7 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains(sentence), "{name}");
     }
-    let text = common::flat(&place.run(&["report", "r"]).expect(0).out);
+    let text = crate::common::flat(&place.run(&["report", "r"]).expect(0).out);
     assert!(text.contains(sentence), "{text}");
 
     // Cut off right after its tenth block, it looks before it goes on, and ends.
