@@ -108,9 +108,11 @@ fn slow_readers(io: net::IoKind) {
     });
     let mut service = service(&[endless]);
     service.timeouts.connect = support::LONG;
+    let before = resident();
     let balancer = start(io, service);
     let state = balancer.shared();
-    let before = resident();
+    let begins = resident().saturating_sub(before);
+    assert!(begins < 32 << 20, "{io}: {begins} bytes before any client");
     let readers: Vec<TcpStream> = (0..READERS)
         .map(|_| {
             let mut stream = connect(&balancer);

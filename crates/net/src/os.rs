@@ -163,6 +163,19 @@ pub fn reap() -> Option<(i32, i32)> {
 /// # Errors
 /// When the address is in use, not of this machine, or not allowed.
 pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let mut attempts = if address.port() == 0 { 8 } else { 1 };
+    loop {
+        attempts -= 1;
+        match listen_once(address, backlog, share_port) {
+            // A free port can be given to two sockets that do not listen yet; the later one takes
+            // another.
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
+            result => return result,
+        }
+    }
+}
+
+fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
     let address = Address::Inet(address);
     let fd = stream_socket(address.family(), false)?;
     set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -176,6 +189,32 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
     // SAFETY: takes numbers, touches no memory.
     check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
     Ok(TcpListener::from(fd))
+}
+
+/// Maps memory that is all zero, and takes none until it is touched. It is given back with
+/// [`unmap_memory`].
+pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new mapping, of no file, wherever there is room.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(memory.cast())
+}
+
+/// Gives back what [`map_memory`] gave; nothing may use it any more.
+pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
+    // SAFETY: the caller owns this mapping and has no reference into it.
+    unsafe { libc::munmap(memory.cast(), bytes) };
 }
 
 /// A stream socket of an address family.
