@@ -542,6 +542,12 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        self.close_unheard();
+        // What was asked for last has not gone to the kernel yet: to close connections above all.
+        if !self.ring.submission().is_empty() {
+            let _ = self.poll(Some(1_000_000));
+            self.close_unheard();
+        }
         // Every operation under way is cancelled before the memory that it uses is freed.
         let _ = self
             .ring
