@@ -66,6 +66,10 @@ pub struct HealthPolicy {
     pub reviving_interval_ns: u64,
     /// How often an available back end is probed, ns. 0: never.
     pub check_interval_ns: u64,
+    /// So many probes in a row have to go well before it is used again; 0 is as 1.
+    pub rise: u32,
+    /// So many probes in a row have to fail before an available one is left out; 0 is as 1.
+    pub fall: u32,
     /// After so many failed answers in a row it is not used for a while. 0: never.
     pub eject_after: u32,
     /// For how long it is not used then, ns; it is probed before it is used again.
@@ -96,6 +100,8 @@ pub enum HealthEvent {
 pub struct Health {
     state: State,
     failures_in_row: u32,
+    /// Probes that said so in a row: that it should not be what it is.
+    probes_in_row: u32,
     /// When the next probe is due, ns; `None`: never.
     due_ns: Option<u64>,
     /// Whether a probe was asked for and has not come back.
@@ -113,6 +119,7 @@ impl Health {
         let mut health = Health {
             state,
             failures_in_row: 0,
+            probes_in_row: 0,
             due_ns: None,
             probing: false,
             back_since_ns: None,
@@ -176,6 +183,13 @@ impl Health {
         true
     }
 
+    /// A probe that was under way has got lost with who made it: it is due again.
+    pub fn probe_lost(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.probing) {
+            self.due_ns = Some(now_ns);
+        }
+    }
+
     /// The share of its weight that it gets now: 1, or less while it starts slowly.
     pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
         let Some(since_ns) = self.back_since_ns else {
@@ -193,12 +207,32 @@ impl Health {
         if !std::mem::take(&mut self.probing) {
             return;
         }
-        match (self.state, well) {
-            (State::Down, _) => {}
-            (State::Available, true) => self.plan(now_ns, policy),
-            (_, true) => self.become_state(State::Available, now_ns, policy),
-            (_, false) => self.become_state(State::Unavailable, now_ns, policy),
+        let used = self.state == State::Available;
+        if self.state == State::Down {
+            return;
         }
+        if used == well {
+            // It is what it was thought to be.
+            self.probes_in_row = 0;
+            match used {
+                true => self.plan(now_ns, policy),
+                false => self.become_state(State::Unavailable, now_ns, policy),
+            }
+            return;
+        }
+        self.probes_in_row = self.probes_in_row.saturating_add(1);
+        let (enough, next) = match well {
+            true => (policy.rise, State::Available),
+            false => (policy.fall, State::Unavailable),
+        };
+        if self.probes_in_row >= enough {
+            return self.become_state(next, now_ns, policy);
+        }
+        /// Between probes where no interval says when, ns.
+        const AGAIN_NS: u64 = 1_000_000_000;
+        let intervals = [policy.check_interval_ns, policy.reviving_interval_ns];
+        let again_ns = intervals.into_iter().filter(|ns| *ns > 0).min();
+        self.due_ns = Some(now_ns.saturating_add(again_ns.unwrap_or(AGAIN_NS)));
     }
 
     fn become_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
@@ -207,6 +241,7 @@ impl Health {
         }
         self.state = state;
         self.failures_in_row = 0;
+        self.probes_in_row = 0;
         // A probe that is still under way was asked for by what is no longer so.
         self.probing = false;
         self.plan(now_ns, policy);
@@ -335,6 +370,50 @@ mod tests {
     }
 
     #[test]
+    fn several_probes_in_a_row_may_be_asked_for() {
+        let policy = HealthPolicy {
+            check_interval_ns: SECOND,
+            rise: 2,
+            fall: 3,
+            ..policy()
+        };
+        let mut health = Health::new(State::Available, 0, &policy);
+        let mut now = 0;
+        let mut probe = |health: &mut Health, event| {
+            now += SECOND;
+            assert!(health.probe_due(now));
+            health.note(event, now, &policy)
+        };
+        use HealthEvent::{ProbeFailed, ProbeOk};
+        // The one that went well in between begins the row anew.
+        for event in [ProbeFailed, ProbeFailed, ProbeOk, ProbeFailed, ProbeFailed] {
+            assert!(!probe(&mut health, event));
+        }
+        assert!(probe(&mut health, ProbeFailed));
+        assert!(!health.probe_due(now + 4 * SECOND), "the reviving interval");
+        now += 4 * SECOND;
+        let mut probe = |health: &mut Health, event| {
+            now += SECOND;
+            assert!(health.probe_due(now));
+            health.note(event, now, &policy)
+        };
+        assert!(!probe(&mut health, ProbeOk));
+        assert!(!health.usable());
+        assert!(probe(&mut health, ProbeOk));
+        assert!(health.usable());
+    }
+
+    #[test]
+    fn a_probe_that_got_lost_is_made_again() {
+        let policy = policy();
+        let mut health = Health::new(State::Waking, 0, &policy);
+        assert!(health.probe_due(1));
+        assert!(!health.probe_due(SECOND));
+        health.probe_lost(SECOND);
+        assert!(health.probe_due(SECOND));
+    }
+
+    #[test]
     fn the_words_of_tell_are_those_of_crossroads() {
         for (word, state) in [
             ("up", State::Available),
@@ -371,8 +450,10 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_happens(steps in events(), reviving in 0..8u64, checking in 0..8u64,
-                eject_after in 0..4u32, slow_start in 0..8u64) {
+                eject_after in 0..4u32, slow_start in 0..8u64, rise in 0..4u32, fall in 0..4u32) {
             let policy = HealthPolicy {
+                rise,
+                fall,
                 reviving_interval_ns: reviving,
                 check_interval_ns: checking,
                 eject_after,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use balance::access::Prefix;
 use balance::config::model::{
     Access, Address, Backend, Check, Config, Dispatch, EditKind, Ejection, HashKey, HeaderEdit,
-    Hooks, Host, Inspect, Kind, ProxyVersion, Queue, Service, StickyCookie, Timeouts, Towards,
-    Weight,
+    Hooks, Host, Inspect, Kind, Probing, ProxyVersion, Queue, Service, StickyCookie, Timeouts,
+    Towards, Weight,
 };
 use balance::config::{Form, Template, parse_text, write};
 use balance::health::State;
@@ -204,7 +204,7 @@ fn service() -> impl Strategy<Value = Service> {
         (
             duration(),
             duration(),
-            check(),
+            (check(), 1..=100u32, 1..=100u32, duration()),
             option::of(ejection),
             duration(),
             duration(),
@@ -227,6 +227,12 @@ fn service() -> impl Strategy<Value = Service> {
         .prop_map(|(first, second, third, fourth, backends)| {
             let (listen, kind, dispatch) = first;
             let (reviving_interval, check_interval, check, ejection, slow_start, drain) = second;
+            let (check, rise, fall, timeout) = check;
+            let probing = Probing {
+                rise,
+                fall,
+                timeout,
+            };
             let (connections_max, queue, backlog, access, timeouts) = third;
             let (proxy_protocol_in, verbosity, access_log, user_account) = fourth;
             Service {
@@ -237,6 +243,7 @@ fn service() -> impl Strategy<Value = Service> {
                 reviving_interval,
                 check_interval,
                 check,
+                probing,
                 ejection,
                 slow_start,
                 drain,

@@ -15,9 +15,10 @@ mod io;
 pub mod os;
 pub mod proxy_protocol;
 mod uring;
+pub mod wait;
 
 pub use address::{Address, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};
 pub use epoll::Epoll;
-pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+pub use io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 pub use uring::Uring;

@@ -1,51 +1,232 @@
-//! `weigh balance`.
+//! `weigh balance`: runs a balancer, or asks one that runs.
 
-use balance::{Balancer, BalancerConfig, BalancerError, ConfigError};
-use net::IoKind;
+mod asking;
+mod shown;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use balance::control::{Page, ReloadError, Socket, Supervisor, beside};
+use balance::{BalancerError, Config, ConfigError};
+use net::{IoKind, os};
+use signal_hook::consts::SIGHUP;
+use signal_hook::flag;
 
 use crate::cli::BalanceArgs;
 use crate::failure::Failure;
 use crate::output::print_text;
 use crate::signals::Signals;
 
-/// Runs the built-in balancer until a signal comes.
+/// How often the balancer's messages and signals are looked at.
+const TURN: Duration = Duration::from_millis(20);
+
+/// Does what the words ask for.
 pub fn balance(args: &BalanceArgs) -> Result<u8, Failure> {
-    let name = args.config.display().to_string();
-    let (config, warnings) = balance::parse_file(&args.config).map_err(|error| match error {
-        ConfigError::Open(error) => Failure::words(error),
-        mistakes => Failure::file(mistakes),
-    })?;
+    match (&args.request, &args.config) {
+        (Some(request), _) => asking::request(request),
+        (None, config) if args.status => {
+            asking::status(config.as_deref(), args.socket.as_deref(), args.format)
+        }
+        (None, Some(file)) => run(args, file),
+        (None, None) => Err(Failure::words("expected a configuration")),
+    }
+}
+
+fn read(file: &Path) -> Result<Config, Failure> {
+    let (config, warnings) = balance::parse_file(file).map_err(wrong)?;
     for warning in &warnings {
         eprintln!("weigh: {warning}");
     }
+    Ok(config)
+}
+
+fn wrong(error: ConfigError) -> Failure {
+    match error {
+        ConfigError::Open(error) => Failure::words(error),
+        mistakes => Failure::file(mistakes),
+    }
+}
+
+fn not_started(error: BalancerError) -> Failure {
+    match error {
+        BalancerError::Loop(_) => Failure::failed(error),
+        BalancerError::Access { source, .. } => Failure::file(*source),
+        _ => Failure::words(error),
+    }
+}
+
+/// Runs a balancer until a signal comes, or it is told to stop.
+fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
+    let config = read(file)?;
     if args.check {
-        let backends: usize = config.services.iter().map(|one| one.backends.len()).sum();
-        eprintln!(
-            "{name} is right: {} services, {backends} back ends",
-            config.services.len()
-        );
-        print_text(&balance::config::write::toml(&config));
+        check(file, &config);
         return Ok(0);
     }
-    let config = BalancerConfig::of(&config).map_err(Failure::words)?;
-    net::os::raise_open_files();
+    let user = args.user.as_deref().map(user_ids).transpose()?;
+    os::raise_open_files();
     let signals = Signals::listen()?;
+    let again = Arc::new(AtomicBool::new(false));
+    flag::register(SIGHUP, again.clone())
+        .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
     let io = args.io.unwrap_or_else(IoKind::best);
-    let balancer = Balancer::start(&config, io).map_err(|e| match e {
-        BalancerError::Listen { .. } => Failure::words(e),
-        BalancerError::Loop(_) => Failure::failed(e),
-    })?;
-    eprintln!(
-        "balancer on {} ({io}, threads: {}), round robin over {} upstreams",
-        balancer.address(),
-        config.threads,
-        config.upstreams.len()
-    );
-    signals.wait();
-    let stats = balancer.stats();
-    eprintln!(
-        "{} clients, {} refused, by upstream: {:?}",
-        stats.clients, stats.refused, stats.served
-    );
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let supervisor = Supervisor::start(&config, &absolute, io).map_err(not_started)?;
+    let socket = socket(args, &config, &absolute, &supervisor)?;
+    let page = page(args.metrics.or(config.prometheus), &supervisor)?;
+    if let Some((user, group)) = user.flatten() {
+        os::become_user(user, group)
+            .map_err(|e| Failure::failed(format!("cannot go on as another user: {e}")))?;
+    }
+    greet(&supervisor, socket.as_ref(), page.as_ref());
+    while !signals.stopped() && !supervisor.is_stopped() {
+        if again.swap(false, Ordering::Relaxed) {
+            reload(&supervisor);
+        }
+        supervisor.tend();
+        say(&supervisor);
+        std::thread::sleep(TURN);
+    }
+    // Whoever told it to stop is answered before it ends.
+    drop((socket, page));
+    say(&supervisor);
+    farewell(&supervisor);
     Ok(0)
+}
+
+fn check(file: &Path, config: &Config) {
+    let backends: usize = config.services.iter().map(|one| one.backends.len()).sum();
+    eprintln!(
+        "{} is right: {} services, {backends} back ends",
+        file.display(),
+        config.services.len()
+    );
+    print_text(&balance::config::write::toml(config));
+}
+
+/// The numbers of the user to go on as; nothing where that is who runs it.
+fn user_ids(name: &str) -> Result<Option<(u32, u32)>, Failure> {
+    let ids = os::user_ids(name)
+        .ok_or_else(|| Failure::words(format!("--user: this machine has no user `{name}`")))?;
+    if os::user_id() == ids.0 {
+        return Ok(None);
+    }
+    match os::is_root() {
+        true => Ok(Some(ids)),
+        false => Err(Failure::words(format!(
+            "--user: only root can go on as `{name}`; start it as root, or as that user"
+        ))),
+    }
+}
+
+/// Opens the socket. One that nobody asked for may be lacking: the folder of the configuration
+/// need not be writable.
+fn socket(
+    args: &BalanceArgs,
+    config: &Config,
+    file: &Path,
+    supervisor: &Arc<Supervisor>,
+) -> Result<Option<Socket>, Failure> {
+    let asked = args.socket.as_ref().or(config.status_socket.as_ref());
+    let path = asked.cloned().unwrap_or_else(|| beside(file));
+    use balance::control::SocketError::{Live, Make, NoSocket, Stranger};
+    match Socket::open(&path, supervisor) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error @ (Live { .. } | Stranger { .. } | NoSocket { .. })) => {
+            Err(Failure::words(error))
+        }
+        Err(error @ Make { .. }) if asked.is_some() => Err(Failure::words(error)),
+        Err(error) => {
+            eprintln!("weigh: {error}; --status and tell need --socket");
+            Ok(None)
+        }
+    }
+}
+
+fn page(
+    address: Option<SocketAddr>,
+    supervisor: &Arc<Supervisor>,
+) -> Result<Option<Page>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    Page::open(address, supervisor)
+        .map(Some)
+        .map_err(|e| Failure::words(format!("cannot listen on {address}: {e}")))
+}
+
+fn greet(supervisor: &Supervisor, socket: Option<&Socket>, page: Option<&Page>) {
+    let config = supervisor.config();
+    let (io, threads) = (supervisor.io(), config.threads);
+    if let Some(socket) = socket {
+        eprintln!("answers on {}", socket.path().display());
+    }
+    if let Some(page) = page {
+        eprintln!("counters on http://{}/metrics", page.address());
+    }
+    eprintln!("balancer: {io}, threads: {threads}, stop with Ctrl-C");
+    for (name, address) in supervisor.addresses() {
+        let service = config.services.iter().find(|one| one.name == name);
+        let backends = service.map_or(0, |one| one.backends.len());
+        eprintln!("service {name} on {address}, back ends: {backends}");
+    }
+}
+
+fn reload(supervisor: &Supervisor) {
+    match supervisor.reload() {
+        Ok((config, warnings)) => {
+            for warning in warnings {
+                eprintln!("weigh: {warning}");
+            }
+            let services = config.services.len();
+            eprintln!("configuration replaced, services: {services}");
+        }
+        Err(error) => {
+            eprintln!("weigh: the configuration stays as it was");
+            match error {
+                ReloadError::Config(error) => wrong(error).print(),
+                ReloadError::Start(error) => not_started(error).print(),
+                other => Failure::failed(other).print(),
+            }
+        }
+    }
+}
+
+fn say(supervisor: &Supervisor) {
+    for notice in supervisor.notices() {
+        eprintln!("weigh: {notice}");
+    }
+}
+
+fn farewell(supervisor: &Supervisor) {
+    let (config, shared) = (supervisor.config(), supervisor.shared());
+    let (mut clients, mut refused, mut served) = (0, 0, Vec::new());
+    for (service, state) in config.services.iter().zip(&shared.services) {
+        let http = service.kind != balance::config::model::Kind::Tcp;
+        clients += state.clients.get();
+        refused += state.refused.get();
+        served.extend(state.backends.iter().map(|one| match http {
+            true => one.requests.get(),
+            false => one.connections.get(),
+        }));
+    }
+    eprintln!("{clients} clients, {refused} refused, by back end: {served:?}");
+}
+
+/// Where the balancer that runs a configuration answers.
+fn socket_of(file: Option<&Path>, socket: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(socket) = socket {
+        return Ok(socket.to_path_buf());
+    }
+    let file = file.ok_or_else(|| {
+        Failure::words("which balancer? expected its configuration, or --socket PATH")
+    })?;
+    // The file may have mistakes by now; the balancer runs all the same.
+    Ok(match balance::parse_file(file) {
+        Ok((config, _)) => config.status_socket.unwrap_or_else(|| beside(file)),
+        Err(ConfigError::Open(error)) => return Err(Failure::words(error)),
+        Err(ConfigError::Mistakes(_)) => beside(file),
+    })
 }

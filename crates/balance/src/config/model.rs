@@ -23,7 +23,7 @@ pub struct Config {
     /// Most client connections at one time of all services, per thread. Memory for them is
     /// bounded by this. 8192: about what the usual limit of open files allows.
     pub connections_per_thread: u32,
-    /// The Unix socket that answers `--status` and `tell`. None: there is no such socket.
+    /// The Unix socket that answers `--status` and `tell`. None: it is beside the file.
     pub status_socket: Option<PathBuf>,
     /// Where counters are shown as a Prometheus page. None: nowhere, as it is readable by all.
     pub prometheus: Option<SocketAddr>,
@@ -68,6 +68,8 @@ pub struct Service {
     /// How probes are made: of unavailable and of available back ends. TCP: what every back end
     /// understands.
     pub check: Check,
+    /// How many probes it takes, and how long each may.
+    pub probing: Probing,
     /// When a back end that answers badly is left out for a while. None: never, as only HTTP
     /// tells, and an error may be what the client asked for.
     pub ejection: Option<Ejection>,
@@ -111,6 +113,7 @@ impl Service {
             reviving_interval: Duration::from_secs(5),
             check_interval: Duration::ZERO,
             check: Check::Tcp,
+            probing: Probing::default(),
             ejection: None,
             slow_start: Duration::ZERO,
             drain: Duration::from_secs(30),
@@ -227,6 +230,29 @@ pub enum Check {
         /// The status that is good.
         status: u16,
     },
+}
+
+/// How many probes change what is thought of a back end, and how long each may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probing {
+    /// So many in a row have to go well before a back end is used again; at least 1. 1: clients
+    /// find out at once when it is not so.
+    pub rise: u32,
+    /// So many in a row have to fail before an available one is left out; at least 1. 1: a probe
+    /// waits long enough to be believed.
+    pub fall: u32,
+    /// How long a probe may take. 5 s: as long as a client's connection may.
+    pub timeout: Duration,
+}
+
+impl Default for Probing {
+    fn default() -> Probing {
+        Probing {
+            rise: 1,
+            fall: 1,
+            timeout: Duration::from_secs(5),
+        }
+    }
 }
 
 /// When a back end that answers badly is left out.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use written::units::duration_text;
 
 use super::model::{
-    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, ProxyVersion,
-    Service, Towards, Weight,
+    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, Probing,
+    ProxyVersion, Service, Towards, Weight,
 };
 use super::template::Template;
 
@@ -82,7 +82,7 @@ fn service(out: &mut Writer, service: &Service) {
     out.line("dispatch", dispatch(&service.dispatch));
     out.duration("reviving_interval", service.reviving_interval);
     out.duration("check_interval", service.check_interval);
-    out.line("check", check(&service.check));
+    out.line("check", check(&service.check, &service.probing));
     let ejection = service.ejection.map(|ejection| {
         format!(
             "{{ failures = {}, duration = {} }}",
@@ -214,16 +214,23 @@ fn dispatch(dispatch: &Dispatch) -> String {
     }
 }
 
-fn check(check: &Check) -> String {
+fn check(check: &Check, probing: &Probing) -> String {
+    let Probing {
+        rise,
+        fall,
+        timeout,
+    } = probing;
+    let timeout = quoted(&duration_text(*timeout));
+    let probing = format!("rise = {rise}, fall = {fall}, timeout = {timeout}");
     match check {
-        Check::Tcp => "{ kind = \"tcp\" }".to_owned(),
+        Check::Tcp => format!("{{ kind = \"tcp\", {probing} }}"),
         Check::Http { path, host, status } => {
             let host = host
                 .as_ref()
                 .map(|host| format!(", host = {}", quoted(host)))
                 .unwrap_or_default();
             format!(
-                "{{ kind = \"http\", path = {}{host}, status = {status} }}",
+                "{{ kind = \"http\", path = {}{host}, status = {status}, {probing} }}",
                 quoted(path)
             )
         }

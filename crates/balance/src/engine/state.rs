@@ -1,59 +1,27 @@
 //! What the balancer's threads know together: the life of each back end, and counters.
 //!
 //! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
-//! [`Health`] is taken only when something happens to a back end. Counters are added to with
-//! relaxed atomics; they are read for `--status` and the Prometheus page only.
+//! [`Health`] is taken only when something happens to a back end. Counters are read for
+//! `--status` and the Prometheus page only.
+//!
+//! When the configuration is replaced, a back end that stays takes its state along, so that for
+//! some time the workers of both configurations share it.
 
+use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::config::model::{Backend, Config, Service};
+use net::os;
+
+use super::alarm::Alarm;
+pub use super::counters::{Counter, Times};
+use super::events::{EVENTS_MAX, Happened, PASSING_MAX};
+use super::notices::Notices;
+use crate::config::model::{Backend, Config, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
-
-/// A count that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds to it.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// What it is now.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How often a time fell below each power of two of microseconds: 32 buckets, the first below
-/// 1 us, the last without an upper bound.
-#[derive(Debug, Default)]
-pub struct Times {
-    buckets: [Counter; 32],
-    sum_us: Counter,
-}
-
-impl Times {
-    /// Notes a time, ns.
-    pub fn note_ns(&self, time_ns: u64) {
-        let us = time_ns / 1_000;
-        let bucket = (64 - us.leading_zeros() as usize).min(31);
-        self.buckets[bucket].add(1);
-        self.sum_us.add(us);
-    }
-
-    /// Counts by bucket; bucket n holds times below 2^n us.
-    pub fn counts(&self) -> [u64; 32] {
-        std::array::from_fn(|n| self.buckets[n].get())
-    }
-
-    /// The sum of all times, us.
-    pub fn sum_us(&self) -> u64 {
-        self.sum_us.get()
-    }
-}
 
 /// One back end, as all threads see it.
 #[derive(Debug)]
@@ -63,6 +31,18 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
+    /// An answer of it has failed since the last good one.
+    doubted: AtomicBool,
+    /// Since when an operator has it down, ns; 0 while it is not.
+    down_since_ns: AtomicU64,
+    address: Mutex<SocketAddr>,
+    moves: AtomicU32,
+    /// An operator said where it is; its host name is not looked up again.
+    placed: AtomicBool,
+    weight: Mutex<Weight>,
+    /// When connections to it are cut off, ns; `u64::MAX`: never.
+    cut_ns: AtomicU64,
+    alarm: Arc<Alarm>,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
     pub active: AtomicU32,
     /// Connections that were opened to it.
@@ -84,13 +64,30 @@ pub struct BackendState {
 }
 
 impl BackendState {
-    fn new(backend: &Backend, policy: &HealthPolicy, now_ns: u64) -> Self {
+    fn new(
+        backend: &Backend,
+        address: SocketAddr,
+        policy: &HealthPolicy,
+        now_ns: u64,
+        alarm: &Arc<Alarm>,
+    ) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
-            health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
+            doubted: AtomicBool::new(false),
+            down_since_ns: AtomicU64::new(match health.state() {
+                State::Down => now_ns.max(1),
+                _ => 0,
+            }),
+            address: Mutex::new(address),
+            moves: AtomicU32::new(0),
+            placed: AtomicBool::new(false),
+            weight: Mutex::new(backend.weight),
+            cut_ns: AtomicU64::new(u64::MAX),
+            alarm: alarm.clone(),
+            health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
@@ -103,9 +100,74 @@ impl BackendState {
         }
     }
 
+    /// Takes a place for one more connection or request, below a limit; gives it back with
+    /// [`BackendState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Health> {
         // A thread that died left a whole value behind: it is plain data.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an answer of it has failed since the last good one.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn doubt(&self, doubted: bool) {
+        self.doubted.store(doubted, Ordering::Relaxed);
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves it: whoever is connected stays where it is, new connections go there.
+    pub fn move_to(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
+        self.moves.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often it was moved.
+    pub fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Acquire)
+    }
+
+    /// Whether an operator said where it is, and no longer the configuration.
+    pub fn placed(&self) -> bool {
+        self.placed.load(Ordering::Relaxed)
+    }
+
+    /// Says whether an operator said where it is.
+    pub fn set_placed(&self, placed: bool) {
+        self.placed.store(placed, Ordering::Relaxed);
+    }
+
+    /// Its weight.
+    pub fn weight(&self) -> Weight {
+        *self.weight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_weight(&self, weight: Weight) {
+        *self.weight.lock().unwrap_or_else(PoisonError::into_inner) = weight;
+    }
+
+    /// When connections to it are cut off, ns of the monotonic clock; `u64::MAX`: never.
+    pub fn cut_ns(&self) -> u64 {
+        self.cut_ns.load(Ordering::Relaxed)
+    }
+
+    /// Says when connections to it are cut off; `u64::MAX`: never.
+    pub fn cut_at(&self, cut_ns: u64) {
+        self.cut_ns.store(cut_ns, Ordering::Relaxed);
     }
 
     /// Whether clients may be sent to it.
@@ -118,17 +180,30 @@ impl BackendState {
         f64::from(self.share_millis.load(Ordering::Relaxed)) / 1e3
     }
 
+    /// For how long an operator has it down, ns; `None` while it is not.
+    pub fn down_for_ns(&self, now_ns: u64) -> Option<u64> {
+        match self.down_since_ns.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(now_ns.saturating_sub(since)),
+        }
+    }
+
     /// Its state.
     pub fn state(&self) -> State {
         self.lock().state()
     }
 
     /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer.
+    /// no longer; [`Shared::note`] also tells of that.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
+        let due_ns = health.due_ns();
         let changed = health.note(event, now_ns, policy);
         self.publish(&health, now_ns, policy);
+        // Whoever probes has to look up only where there is something new for it.
+        if health.due_ns() != due_ns {
+            self.alarm.ring();
+        }
         changed
     }
 
@@ -141,10 +216,34 @@ impl BackendState {
         due
     }
 
+    /// A probe of it has got lost with the thread that made it.
+    pub(super) fn probe_lost(&self, now_ns: u64) {
+        self.lock().probe_lost(now_ns);
+    }
+
+    /// When the thread that probes has to look at it again, ns; `None`: not before something
+    /// happens to it.
+    pub fn look_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
+        /// How often the share of a back end that starts slowly is brought up to date, ns.
+        const STEP_NS: u64 = 50_000_000;
+        let health = self.lock();
+        let starting = health.usable() && health.share(now_ns, policy) < 1.0;
+        let step_ns = starting.then_some(now_ns.saturating_add(STEP_NS));
+        [health.due_ns(), step_ns].into_iter().flatten().min()
+    }
+
     fn publish(&self, health: &Health, now_ns: u64, policy: &HealthPolicy) {
         self.usable.store(health.usable(), Ordering::Relaxed);
         let millis = (health.share(now_ns, policy) * 1e3).max(1.0) as u32;
         self.share_millis.store(millis, Ordering::Relaxed);
+        let since = match health.state() {
+            State::Down => match self.down_since_ns.load(Ordering::Relaxed) {
+                0 => now_ns.max(1),
+                since => since,
+            },
+            _ => 0,
+        };
+        self.down_since_ns.store(since, Ordering::Relaxed);
     }
 }
 
@@ -156,7 +255,15 @@ pub struct ServiceState {
     /// How it treats its back ends.
     pub policy: HealthPolicy,
     /// Its back ends, in the order of the configuration.
-    pub backends: Vec<BackendState>,
+    pub backends: Vec<Arc<BackendState>>,
+    /// Grows whenever the weight of a back end has changed.
+    weighings: AtomicU32,
+    counts: Arc<ServiceCounts>,
+}
+
+/// What is counted of a service.
+#[derive(Debug, Default)]
+pub struct ServiceCounts {
     /// Clients that are connected now.
     pub active: AtomicU32,
     /// Clients that wait for a back end now.
@@ -175,61 +282,253 @@ pub struct ServiceState {
     pub timeouts: Counter,
 }
 
+/// A service's counts outlive the configuration that it was made for.
+impl Deref for ServiceState {
+    type Target = ServiceCounts;
+
+    fn deref(&self) -> &ServiceCounts {
+        &self.counts
+    }
+}
+
 impl ServiceState {
-    fn new(service: &Service, now_ns: u64) -> Self {
+    fn new(
+        service: &Service,
+        addresses: &[SocketAddr],
+        earlier: Option<(&Service, &ServiceState)>,
+        now_ns: u64,
+        alarm: &Arc<Alarm>,
+    ) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let policy = HealthPolicy {
             reviving_interval_ns: ns(service.reviving_interval),
             check_interval_ns: ns(service.check_interval),
+            rise: service.probing.rise,
+            fall: service.probing.fall,
             eject_after: service.ejection.map_or(0, |ejection| ejection.failures),
             eject_ns: service.ejection.map_or(0, |ejection| ns(ejection.duration)),
             slow_start_ns: ns(service.slow_start),
         };
-        Self {
-            name: service.name.clone(),
-            backends: service
+        // One with the same name and address is the same.
+        let same = |backend: &Backend| {
+            let (service, state) = earlier?;
+            let at = service
                 .backends
                 .iter()
-                .map(|backend| BackendState::new(backend, &policy, now_ns))
-                .collect(),
+                .position(|one| one.name == backend.name && one.address == backend.address)?;
+            state.backends.get(at).cloned()
+        };
+        let backends = service.backends.iter().zip(addresses);
+        let backends = backends.map(|(backend, &address)| match same(backend) {
+            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, alarm)),
+            Some(state) => {
+                if state.address() != address {
+                    state.move_to(address);
+                }
+                state.set_placed(false);
+                state.set_weight(backend.weight);
+                state
+            }
+        });
+        Self {
+            name: service.name.clone(),
+            backends: backends.collect(),
             policy,
-            active: AtomicU32::new(0),
-            queued: AtomicU32::new(0),
-            clients: Counter::default(),
-            denied: Counter::default(),
-            overflowed: Counter::default(),
-            refused: Counter::default(),
-            bad_requests: Counter::default(),
-            timeouts: Counter::default(),
+            weighings: AtomicU32::new(0),
+            counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
     }
+
+    /// Whether both are the same service, under one configuration or two.
+    pub fn counts_with(&self, other: &ServiceState) -> bool {
+        Arc::ptr_eq(&self.counts, &other.counts)
+    }
+
+    /// Changes the weight of a back end.
+    pub fn weigh(&self, backend: usize, weight: Weight) {
+        if let Some(state) = self.backends.get(backend) {
+            state.set_weight(weight);
+            self.weighings.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// How often a weight was changed.
+    pub fn weighings(&self) -> u32 {
+        self.weighings.load(Ordering::Acquire)
+    }
+
+    /// Takes a place for one more client, below a limit; it is given back with
+    /// [`ServiceState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts one more unless there are as many as may be.
+fn reserve(count: &AtomicU32, most: u32) -> bool {
+    if most == u32::MAX {
+        count.fetch_add(1, Ordering::Relaxed);
+        return true;
+    }
+    count
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            (now < most).then_some(now + 1)
+        })
+        .is_ok()
 }
 
 /// Everything that the threads of a balancer share.
 #[derive(Debug)]
 pub struct Shared {
     /// Its services, in the order of the configuration.
-    pub services: Vec<ServiceState>,
+    pub services: Vec<Arc<ServiceState>>,
     /// When it started, ns of the monotonic clock.
     pub started_ns: u64,
     /// Set when it is to stop at once.
     pub stop: AtomicBool,
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
+    /// How many workers still have listening sockets.
+    pub listening: AtomicU32,
+    /// What is counted of the balancer itself.
+    pub own: Arc<Own>,
+    /// Wakes the thread that probes.
+    pub alarm: Arc<Alarm>,
+    sender: SyncSender<Happened>,
+    receiver: Mutex<Option<Receiver<Happened>>>,
+}
+
+/// What is counted of the balancer itself, whatever its configuration.
+#[derive(Debug, Default)]
+pub struct Own {
+    /// Events that found the channel full, or nobody at its end.
+    pub events_lost: Counter,
+    /// Bytes for traffic logs that wait to be written.
+    pub passing: AtomicU64,
+    /// Lines that could not be written to a log.
+    pub log_failures: Counter,
+    /// Commands of hooks that failed, took too long, or found too many others under way.
+    pub hook_failures: Counter,
+    /// What the threads have to say.
+    pub notices: Notices,
+}
+
+impl Deref for Shared {
+    type Target = Own;
+
+    fn deref(&self) -> &Own {
+        &self.own
+    }
 }
 
 impl Shared {
-    /// The state at the start.
-    pub fn new(config: &Config, now_ns: u64) -> Self {
+    /// The state at the start; `addresses` are those of the back ends, by service.
+    pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
+        let alarm = Arc::new(Alarm::new());
+        let services = config.services.iter().zip(addresses);
+        let services = services.map(|(service, addresses)| {
+            Arc::new(ServiceState::new(service, addresses, None, now_ns, &alarm))
+        });
+        Self::of(services.collect(), now_ns, Arc::default(), alarm)
+    }
+
+    /// The state of a configuration that takes the place of an earlier one: services and back
+    /// ends that stay go on with theirs, at the addresses and with the weights of the new one.
+    pub fn after(
+        config: &Config,
+        addresses: &[Vec<SocketAddr>],
+        earlier: (&Config, &Shared),
+        now_ns: u64,
+    ) -> Self {
+        let (old, state) = earlier;
+        let services = config.services.iter().zip(addresses);
+        let services = services.map(|(service, addresses)| {
+            let mut pairs = old.services.iter().zip(&state.services);
+            let same = pairs
+                .find(|(one, _)| one.name == service.name)
+                .map(|(one, state)| (one, &**state));
+            let alarm = &state.alarm;
+            Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
+        });
+        let (own, alarm) = (state.own.clone(), state.alarm.clone());
+        Self::of(services.collect(), state.started_ns, own, alarm)
+    }
+
+    fn of(
+        services: Vec<Arc<ServiceState>>,
+        started_ns: u64,
+        own: Arc<Own>,
+        alarm: Arc<Alarm>,
+    ) -> Self {
+        let (sender, receiver) = sync_channel(EVENTS_MAX);
         Self {
-            services: config
-                .services
-                .iter()
-                .map(|service| ServiceState::new(service, now_ns))
-                .collect(),
-            started_ns: now_ns,
+            services,
+            started_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            listening: AtomicU32::new(0),
+            own,
+            alarm,
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Tells whoever reads the events; never waits.
+    pub fn tell(&self, happened: Happened) {
+        if self.sender.try_send(happened).is_err() {
+            self.events_lost.add(1);
+        }
+    }
+
+    /// Tells of bytes that were passed on, for a traffic log; never waits.
+    pub fn tell_passed(
+        &self,
+        whose: (usize, usize),
+        client: SocketAddr,
+        to_backend: bool,
+        bytes: &[u8],
+    ) {
+        let len = bytes.len() as u64;
+        if self.passing.fetch_add(len, Ordering::Relaxed) + len > PASSING_MAX {
+            self.passing.fetch_sub(len, Ordering::Relaxed);
+            return self.events_lost.add(1);
+        }
+        let sent = self.sender.try_send(Happened::Passed {
+            service: whose.0,
+            backend: whose.1,
+            client,
+            to_backend,
+            bytes: bytes.into(),
+        });
+        if sent.is_err() {
+            self.passing.fetch_sub(len, Ordering::Relaxed);
+            self.events_lost.add(1);
+        }
+    }
+
+    /// The end of the channel where events are read; there is one.
+    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()
+    }
+
+    /// Takes note of what happened to a back end, and tells of it when clients are from now on
+    /// sent there, or no longer.
+    pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
+        let state = &self.services[service];
+        let one = &state.backends[backend];
+        if one.note(event, os::now_ns(), &state.policy) {
+            self.tell(Happened::BackendChanged {
+                service,
+                backend,
+                usable: one.usable(),
+            });
         }
     }
 }
@@ -239,24 +538,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_fall_into_powers_of_two() {
-        let times = Times::default();
-        for ns in [0, 999, 1_000, 1_999, 2_000, 1_000_000, u64::MAX] {
-            times.note_ns(ns);
-        }
-        let counts = times.counts();
-        assert_eq!((counts[0], counts[1], counts[2]), (2, 2, 1));
-        assert_eq!((counts[10], counts[31]), (1, 1));
-    }
-
-    #[test]
     fn a_back_end_that_failed_is_not_used_until_a_probe_went_well() {
         let mut service = Service::new("web");
         let address = "127.0.0.1:80".parse::<std::net::SocketAddr>().unwrap();
         service.backends.push(Backend::new("one", address.into()));
         let mut config = Config::new();
         config.services.push(service);
-        let shared = Shared::new(&config, 0);
+        let shared = Shared::new(&config, &[vec![address]], 0);
         let service = &shared.services[0];
         let (one, policy) = (&service.backends[0], &service.policy);
         assert!(one.usable());

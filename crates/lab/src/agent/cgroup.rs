@@ -81,7 +81,7 @@ impl Drop for Cgroup {
 /// Removes the groups of an agent that did not live to do so itself; their names begin with the
 /// name of its folder.
 pub(super) fn remove_all(agent: &str) {
-    for base in [V1, V2] {
+    for base in [V1, "/sys/fs/cgroup/cpu", V2] {
         let Ok(entries) = fs::read_dir(base) else {
             continue;
         };

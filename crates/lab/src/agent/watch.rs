@@ -71,6 +71,14 @@ impl Watched<'_> {
         }
     }
 
+    /// Its processes: those that are in its group now, or those that it had when the load began.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        match self {
+            Watched::Group(group) => group.processes(),
+            Watched::Processes(pids) => pids.clone(),
+        }
+    }
+
     /// CPU time since its start, in seconds.
     pub(super) fn cpu_s(&self) -> f64 {
         match self {

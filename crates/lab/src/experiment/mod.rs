@@ -25,7 +25,7 @@ pub use setting::{ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Host, Level, LoadChange,
+    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Host, Level, LoadChange,
     LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
 };
 

@@ -20,7 +20,7 @@ use crate::experiment::{
 };
 use crate::plan::{Group, Lane};
 use crate::recipe::{Behind, RenderContext, Rendered};
-use crate::run::{Places, RunEvent, RunOptions, places, schedule};
+use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
@@ -40,6 +40,8 @@ pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) configurations: BTreeMap<String, Value>,
     /// The versions of the outside drivers, by name.
     pub(super) versions: &'a BTreeMap<String, Option<String>>,
+    /// Conditions whose subjects are measured one after the other.
+    pub(super) apart: &'a mut apart::Conditions,
 }
 
 /// What a group came to. It is empty when the run was stopped inside it.
@@ -52,11 +54,13 @@ pub(super) struct GroupResult {
     /// What the reader of the result should know.
     pub(super) warnings: Vec<String>,
     pub(super) agent_lost: bool,
+    /// Why the subjects cannot be measured side by side; nothing was measured then.
+    pub(super) disturbed: Option<String>,
 }
 
 /// A server that was started.
-struct Up {
-    name: String,
+pub(super) struct Up {
+    pub(super) name: String,
     folder: PathBuf,
     signals: Vec<(String, u64)>,
 }
@@ -77,9 +81,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Makes the trials of a group. `rate` is the common rate when it is known already.
-    pub(super) fn group(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
-        let setting = self.options.experiment.under(&group.condition);
+    /// Makes the trials of a group with all its subjects up at once. `rate` is the common rate when
+    /// it is known already.
+    pub(super) fn side_by_side(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let setting = apart::setting(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
         let mut random = fastrand::Rng::with_seed(self.seed);
@@ -88,9 +93,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             Ok(addresses) => self
                 .measure(&setting, group, &addresses, rate, &mut random, &mut result)
                 .err(),
-            Err(reason) => Some(reason),
+            Err(reason) => {
+                let design = &self.options.experiment.design;
+                self.apart
+                    .do_not_fit(design, group, &setting, &reason, &mut result);
+                Some(reason)
+            }
         };
-        if self.stopped() {
+        if self.stopped() || result.disturbed.is_some() {
             result.outcomes.clear();
         } else if let Some(reason) = failure {
             for lane in &group.lanes {
@@ -108,14 +118,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         result
     }
 
-    fn start_servers(
+    pub(super) fn start_servers(
         &mut self,
         setting: &Setting,
         up: &mut Vec<Up>,
         random: &mut fastrand::Rng,
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
-        for server in &setting.servers {
+        for server in places::start_order(&setting.servers, random) {
             let port = server.port.unwrap_or_else(|| places::free_port(random));
             let address = SocketAddr::new(LOCAL, port);
             addresses.insert(server.name.clone(), address);
@@ -284,11 +294,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         if ready.iter().any(|one| !one.subject.driver.is_engine()) {
             return self.measure_outside(setting, group, &ready, rate, random, result);
         }
-        let design = self.options.experiment.design.clone();
+        let design = self.apart.design(self.options.experiment);
         let lanes = ready.len();
         self.phase("warming up");
         let warm = self.load(setting, &ready, schedule::warm_up(lanes, design.warmup))?;
-        if self.stopped() {
+        if self.stopped() || self.disturb_each_other(setting, group, result)? {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
@@ -322,7 +332,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 
     /// Looks which subjects answer as expected; those that do not fail here.
-    fn ready_subjects(
+    pub(super) fn ready_subjects(
         &mut self,
         setting: &Setting,
         group: &Group,
@@ -373,21 +383,18 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         Ok(ready)
     }
 
-    fn load(
-        &mut self,
+    /// The order for a load on subjects.
+    pub(super) fn order(
+        &self,
         setting: &Setting,
         ready: &[Ready],
         stints: Vec<StintOrder>,
-    ) -> Result<Loaded, AgentError> {
+    ) -> LoadOrder {
         let load = &setting.load;
         let expect = &self.options.experiment.expect;
         let cpus = self.places.load_cpus.clone();
-        let subjects: Vec<String> = stints
-            .iter()
-            .map(|stint| ready[stint.lane].lane.subject.clone())
-            .collect();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
-        let order = LoadOrder {
+        LoadOrder {
             lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
             stints,
             threads: threads.clamp(1, load.connections) as usize,
@@ -402,7 +409,32 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             io: None,
             watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
             seed: self.seed,
-        };
+            look: false,
+            quota_cpus: None,
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        setting: &Setting,
+        ready: &[Ready],
+        stints: Vec<StintOrder>,
+    ) -> Result<Loaded, AgentError> {
+        let order = self.order(setting, ready, stints);
+        self.load_as(order, ready)
+    }
+
+    /// Has an order carried out and tells how it goes on.
+    pub(super) fn load_as(
+        &mut self,
+        order: LoadOrder,
+        ready: &[Ready],
+    ) -> Result<Loaded, AgentError> {
+        let subjects: Vec<String> = order
+            .stints
+            .iter()
+            .map(|stint| ready[stint.lane].lane.subject.clone())
+            .collect();
         let tell = &mut *self.tell;
         self.agent
             .load(order, self.stop, |stint, requests, errors| {
@@ -415,7 +447,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 
     /// Stops what was started, upstreams last, and keeps the logs.
-    fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
+    pub(super) fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
         let mut files = BTreeMap::new();
         for server in up.iter().rev() {
             let signals = server.signals.clone();
@@ -515,12 +547,27 @@ pub(super) fn choose_rate(
     if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
         return Some(rate);
     }
-    let all = ready.len() == group.lanes.len();
+    if ready.len() != group.lanes.len() {
+        return None;
+    }
+    choose_rate_of(group, setting, closed, result)
+}
+
+/// The common rate from the closed loops of all subjects.
+pub(super) fn choose_rate_of(
+    group: &Group,
+    setting: &Setting,
+    closed: &[LoadReading],
+    result: &mut GroupResult,
+) -> Option<f64> {
+    if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
+        return Some(rate);
+    }
     let slowest = closed
         .iter()
         .map(LoadReading::requests_per_s)
         .fold(f64::INFINITY, f64::min);
-    if !all || !slowest.is_finite() || slowest <= 0.0 {
+    if !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
     let client = closed

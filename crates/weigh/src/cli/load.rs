@@ -16,8 +16,8 @@ pub struct LoadArgs {
     /// Where to, such as http://127.0.0.1:8080/.
     #[arg(required_unless_present = "urls")]
     pub url: Option<String>,
-    /// A file of requests instead, one a line: [WEIGHT] [METHOD] URL. With a URL before it lines
-    /// may give a path alone. All go to one server.
+    /// A file of requests instead, one a line: weight, method and URL, of which the first
+    /// two may be left out. With a URL before it lines may give a path alone. All go to one server.
     #[arg(long, value_name = "FILE")]
     pub urls: Option<PathBuf>,
     /// Send the requests of --urls one after the other, instead of by chance and weight.

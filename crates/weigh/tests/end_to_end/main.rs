@@ -2,16 +2,21 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod balance_control;
+mod capacity;
 mod catalogue;
 mod common;
 mod drivers;
 mod kill;
 mod lighttpd;
+mod limiter;
 mod load;
 mod load_live;
 mod load_shapes;
 mod load_ways;
+mod looks;
 mod odd_servers;
+mod read;
 mod recipes;
 mod recipes_apps;
 mod recipes_php;

@@ -12,7 +12,7 @@ use super::fields;
 use super::{MOST_NAMES, backend};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, PEAK_EWMA_DECAY, Service,
+    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, PEAK_EWMA_DECAY, Probing, Service,
 };
 use crate::config::places::{self, Placed};
 
@@ -79,7 +79,7 @@ pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) ->
     ] {
         fields::duration(reader, section, key, zero, value);
     }
-    if let Some(check) = check(reader, section) {
+    if let Some(check) = check(reader, section, &mut service.probing) {
         service.check = check;
     }
     service.ejection = ejection(reader, section);
@@ -314,9 +314,21 @@ fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
     })
 }
 
-fn check(reader: &mut Reader, section: &Section<'_>) -> Option<Check> {
+fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> Option<Check> {
     let table = section.section(reader, "check")?;
-    table.only(reader, &["kind", "path", "host", "status"]);
+    table.only(
+        reader,
+        &["kind", "path", "host", "status", "rise", "fall", "timeout"],
+    );
+    fields::count(reader, &table, "rise", 1..=100, &mut probing.rise);
+    fields::count(reader, &table, "fall", 1..=100, &mut probing.fall);
+    fields::duration(
+        reader,
+        &table,
+        "timeout",
+        Duration::ZERO,
+        &mut probing.timeout,
+    );
     let kind = table.word(reader, "kind", &["tcp", "http"]);
     if kind.as_deref() != Some("http") {
         for key in ["path", "host", "status"] {

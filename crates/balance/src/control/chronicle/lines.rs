@@ -1,0 +1,172 @@
+//! The lines of logs.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::date::Date;
+
+/// What was served.
+pub(super) enum Served<'l> {
+    /// A connection, of which only bytes are known.
+    Connection,
+    /// A request.
+    Request {
+        method: &'l str,
+        target: &'l str,
+        status: u16,
+    },
+}
+
+/// What a line tells.
+pub(super) struct Line<'l> {
+    pub(super) client: IpAddr,
+    pub(super) served: Served<'l>,
+    /// Bytes from the client, where they are known.
+    pub(super) bytes_to: Option<u64>,
+    /// Bytes to the client.
+    pub(super) bytes_from: u64,
+    pub(super) duration_ns: u64,
+}
+
+impl Line<'_> {
+    /// Appends a line of the access log: the Common Log Format, and behind it what that lacks.
+    pub(super) fn access(
+        &self,
+        unix_s: u64,
+        service: &str,
+        backend: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
+        // Writing into a vector cannot fail, here and below.
+        let client = self.client.to_canonical();
+        let _ = write!(out, "{client} - - [{}] \"", Date(unix_s));
+        match &self.served {
+            Served::Connection => out.extend_from_slice(b"TCP\" -"),
+            Served::Request {
+                method,
+                target,
+                status,
+            } => {
+                quoted(method.as_bytes(), out);
+                out.push(b' ');
+                quoted(target.as_bytes(), out);
+                let _ = write!(out, "\" {status}");
+            }
+        }
+        let _ = write!(
+            out,
+            " {} duration_us={} service={service} backend={}",
+            self.bytes_from,
+            self.duration_ns / 1_000,
+            backend.unwrap_or("-")
+        );
+        if let Some(bytes_to) = self.bytes_to {
+            let _ = write!(out, " bytes_to={bytes_to}");
+        }
+        out.push(b'\n');
+    }
+
+    /// Appends a line of the throughput log: the time in seconds since 1970, bytes from the
+    /// client (`-` where unknown), bytes to it, and the duration in microseconds.
+    pub(super) fn throughput(&self, time: Duration, out: &mut Vec<u8>) {
+        let _ = write!(out, "{}.{:06} ", time.as_secs(), time.subsec_micros());
+        match self.bytes_to {
+            Some(bytes_to) => drop(write!(out, "{bytes_to}")),
+            None => out.push(b'-'),
+        }
+        let _ = writeln!(out, " {} {}", self.bytes_from, self.duration_ns / 1_000);
+    }
+}
+
+/// Appends a line of the traffic log: the time in seconds since 1970, the client, the direction,
+/// the back end, and what passed.
+pub(super) fn traffic(
+    time: Duration,
+    client: SocketAddr,
+    to_backend: bool,
+    backend: &str,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let _ = write!(out, "{}.{:06} ", time.as_secs(), time.subsec_micros());
+    let way = if to_backend { '>' } else { '<' };
+    let _ = write!(out, "{client} {way} {backend} \"");
+    quoted(bytes, out);
+    out.extend_from_slice(b"\"\n");
+}
+
+/// Appends what a client sent so that it can neither end the quotes nor the line, nor drive a
+/// terminal: as Apache and nginx write it.
+fn quoted(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => drop(write!(out, "\\x{byte:02X}")),
+            plain => out.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_a_line_of_the_common_log_format_and_more() {
+        let line = Line {
+            client: "::ffff:192.0.2.7".parse().unwrap(),
+            served: Served::Request {
+                method: "GET",
+                target: "/a\"b\\c\r\n192.0.2.8 ä\u{7f}",
+                status: 200,
+            },
+            bytes_to: None,
+            bytes_from: 2326,
+            duration_ns: 1_532_999,
+        };
+        assert_eq!(
+            text(|out| line.access(971_211_336, "web", Some("one"), out)),
+            "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
+             \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F\" 200 2326 \
+             duration_us=1532 service=web backend=one\n"
+        );
+        assert_eq!(
+            text(|out| line.throughput(Duration::from_millis(1_500), out)),
+            "1.500000 - 2326 1532\n"
+        );
+    }
+
+    #[test]
+    fn what_passed_stays_in_its_line() {
+        let (time, client) = (
+            Duration::from_micros(2_000_007),
+            "192.0.2.7:40".parse().unwrap(),
+        );
+        assert_eq!(
+            text(|out| traffic(time, client, true, "one", b"a\"\r\n\xff", out)),
+            "2.000007 192.0.2.7:40 > one \"a\\x22\\x0D\\x0A\\xFF\"\n"
+        );
+    }
+
+    #[test]
+    fn a_connection_has_no_status() {
+        let line = Line {
+            client: "2001:db8::1".parse().unwrap(),
+            served: Served::Connection,
+            bytes_to: Some(5),
+            bytes_from: 7,
+            duration_ns: 8_000,
+        };
+        assert_eq!(
+            text(|out| line.access(0, "mail", None, out)),
+            "2001:db8::1 - - [01/Jan/1970:00:00:00 +0000] \"TCP\" - 7 \
+             duration_us=8 service=mail backend=- bytes_to=5\n"
+        );
+    }
+}

@@ -1,0 +1,289 @@
+//! The thread that writes logs and hands hooks to their runner.
+//!
+//! It takes [`Happened`] from the workers' channel. Whatever it does, however slow a disk or a
+//! command is, a worker never waits for it: the channel is bounded, and what does not fit is lost
+//! and counted.
+
+mod date;
+mod file;
+mod hooks;
+mod lines;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::config::model::{Backend, Config, Kind, Service};
+use crate::config::{Facts, Template};
+use crate::engine::events::Happened;
+use crate::engine::state::Own;
+
+use file::LogFile;
+use hooks::Runner;
+use lines::{Line, Served};
+
+/// Events are taken and lines written in rounds of this length, so that under load neither a
+/// worker's send has to wake this thread nor each line costs a system call.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Starts the thread. It ends when all senders are gone and everything is written; hooks that run
+/// then have a second to end. Log files are opened now, to append to.
+///
+/// # Panics
+/// When the system has no thread to give, as [`std::thread::spawn`] does.
+pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Happened>) -> JoinHandle<()> {
+    let mut chronicle = Chronicle::new(config, own);
+    std::thread::spawn(move || chronicle.run(&events))
+}
+
+/// The time; a clock that stands before 1970 shows 1970.
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+/// Why the commands of a service cannot run as the account that it names, if they cannot.
+pub fn account_refusal(service: &Service) -> Option<String> {
+    hooks::refusal(service)
+}
+
+struct Chronicle {
+    config: Arc<Config>,
+    own: Arc<Own>,
+    files: Vec<LogFile>,
+    /// By service.
+    services: Vec<Logs>,
+    runner: Option<Runner>,
+    /// A command as it is filled in.
+    command: Vec<u8>,
+}
+
+/// Places in the list of files.
+#[derive(Default)]
+struct Logs {
+    access: Option<usize>,
+    /// By back end.
+    throughput: Vec<Option<usize>>,
+    /// By back end.
+    traffic: Vec<Option<usize>>,
+}
+
+impl Chronicle {
+    fn new(config: Arc<Config>, own: Arc<Own>) -> Chronicle {
+        let mut files = Vec::new();
+        let mut known = HashMap::<PathBuf, usize>::new();
+        // Logs on the same path share a file, so that lines stay whole.
+        let mut file = |path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            Some(*known.entry(path.clone()).or_insert_with(|| {
+                files.push(LogFile::open(path.clone(), &own));
+                files.len() - 1
+            }))
+        };
+        let services = config.services.iter().map(|service| Logs {
+            access: file(&service.access_log),
+            throughput: service
+                .backends
+                .iter()
+                .map(|backend| file(&backend.throughput_log))
+                .collect(),
+            traffic: service
+                .backends
+                .iter()
+                .map(|backend| file(&backend.traffic_log))
+                .collect(),
+        });
+        let services = services.collect();
+        let hooks = |backend: &Backend| backend.hooks != Default::default();
+        let any = config
+            .services
+            .iter()
+            .any(|one| one.backends.iter().any(hooks));
+        Chronicle {
+            runner: any.then(|| Runner::start(&config, &own)),
+            config,
+            own,
+            files,
+            services,
+            command: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, events: &Receiver<Happened>) {
+        while let Ok(event) = events.recv() {
+            self.take(&event);
+            loop {
+                std::thread::sleep(ROUND);
+                let taken = events.try_iter().map(|event| self.take(&event)).count();
+                for file in &mut self.files {
+                    file.write(&self.own);
+                }
+                if taken == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, event: &Happened) {
+        match event {
+            Happened::ConnectionBegun {
+                service,
+                backend,
+                client,
+            } => self.hook(*service, *backend, Some(*client), |one| &one.hooks.on_start),
+            Happened::BackendFailed {
+                service,
+                backend,
+                client,
+            } => self.hook(*service, *backend, *client, |one| &one.hooks.on_fail),
+            Happened::ConnectionOver {
+                service,
+                backend,
+                client,
+                bytes_to,
+                bytes_from,
+                duration_ns,
+            } => {
+                // Of an HTTP service the requests are logged.
+                if matches!(self.kind(*service), Some(Kind::Tcp)) {
+                    let line = Line {
+                        client: client.ip(),
+                        served: Served::Connection,
+                        bytes_to: Some(*bytes_to),
+                        bytes_from: *bytes_from,
+                        duration_ns: *duration_ns,
+                    };
+                    self.log(*service, Some(*backend), &line);
+                }
+                self.hook(*service, *backend, Some(*client), |one| &one.hooks.on_end);
+            }
+            Happened::RequestOver {
+                service,
+                backend,
+                client,
+                method,
+                target,
+                status,
+                bytes_from,
+                duration_ns,
+            } => {
+                let line = Line {
+                    client: client.ip(),
+                    served: Served::Request {
+                        method,
+                        target,
+                        status: *status,
+                    },
+                    bytes_to: None,
+                    bytes_from: *bytes_from,
+                    duration_ns: *duration_ns,
+                };
+                self.log(*service, *backend, &line);
+            }
+            Happened::Passed {
+                service,
+                backend,
+                client,
+                to_backend,
+                bytes,
+            } => {
+                self.own
+                    .passing
+                    .fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+                self.passed(*service, *backend, *client, *to_backend, bytes);
+            }
+            Happened::BackendChanged {
+                service,
+                backend,
+                usable,
+            } => {
+                let Some(service) = self.config.services.get(*service) else {
+                    return;
+                };
+                let Some(backend) = service.backends.get(*backend) else {
+                    return;
+                };
+                let (service, backend) = (&service.name, &backend.name);
+                let how = if *usable {
+                    "is used again"
+                } else {
+                    "is not used any more"
+                };
+                let notice = format!("service {service}: back end {backend} {how}");
+                self.own.notices.say(notice);
+            }
+        }
+    }
+
+    fn passed(
+        &mut self,
+        service: usize,
+        backend: usize,
+        client: SocketAddr,
+        to_backend: bool,
+        bytes: &[u8],
+    ) {
+        let log = self.services.get(service);
+        let Some(file) = log.and_then(|logs| *logs.traffic.get(backend)?) else {
+            return;
+        };
+        let name = &self.config.services[service].backends[backend].name;
+        let time = since_1970();
+        self.files[file].append(|out| lines::traffic(time, client, to_backend, name, bytes, out));
+    }
+
+    fn kind(&self, service: usize) -> Option<Kind> {
+        self.config.services.get(service).map(|one| one.kind)
+    }
+
+    fn log(&mut self, service: usize, backend: Option<usize>, line: &Line<'_>) {
+        let (Some(logs), Some(model)) = (
+            self.services.get(service),
+            self.config.services.get(service),
+        ) else {
+            return;
+        };
+        let name = backend.and_then(|one| model.backends.get(one));
+        let time = since_1970();
+        if let Some(file) = logs.access {
+            let name = name.map(|one| one.name.as_str());
+            self.files[file].append(|out| line.access(time.as_secs(), &model.name, name, out));
+        }
+        let throughput = backend.and_then(|one| *logs.throughput.get(one)?);
+        if let Some(file) = throughput {
+            self.files[file].append(|out| line.throughput(time, out));
+        }
+    }
+
+    fn hook(
+        &mut self,
+        service: usize,
+        backend: usize,
+        client: Option<SocketAddr>,
+        which: impl Fn(&Backend) -> &Option<Template>,
+    ) {
+        let (Some(runner), Some(model)) = (&mut self.runner, self.config.services.get(service))
+        else {
+            return;
+        };
+        let Some(one) = model.backends.get(backend) else {
+            return;
+        };
+        let Some(template) = which(one) else { return };
+        self.command.clear();
+        let facts = Facts {
+            // A probe's: nobody.
+            client: client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.ip()),
+            backend: &one.name,
+            service: &model.name,
+        };
+        template.fill(&facts, &mut self.command);
+        runner.run(service, &self.command, &self.own);
+    }
+}

@@ -1,0 +1,97 @@
+//! Shows the counters to whoever asks by HTTP.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::metrics;
+use super::server::Server;
+use super::supervisor::Supervisor;
+
+/// Longest head of a request, bytes.
+const HEAD_BYTES_MAX: usize = 8192;
+/// How long a request may take to come, and its answer to be taken.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The page; dropping it closes it.
+pub struct Page {
+    address: SocketAddr,
+    _server: Server,
+}
+
+impl Page {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub fn open(address: SocketAddr, supervisor: &Arc<Supervisor>) -> io::Result<Page> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let supervisor = supervisor.clone();
+        let server = Server::tcp(listener, move |stream| {
+            // Whoever asks badly or goes away is nobody's concern.
+            let _ = serve(stream, &supervisor);
+        })?;
+        Ok(Page {
+            address,
+            _server: server,
+        })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
+    let head = read_head(&mut stream)?;
+    let (status, body) = match request(&head) {
+        Some(("GET" | "HEAD", "/metrics")) => ("200 OK", metrics::page(supervisor)),
+        Some(("GET" | "HEAD", _)) => ("404 Not Found", "it is at /metrics\n".to_owned()),
+        Some(_) => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),
+        None => ("400 Bad Request", "GET /metrics\n".to_owned()),
+    };
+    let allow = match status.starts_with("405") {
+        true => "Allow: GET, HEAD\r\n",
+        false => "",
+    };
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+        body.len()
+    );
+    if !head.starts_with(b"HEAD ") {
+        answer.push_str(&body);
+    }
+    stream.set_write_timeout(Some(LIMIT))?;
+    stream.write_all(answer.as_bytes())
+}
+
+/// The method and the path of a request.
+fn request(head: &[u8]) -> Option<(&str, &str)> {
+    let line = head.split(|byte| *byte == b'\r').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    let (method, target) = (words.next()?, words.next()?);
+    words.next()?.starts_with("HTTP/1.").then_some(())?;
+    Some((method, target.split('?').next()?))
+}
+
+fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + LIMIT;
+    let mut head = Vec::new();
+    let mut bytes = [0; 1024];
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || head.len() > HEAD_BYTES_MAX {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => head.extend_from_slice(&bytes[..n]),
+        }
+    }
+    Ok(head)
+}

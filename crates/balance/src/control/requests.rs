@@ -1,0 +1,188 @@
+//! What operators can ask for on the socket.
+//!
+//! A request is a line of words; the answer is one JSON object, after which the connection is
+//! closed.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use written::nearest::suggestion;
+use written::units::shown;
+
+use super::status::status;
+use super::supervisor::{ReloadError, Supervisor, Tell};
+use crate::config::ConfigError;
+use crate::engine::BalancerError;
+
+/// Longest request, bytes.
+const REQUEST_BYTES_MAX: usize = 4096;
+/// Of a longer one so much is read, so that its sender gets to see the answer.
+const UNREAD_BYTES_MAX: usize = 65_536;
+/// How long a request may take to come, and its answer to be taken.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Exit statuses that an error stands for: it could not be done, and the words are wrong.
+const FAILED: u8 = 1;
+const WORDS: u8 = 2;
+
+/// An answer to a request that was not carried out.
+struct Refusal {
+    status: u8,
+    error: String,
+}
+
+fn words(error: impl ToString) -> Refusal {
+    let error = error.to_string();
+    Refusal {
+        status: WORDS,
+        error,
+    }
+}
+
+/// Answers one request.
+pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
+    let answer = match read_line(&mut stream) {
+        Ok(line) => answer(&line, supervisor),
+        Err(error) => Err(words(format!("expected a line with a request: {error}"))),
+    };
+    let answer = answer.unwrap_or_else(
+        |refusal| json!({ "ok": false, "status": refusal.status, "error": refusal.error }),
+    );
+    let _ = stream.set_write_timeout(Some(LIMIT));
+    // Who has gone does not need it.
+    let _ = stream.write_all(format!("{answer}\n").as_bytes());
+}
+
+fn read_line(stream: &mut UnixStream) -> io::Result<String> {
+    let end = Instant::now() + LIMIT;
+    let mut line = Vec::new();
+    let mut bytes = [0; 512];
+    while !line.contains(&b'\n') {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let n = stream.read(&mut bytes)?;
+        line.extend_from_slice(&bytes[..n]);
+        if line.len() > UNREAD_BYTES_MAX {
+            break;
+        }
+        if n == 0 {
+            break;
+        }
+    }
+    if line.len() > REQUEST_BYTES_MAX {
+        return Err(io::Error::other("it is too long"));
+    }
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8(line.to_vec()).map_err(io::Error::other)
+}
+
+fn answer(line: &str, supervisor: &Supervisor) -> Result<Value, Refusal> {
+    let all: Vec<&str> = line.split_whitespace().collect();
+    match all.as_slice() {
+        ["status"] => Ok(status(supervisor)),
+        ["reload"] => reload(supervisor),
+        ["stop"] => Ok(stop(supervisor, Duration::from_secs(30))),
+        ["stop", limit] => {
+            let limit_ms = limit.parse().map_err(|_| {
+                words(format!(
+                    "expected milliseconds after `stop`, found `{}`",
+                    shown(limit)
+                ))
+            })?;
+            Ok(stop(supervisor, Duration::from_millis(limit_ms)))
+        }
+        ["tell", service, backend, what @ ..] => {
+            let what = tell(what)?;
+            supervisor.tell(service, backend, &what).map_err(words)?;
+            Ok(json!({ "ok": true }))
+        }
+        ["tell", ..] => Err(words("expected a service and a back end after `tell`")),
+        [other, ..] => {
+            let help = suggestion(other, "requests", ["status", "reload", "stop", "tell"]);
+            Err(words(format!(
+                "there is no request `{}`; {help}",
+                shown(other)
+            )))
+        }
+        [] => Err(words("expected a request, found an empty line")),
+    }
+}
+
+fn tell(what: &[&str]) -> Result<Tell, Refusal> {
+    Ok(match what {
+        ["drain"] => Tell::Drain,
+        ["state", state] => Tell::State(state.parse().map_err(|error| {
+            let states = ["up", "available", "unavailable", "down", "waking"];
+            words(format!("{error}; {}", suggestion(state, "states", states)))
+        })?),
+        ["server", address] => Tell::Server((*address).to_owned()),
+        ["weight", weight] => match weight.parse() {
+            Ok(weight @ 1..=1_000_000) => Tell::Weight(weight),
+            _ => {
+                let found = shown(weight);
+                return Err(words(format!(
+                    "expected a weight from 1 to 1000000, found `{found}`"
+                )));
+            }
+        },
+        [known @ ("state" | "server" | "weight"), ..] => {
+            return Err(words(format!("expected one value after `{known}`")));
+        }
+        [other, ..] => {
+            let all = ["state", "server", "weight", "drain"];
+            let help = suggestion(other, "things to tell", all);
+            return Err(words(format!("cannot tell `{}`; {help}", shown(other))));
+        }
+        [] => {
+            return Err(words(
+                "expected `state`, `server`, `weight` or `drain` after the back end",
+            ));
+        }
+    })
+}
+
+fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
+    let (config, warnings) = supervisor.reload().map_err(|error| Refusal {
+        status: match &error {
+            ReloadError::Config(_) => WORDS,
+            ReloadError::Start(BalancerError::Loop(_)) => FAILED,
+            ReloadError::Start(_) => WORDS,
+            ReloadError::TooMany | ReloadError::Stopping => FAILED,
+        },
+        error: match &error {
+            ReloadError::Config(mistakes) => {
+                format!("the configuration stays as it was\n{}", rendered(mistakes))
+            }
+            ReloadError::Start(BalancerError::Access { source, .. }) => {
+                format!("{error}\n{}", rendered(source))
+            }
+            _ => error.to_string(),
+        },
+    })?;
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    Ok(json!({
+        "ok": true,
+        "services": config.services.len(),
+        "backends": config.services.iter().map(|one| one.backends.len()).sum::<usize>(),
+        "warnings": warnings,
+    }))
+}
+
+/// Mistakes, shown in their file.
+fn rendered(error: &ConfigError) -> String {
+    let theme = miette::GraphicalTheme::unicode_nocolor();
+    let mut text = String::new();
+    match miette::GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {
+        Ok(()) => text,
+        Err(_) => error.to_string(),
+    }
+}
+
+fn stop(supervisor: &Supervisor, limit: Duration) -> Value {
+    let cut_off = supervisor.stop(limit);
+    json!({ "ok": true, "cut_off": cut_off })
+}

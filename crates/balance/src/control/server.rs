@@ -1,0 +1,132 @@
+//! A thread that accepts, and a few that answer: for what is asked now and then.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use net::wait::{Watch, wait};
+
+use crate::engine::alarm::Alarm;
+
+/// Connections that are answered at one time; further ones are closed.
+const ANSWERED_MAX: usize = 8;
+/// Pause after the system had no connection or thread to give.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long the end waits for those that are being answered.
+const AT_THE_END: Duration = Duration::from_secs(2);
+
+/// Answers until it is dropped.
+pub(super) struct Server {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    stop: AtomicBool,
+    alarm: Alarm,
+    answered: AtomicUsize,
+}
+
+impl Server {
+    pub fn unix(
+        listener: UnixListener,
+        answer: impl Fn(UnixStream) + Send + Sync + 'static,
+    ) -> io::Result<Server> {
+        listener.set_nonblocking(true)?;
+        let accept = |listener: &UnixListener| Ok(listener.accept()?.0);
+        Server::start(listener, accept, answer)
+    }
+
+    pub fn tcp(
+        listener: TcpListener,
+        answer: impl Fn(TcpStream) + Send + Sync + 'static,
+    ) -> io::Result<Server> {
+        listener.set_nonblocking(true)?;
+        let accept = |listener: &TcpListener| Ok(listener.accept()?.0);
+        Server::start(listener, accept, answer)
+    }
+
+    fn start<L: AsFd + Send + 'static, S: Send + 'static>(
+        listener: L,
+        accept: impl Fn(&L) -> io::Result<S> + Send + 'static,
+        answer: impl Fn(S) + Send + Sync + 'static,
+    ) -> io::Result<Server> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            alarm: Alarm::new(),
+            answered: AtomicUsize::new(0),
+        });
+        let (own, answer) = (shared.clone(), Arc::new(answer));
+        let thread = std::thread::Builder::new().spawn(move || {
+            while !own.stop.load(Ordering::Acquire) {
+                own.sleep(listener.as_fd());
+                while let Ok(stream) = accept(&listener) {
+                    own.answer(stream, &answer);
+                }
+            }
+        })?;
+        Ok(Server {
+            shared,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Shared {
+    fn sleep(&self, listener: BorrowedFd<'_>) {
+        let mut watches = vec![Watch::read(listener)];
+        let bell = self.alarm.descriptor();
+        watches.extend(bell.map(Watch::read));
+        let limit = bell.is_none().then_some(PAUSE);
+        if wait(&mut watches, limit).is_err() {
+            std::thread::sleep(PAUSE);
+        }
+        self.alarm.hush();
+    }
+
+    fn answer<S: Send + 'static>(
+        self: &Arc<Self>,
+        stream: S,
+        answer: &Arc<impl Fn(S) + Send + Sync + 'static>,
+    ) {
+        if self.answered.fetch_add(1, Ordering::AcqRel) >= ANSWERED_MAX {
+            self.answered.fetch_sub(1, Ordering::AcqRel);
+            return;
+        }
+        let (counted, answer) = (Counted(self.clone()), answer.clone());
+        let started = std::thread::Builder::new().spawn(move || {
+            answer(stream);
+            drop(counted);
+        });
+        // Where there is no thread to be had, everything that it was given is dropped.
+        drop(started);
+    }
+}
+
+/// Counts down also when answering panics, or no thread could be started.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.answered.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.alarm.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let end = Instant::now() + AT_THE_END;
+        while self.shared.answered.load(Ordering::Acquire) > 0 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

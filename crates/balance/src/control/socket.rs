@@ -1,0 +1,168 @@
+//! The Unix socket that answers operators.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ask::ask;
+use super::requests;
+use super::server::Server;
+use super::supervisor::Supervisor;
+
+/// How long another balancer may take to say who it is.
+const WHO_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why a balancer has no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// A balancer answers there already.
+    #[error(
+        "a balancer answers on {} already, with process id {pid}; stop it by `weigh balance stop \
+         --socket {}`, or give another --socket", path.display(), path.display()
+    )]
+    Live {
+        /// The socket.
+        path: PathBuf,
+        /// Its process.
+        pid: u64,
+    },
+    /// Another program listens there.
+    #[error(
+        "another program answers on {}, which is no balancer; give another --socket",
+        path.display()
+    )]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something else has that name.
+    #[error(
+        "{} exists and is no socket; remove it, or give another --socket", path.display()
+    )]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It cannot be made.
+    #[error("cannot make the socket {}: {source}", path.display())]
+    Make {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// The socket of a balancer whose file says nothing of one: beside the file.
+pub fn beside(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".sock");
+    PathBuf::from(path)
+}
+
+/// A socket that answers; dropping it ends that, and removes it.
+pub struct Socket {
+    path: PathBuf,
+    /// Device and number of its file, to remove no other.
+    file: Option<(u64, u64)>,
+    // Dropped after the file was removed: whoever comes in between finds no balancer.
+    _server: Server,
+}
+
+impl Socket {
+    /// Makes a socket that only the balancer's own user, and root, can use. One that a balancer
+    /// left behind which is no more is replaced.
+    ///
+    /// # Errors
+    /// When another balancer answers there, or it cannot be made.
+    pub fn open(path: &Path, supervisor: &Arc<Supervisor>) -> Result<Socket, SocketError> {
+        clear(path)?;
+        let made = |source| SocketError::Make {
+            path: path.to_path_buf(),
+            source,
+        };
+        let listener = listen(path).map_err(made)?;
+        let file = identity(path);
+        let supervisor = supervisor.clone();
+        let server = Server::unix(listener, move |stream| requests::serve(stream, &supervisor));
+        Ok(Socket {
+            path: path.to_path_buf(),
+            file,
+            _server: server.map_err(made)?,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.file.is_some() && self.file == identity(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Removes what a balancer left behind that is no more.
+fn clear(path: &Path) -> Result<(), SocketError> {
+    let own = || path.to_path_buf();
+    match fs::symlink_metadata(path) {
+        Err(_) => return Ok(()),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(SocketError::NoSocket { path: own() });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return fs::remove_file(path).map_err(|source| SocketError::Make {
+                path: own(),
+                source,
+            });
+        }
+        Err(source) => {
+            return Err(SocketError::Make {
+                path: own(),
+                source,
+            });
+        }
+    }
+    let answer = ask(path, "status", WHO_LIMIT).ok();
+    Err(match answer.and_then(|answer| answer["pid"].as_u64()) {
+        Some(pid) => SocketError::Live { path: own(), pid },
+        None => SocketError::Stranger { path: own() },
+    })
+}
+
+/// A listening socket that nobody else could use at any time: it is made in a folder that only
+/// this user can enter, and moved to its place with its permissions.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    // Nobody could connect to one whose name is too long.
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    let folder = path.with_file_name(format!(".w{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder)?;
+    let listener = (|| {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        let hidden = folder.join("s");
+        let listener = UnixListener::bind(&hidden)?;
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&hidden, path)?;
+        Ok(listener)
+    })();
+    let _ = fs::remove_dir_all(&folder);
+    listener
+}

@@ -1,0 +1,118 @@
+//! What a balancer says of itself.
+
+use std::sync::atomic::Ordering;
+
+use net::os;
+use serde_json::{Value, json};
+
+use super::supervisor::Supervisor;
+use crate::config::model::{Backend, Dispatch, Kind, Service, Weight};
+use crate::engine::state::{BackendState, ServiceState, Times};
+use crate::health::State;
+
+/// The balancer's state and its counters since the start. Times are in microseconds, exact to an
+/// eighth; `session_us` is the length of connections, of an HTTP service the time to a complete
+/// answer.
+pub fn status(supervisor: &Supervisor) -> Value {
+    let (config, shared) = (supervisor.config(), supervisor.shared());
+    let addresses = supervisor.addresses();
+    let (reloads, reload_failures) = supervisor.reloads();
+    let uptime_ns = os::now_ns().saturating_sub(shared.started_ns);
+    let services = config.services.iter().zip(&shared.services);
+    let services: Vec<Value> = services
+        .map(|(service, state)| {
+            let listen = addresses.iter().filter(|(name, _)| *name == service.name);
+            let listen: Vec<String> = listen.map(|(_, address)| address.to_string()).collect();
+            one_service(service, state, listen)
+        })
+        .collect();
+    json!({
+        "ok": true,
+        "pid": std::process::id(),
+        "file": supervisor.file().display().to_string(),
+        "uptime_s": uptime_ns as f64 / 1e9,
+        "io": supervisor.io().to_string(),
+        "threads": config.threads,
+        "reloads": reloads,
+        "reload_failures": reload_failures,
+        "earlier_configurations": supervisor.retired(),
+        "events_lost": shared.events_lost.get(),
+        "log_failures": shared.log_failures.get(),
+        "command_failures": shared.hook_failures.get(),
+        "services": services,
+    })
+}
+
+fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> Value {
+    let http = service.kind != Kind::Tcp;
+    let backends = service.backends.iter().zip(&state.backends);
+    let backends: Vec<Value> = backends
+        .map(|(backend, life)| one_backend(backend, life, http))
+        .collect();
+    json!({
+        "name": service.name,
+        "kind": if http { "http" } else { "tcp" },
+        "dispatch": mode(&service.dispatch),
+        "listen": listen,
+        "active": state.active.load(Ordering::Relaxed),
+        "queued": state.queued.load(Ordering::Relaxed),
+        "clients": state.clients.get(),
+        "denied": state.denied.get(),
+        "overflowed": state.overflowed.get(),
+        "refused": state.refused.get(),
+        "bad_requests": state.bad_requests.get(),
+        "timeouts": state.timeouts.get(),
+        "backends": backends,
+    })
+}
+
+fn one_backend(backend: &Backend, life: &BackendState, http: bool) -> Value {
+    let (weight, kind) = match life.weight() {
+        Weight::Share(share) => (share, "weight"),
+        Weight::Penalty(penalty) => (penalty, "penalty"),
+    };
+    let total = match http {
+        true => life.requests.get(),
+        false => life.connections.get(),
+    };
+    let active = life.active.load(Ordering::Relaxed);
+    let mut value = json!({
+        "name": backend.name,
+        "address": life.address().to_string(),
+        "state": life.state().word(),
+        "draining": life.state() == State::Down && active > 0,
+        "active": active,
+        "total": total,
+        "failed": life.connect_failures.get() + life.answer_failures.get(),
+        "connect_failures": life.connect_failures.get(),
+        "answer_failures": life.answer_failures.get(),
+        "bytes_to": life.bytes_to.get(),
+        "bytes_from": life.bytes_from.get(),
+        "connect_us": quantiles(&life.connect_times),
+        "session_us": quantiles(&life.service_times),
+    });
+    value[kind] = weight.into();
+    value
+}
+
+fn quantiles(times: &Times) -> Value {
+    json!({ "p50": times.quantile_us(0.5), "p99": times.quantile_us(0.99) })
+}
+
+/// The mode's name in the native form.
+fn mode(dispatch: &Dispatch) -> &'static str {
+    match dispatch {
+        Dispatch::RoundRobin => "round-robin",
+        Dispatch::Random => "random",
+        Dispatch::BySize { .. } => "by-size",
+        Dispatch::ByDuration { .. } => "by-duration",
+        Dispatch::ByConnections { .. } => "by-connections",
+        Dispatch::ByOrder => "by-order",
+        Dispatch::ByClientIp => "by-client-ip",
+        Dispatch::External { .. } => "external",
+        Dispatch::WeightedRoundRobin => "weighted-round-robin",
+        Dispatch::LeastConnections => "least-connections",
+        Dispatch::PeakEwma { .. } => "peak-ewma",
+        Dispatch::ConsistentHash { .. } => "consistent-hash",
+    }
+}

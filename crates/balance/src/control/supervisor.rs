@@ -1,0 +1,428 @@
+//! Runs the configuration of a file, and replaces it.
+//!
+//! A reload starts a balancer for the new configuration beside the present one, which hands its
+//! listening sockets on, accepts no more, and ends when its last client has gone. So a connection
+//! lives under the configuration that it was accepted under. What is changed by `tell` is changed
+//! in the balancer that runs, and holds until the next reload, except for states, which stay.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use net::{IoKind, os};
+use written::nearest::suggestion;
+use written::units::shown;
+
+use super::chronicle;
+use crate::config::model::Weight;
+use crate::config::{Config, ConfigError, Warning, parse_file};
+use crate::engine::state::{ServiceState, Shared};
+use crate::engine::{Balancer, BalancerError};
+use crate::health::{HealthEvent, State};
+
+/// Configurations that still have clients, at most; each has threads and buffers of its own.
+const RETIRED_MAX: usize = 16;
+/// How long the earlier one may take to stop accepting; it takes a turn of its loop.
+const TAKE_OVER: Duration = Duration::from_secs(2);
+
+/// Why a configuration does not take the place of the present one, which goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The file cannot be read, or has mistakes.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What it asks for cannot be had.
+    #[error(transparent)]
+    Start(#[from] BalancerError),
+    /// Too many earlier ones still have clients.
+    #[error(
+        "{RETIRED_MAX} earlier configurations still have clients; reload when some have gone, or \
+         stop the balancer"
+    )]
+    TooMany,
+    /// It is about to end.
+    #[error("the balancer is stopping")]
+    Stopping,
+}
+
+/// What an operator says of a back end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// What it is.
+    State(State),
+    /// Where it is: host and port.
+    Server(String),
+    /// Its weight, from 1.
+    Weight(u32),
+    /// It is down: it gets no more clients, and those that it has may stay for the service's
+    /// `drain`.
+    Drain,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TellError {
+    /// There is no such service.
+    #[error("there is no service `{name}`; {help}")]
+    Service {
+        /// What was said.
+        name: String,
+        /// The nearest right one, or all.
+        help: String,
+    },
+    /// There is no such back end.
+    #[error("service `{service}` has no back end `{name}`; {help}")]
+    Backend {
+        /// The service.
+        service: String,
+        /// What was said.
+        name: String,
+        /// The nearest right one, or all.
+        help: String,
+    },
+    /// A host cannot be looked up.
+    #[error("cannot look up `{address}`: {why}")]
+    Address {
+        /// What was said.
+        address: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// A configuration at work. Dropping it closes what is open, and writes what is to be written.
+struct Generation {
+    // Dropped in this order: the thread of the logs ends when the balancer's state is gone.
+    balancer: Balancer,
+    _chronicle: Option<Joined>,
+}
+
+/// A thread that is waited for when this is dropped.
+struct Joined(Option<JoinHandle<()>>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Generation {
+    fn new(balancer: Balancer) -> Generation {
+        let chronicle = balancer.take_events().map(|events| {
+            let own = balancer.shared().own.clone();
+            Joined(Some(chronicle::spawn(balancer.config(), own, events)))
+        });
+        Generation {
+            balancer,
+            _chronicle: chronicle,
+        }
+    }
+}
+
+struct Running {
+    now: Arc<Generation>,
+    retired: Vec<Arc<Generation>>,
+}
+
+/// Runs the configuration of a file.
+pub struct Supervisor {
+    file: PathBuf,
+    io: IoKind,
+    running: Mutex<Running>,
+    /// Held while a configuration is replaced.
+    reloading: Mutex<()>,
+    reloads: AtomicU64,
+    reload_failures: AtomicU64,
+    stopping: AtomicBool,
+    stopped: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind it is replaced as a whole, so it is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Supervisor {
+    /// Starts a balancer for the configuration that was read from a file.
+    ///
+    /// # Errors
+    /// As [`Balancer::start`], and when commands cannot run as the account that a service names.
+    pub fn start(
+        config: &Config,
+        file: &Path,
+        io: IoKind,
+    ) -> Result<Arc<Supervisor>, BalancerError> {
+        accounts(config)?;
+        let balancer = Balancer::start(config, io)?;
+        Ok(Arc::new(Supervisor {
+            file: file.to_path_buf(),
+            io,
+            running: Mutex::new(Running {
+                now: Arc::new(Generation::new(balancer)),
+                retired: Vec::new(),
+            }),
+            reloading: Mutex::new(()),
+            reloads: AtomicU64::new(0),
+            reload_failures: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        }))
+    }
+
+    fn now(&self) -> Arc<Generation> {
+        lock(&self.running).now.clone()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The event loop.
+    pub fn io(&self) -> IoKind {
+        self.io
+    }
+
+    /// The present configuration.
+    pub fn config(&self) -> Arc<Config> {
+        self.now().balancer.config()
+    }
+
+    /// What the present balancer's threads share.
+    pub fn shared(&self) -> Arc<Shared> {
+        self.now().balancer.shared()
+    }
+
+    /// Each service's name with each address that it listens on.
+    pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
+        self.now().balancer.addresses()
+    }
+
+    /// How often the configuration was replaced, and how often it could not be.
+    pub fn reloads(&self) -> (u64, u64) {
+        let count = |one: &AtomicU64| one.load(Ordering::Relaxed);
+        (count(&self.reloads), count(&self.reload_failures))
+    }
+
+    /// Earlier configurations that still have clients.
+    pub fn retired(&self) -> usize {
+        lock(&self.running).retired.len()
+    }
+
+    /// What the threads have had to say since the last time.
+    pub fn notices(&self) -> Vec<String> {
+        self.shared().notices.take()
+    }
+
+    /// Lets go of earlier configurations whose last client has gone. To be called now and then.
+    pub fn tend(&self) {
+        let mut running = lock(&self.running);
+        let retired = std::mem::take(&mut running.retired);
+        // Whoever else has one lets go of it soon; then it is the next turn's.
+        let over = |one: &Arc<Generation>| one.balancer.is_done() && Arc::strong_count(one) == 1;
+        let (over, left) = retired.into_iter().partition(over);
+        running.retired = left;
+        drop(running);
+        // Without the lock, as its last lines may still have to be written.
+        drop::<Vec<_>>(over);
+    }
+
+    /// Reads the file again and puts its configuration in the place of the present one. Returns
+    /// what is to know about it.
+    ///
+    /// # Errors
+    /// When it cannot be used; everything is then as it was.
+    pub fn reload(&self) -> Result<(Arc<Config>, Vec<Warning>), ReloadError> {
+        let result = self.replace();
+        let count = match result {
+            Ok(_) => &self.reloads,
+            Err(_) => &self.reload_failures,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
+    fn replace(&self) -> Result<(Arc<Config>, Vec<Warning>), ReloadError> {
+        let _one_at_a_time = lock(&self.reloading);
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(ReloadError::Stopping);
+        }
+        let (config, warnings) = parse_file(&self.file)?;
+        accounts(&config)?;
+        self.tend();
+        if self.retired() >= RETIRED_MAX {
+            return Err(ReloadError::TooMany);
+        }
+        let old = self.now();
+        let next = Generation::new(old.balancer.start_next(&config, self.io)?);
+        cut_removed(&old.balancer, &next.balancer);
+        self.say_what_waits(&old.balancer.config(), &config);
+        old.balancer.begin_drain();
+        // From then on every client that comes is one of the new configuration.
+        let end = Instant::now() + TAKE_OVER;
+        while old.balancer.is_listening() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let config = next.balancer.config();
+        let mut running = lock(&self.running);
+        let old = std::mem::replace(&mut running.now, Arc::new(next));
+        running.retired.push(old);
+        Ok((config, warnings))
+    }
+
+    fn say_what_waits(&self, old: &Config, new: &Config) {
+        for (what, same) in [
+            ("status_socket", old.status_socket == new.status_socket),
+            ("prometheus", old.prometheus == new.prometheus),
+        ] {
+            if !same {
+                let notice = format!("`{what}` was changed, which takes effect at the next start");
+                self.shared().notices.say(notice);
+            }
+        }
+    }
+
+    /// Changes a back end.
+    ///
+    /// # Errors
+    /// When there is none of that name, or its new host cannot be looked up; nothing is changed
+    /// then.
+    pub fn tell(&self, service: &str, backend: &str, what: &Tell) -> Result<(), TellError> {
+        let now = self.now();
+        let (shared, config) = (now.balancer.shared(), now.balancer.config());
+        let services = &config.services;
+        let at = services.iter().position(|one| one.name == service);
+        let at = at.ok_or_else(|| TellError::Service {
+            name: shown(service),
+            help: suggestion(
+                service,
+                "services",
+                services.iter().map(|one| one.name.as_str()),
+            ),
+        })?;
+        let backends = &services[at].backends;
+        let number = backends.iter().position(|one| one.name == backend);
+        let number = number.ok_or_else(|| TellError::Backend {
+            service: service.to_owned(),
+            name: shown(backend),
+            help: suggestion(
+                backend,
+                "back ends",
+                backends.iter().map(|one| one.name.as_str()),
+            ),
+        })?;
+        let state = &shared.services[at];
+        let life = &state.backends[number];
+        match what {
+            Tell::State(told) => shared.note(at, number, HealthEvent::Told(*told)),
+            Tell::Server(address) => {
+                let to = look_up(address)?;
+                life.set_placed(true);
+                life.move_to(to);
+            }
+            Tell::Weight(weight) => state.weigh(
+                number,
+                match life.weight() {
+                    Weight::Share(_) => Weight::Share(*weight),
+                    Weight::Penalty(_) => Weight::Penalty(*weight),
+                },
+            ),
+            // Workers cut off what is left there when the service's `drain` is over.
+            Tell::Drain => shared.note(at, number, HealthEvent::Told(State::Down)),
+        }
+        Ok(())
+    }
+
+    /// Accepts no more, and waits until all clients have gone, at most so long; then cuts off the
+    /// rest and ends. Returns how many were cut off.
+    pub fn stop(&self, limit: Duration) -> u64 {
+        self.stopping.store(true, Ordering::Release);
+        let one_at_a_time = lock(&self.reloading);
+        let all: Vec<Arc<Generation>> = {
+            let running = lock(&self.running);
+            let now = std::iter::once(&running.now);
+            now.chain(&running.retired).cloned().collect()
+        };
+        all.iter().for_each(|one| one.balancer.begin_drain());
+        let end = Instant::now() + limit;
+        let done = |one: &Arc<Generation>| one.balancer.is_done();
+        while !all.iter().all(done) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(one_at_a_time);
+        // A service that several configurations have is counted once for all.
+        let mut services: Vec<Arc<ServiceState>> = Vec::new();
+        for one in &all {
+            for service in &one.balancer.shared().services {
+                if !services.iter().any(|seen| service.counts_with(seen)) {
+                    services.push(service.clone());
+                }
+            }
+        }
+        let active = |one: &Arc<ServiceState>| u64::from(one.active.load(Ordering::Relaxed));
+        let cut_off = services.iter().map(active).sum();
+        self.stopped.store(true, Ordering::Release);
+        cut_off
+    }
+
+    /// Whether [`Supervisor::stop`] has done its work.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+}
+
+/// When connections that may go on for so long are cut off; a limit of zero means none.
+fn cut_ns(drain: Duration) -> u64 {
+    match u64::try_from(drain.as_nanos()) {
+        Ok(0) | Err(_) => u64::MAX,
+        Ok(ns) => os::now_ns().saturating_add(ns),
+    }
+}
+
+/// Has the connections to back ends that a configuration no longer has end in time.
+fn cut_removed(old: &Balancer, new: &Balancer) {
+    let (config, shared, next) = (old.config(), old.shared(), new.shared());
+    for (service, state) in config.services.iter().zip(&shared.services) {
+        for life in &state.backends {
+            let stays = next.services.iter().flat_map(|one| &one.backends);
+            if !stays.into_iter().any(|one| Arc::ptr_eq(one, life)) {
+                life.cut_at(cut_ns(service.drain));
+            }
+        }
+    }
+}
+
+/// Whether commands can run as the accounts that services name.
+fn accounts(config: &Config) -> Result<(), BalancerError> {
+    for service in &config.services {
+        if let Some(why) = chronicle::account_refusal(service) {
+            return Err(BalancerError::Account {
+                service: service.name.clone(),
+                why,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn look_up(address: &str) -> Result<SocketAddr, TellError> {
+    let failed = |why: String| TellError::Address {
+        address: shown(address),
+        why,
+    };
+    let mut found = address
+        .to_socket_addrs()
+        .map_err(|error| failed(error.to_string()))?;
+    let found = found
+        .next()
+        .ok_or_else(|| failed("the name has no address".to_owned()))?;
+    match found.port() {
+        0 => Err(failed("a port is from 1 to 65535".to_owned())),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,51 @@
+//! Wakes the thread that probes.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// A bell: any thread rings, one waits for it beside its connections.
+#[derive(Debug)]
+pub struct Alarm {
+    /// Without it, as where descriptors are lacking, whoever waits looks up from time to time.
+    ends: Option<(UnixStream, UnixStream)>,
+}
+
+impl Alarm {
+    /// A bell that has not rung.
+    pub fn new() -> Alarm {
+        let pair = || -> io::Result<_> {
+            let (rung, heard) = UnixStream::pair()?;
+            rung.set_nonblocking(true)?;
+            heard.set_nonblocking(true)?;
+            Ok((rung, heard))
+        };
+        Alarm { ends: pair().ok() }
+    }
+
+    /// Rings. Where nobody has heard the last ringing yet, this is a system call without effect.
+    pub fn ring(&self) {
+        if let Some(mut rung) = self.ends.as_ref().map(|(rung, _)| rung) {
+            let _ = rung.write(&[1]);
+        }
+    }
+
+    /// What becomes readable when it rings.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.ends.as_ref().map(|(_, heard)| heard.as_fd())
+    }
+
+    /// Takes note of all that has rung.
+    pub(crate) fn hush(&self) {
+        if let Some(mut heard) = self.ends.as_ref().map(|(_, heard)| heard) {
+            let mut bytes = [0; 64];
+            while heard.read(&mut bytes).is_ok_and(|n| n > 0) {}
+        }
+    }
+}
+
+impl Default for Alarm {
+    fn default() -> Alarm {
+        Alarm::new()
+    }
+}

@@ -1,0 +1,57 @@
+//! What a balancer's threads have to say to whoever runs it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Messages that wait to be shown; more than these are dropped and counted.
+const WAITING_MAX: usize = 64;
+
+/// Messages for the one who runs the balancer. Threads put them in, the supervisor takes them
+/// out.
+#[derive(Debug, Default)]
+pub struct Notices {
+    waiting: Mutex<(VecDeque<String>, u64)>,
+}
+
+impl Notices {
+    /// Puts a message in: a lower-case fragment without a line end.
+    pub fn say(&self, message: String) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (messages, dropped) = &mut *waiting;
+        if messages.len() < WAITING_MAX {
+            messages.push_back(message);
+        } else {
+            *dropped += 1;
+        }
+    }
+
+    /// Takes all messages out, and says how many did not fit.
+    pub fn take(&self) -> Vec<String> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (messages, dropped) = &mut *waiting;
+        let mut taken: Vec<String> = messages.drain(..).collect();
+        match std::mem::take(dropped) {
+            0 => {}
+            dropped => taken.push(format!("{dropped} more messages did not fit")),
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_bounded_and_what_did_not_fit_is_counted() {
+        let notices = Notices::default();
+        for number in 0..WAITING_MAX + 3 {
+            notices.say(number.to_string());
+        }
+        let taken = notices.take();
+        assert_eq!(taken.len(), WAITING_MAX + 1);
+        assert_eq!(taken[0], "0");
+        assert_eq!(taken[WAITING_MAX], "3 more messages did not fit");
+        assert!(notices.take().is_empty());
+    }
+}

@@ -1,0 +1,163 @@
+//! One probe of a back end: a connection, and where it is asked for a request.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use net::http::{Progress, ResponseParser};
+use net::wait::{Watch, begin_connect};
+
+use crate::config::model::{Backend, Check, ProxyVersion, Service};
+
+/// Limit of a probe where the service has none.
+const UNLIMITED: Duration = Duration::from_secs(60);
+/// Longest page that a probe reads, bytes; a longer one fails.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+/// What a probe says of itself by the PROXY protocol: its command LOCAL in version 2 (2.2), and
+/// in version 1, which has none, an unknown sender (2.1).
+const LOCAL_V1: &[u8] = b"PROXY UNKNOWN\r\n";
+const LOCAL_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+
+/// How a back end is probed.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    limit: Duration,
+    /// What is sent, and the status that is good; `None`: connecting is enough.
+    http: Option<(Arc<[u8]>, u16)>,
+}
+
+impl Manner {
+    pub fn new(service: &Service, backend: &Backend) -> Manner {
+        let http = match &service.check {
+            Check::Tcp => None,
+            Check::Http { path, host, status } => {
+                let own = backend.address.to_string();
+                let host = host.as_deref().unwrap_or(&own);
+                let close = [("Connection".to_owned(), "close".to_owned())];
+                let request = net::fetch::request("GET", host, path, &close);
+                let greeting = match backend.proxy_protocol_out {
+                    None => b"",
+                    Some(ProxyVersion::V1) => LOCAL_V1,
+                    Some(ProxyVersion::V2) => LOCAL_V2,
+                };
+                Some(([greeting, &request].concat().into(), *status))
+            }
+        };
+        let limit = service.probing.timeout;
+        Manner {
+            limit: if limit.is_zero() { UNLIMITED } else { limit },
+            http,
+        }
+    }
+}
+
+/// A probe that is under way.
+pub(super) struct Probe {
+    stream: TcpStream,
+    end: Instant,
+    connected: bool,
+    http: Option<Exchange>,
+}
+
+struct Exchange {
+    request: Arc<[u8]>,
+    sent: usize,
+    status: u16,
+    parser: ResponseParser,
+    read: usize,
+}
+
+impl Probe {
+    /// Begins.
+    ///
+    /// # Errors
+    /// When it fails at once.
+    pub fn begin(manner: &Manner, address: SocketAddr) -> io::Result<Probe> {
+        Ok(Probe {
+            stream: begin_connect(address)?,
+            end: Instant::now() + manner.limit,
+            connected: false,
+            http: manner.http.as_ref().map(|(request, status)| Exchange {
+                request: request.clone(),
+                sent: 0,
+                status: *status,
+                parser: ResponseParser::new(false),
+                read: 0,
+            }),
+        })
+    }
+
+    /// When it fails if it has not ended.
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// What it waits for.
+    pub fn watch(&self) -> Watch<'_> {
+        let reading = |one: &Exchange| one.sent == one.request.len();
+        match self.connected && self.http.as_ref().is_some_and(reading) {
+            true => Watch::read(self.stream.as_fd()),
+            false => Watch::write(self.stream.as_fd()),
+        }
+    }
+
+    /// Goes on once it can: whether it went well, when that is known.
+    pub fn go_on(&mut self) -> Option<bool> {
+        match self.step() {
+            Ok(ended) => ended,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    fn step(&mut self) -> io::Result<Option<bool>> {
+        if !self.connected {
+            if let Some(error) = self.stream.take_error()? {
+                return Err(error);
+            }
+            self.connected = true;
+        }
+        let Some(http) = &mut self.http else {
+            return Ok(Some(true));
+        };
+        while let Some(rest @ [_, ..]) = http.request.get(http.sent..) {
+            http.sent += self.stream.write(rest)?;
+        }
+        let mut bytes = [0; 4096];
+        loop {
+            let n = self.stream.read(&mut bytes)?;
+            http.read += n;
+            let good = |parser: &ResponseParser| Some(parser.head().status == http.status);
+            if n == 0 {
+                return Ok(http
+                    .parser
+                    .end()
+                    .then(|| good(&http.parser))
+                    .flatten()
+                    .or(Some(false)));
+            }
+            match http.parser.feed(&bytes[..n], |_| {}) {
+                Ok(Progress::Done { .. }) => return Ok(good(&http.parser)),
+                Ok(_) if http.read > PAGE_BYTES_MAX => return Ok(Some(false)),
+                Ok(_) => {}
+                Err(_) => return Ok(Some(false)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::proxy_protocol::{Header, Parsed, parse};
+
+    #[test]
+    fn probes_announce_themselves_by_the_proxy_protocol() {
+        for (bytes, header) in [(LOCAL_V1, Header::Unknown), (LOCAL_V2, Header::Local)] {
+            let taken = bytes.len();
+            assert_eq!(parse(bytes), Ok(Parsed::Done { taken, header }));
+        }
+    }
+}
