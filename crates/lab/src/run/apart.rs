@@ -11,7 +11,8 @@ use crate::agent::wire::{Answer, Order};
 use crate::experiment::{Apart, Design, Experiment, Setting};
 use crate::plan::Group;
 use crate::run::RunEvent;
-use crate::run::group::{GroupResult, Runner, choose_rate_of};
+use crate::run::group::{GroupResult, Runner};
+use crate::run::rate::choose_rate_of;
 
 /// How long servers are looked at without load, ms; twice, and the quieter time counts.
 const LOOK_MS: u64 = 200;

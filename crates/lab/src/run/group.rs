@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use readings::{LoadReading, Outcome, RateChoice, Reading, ServerReading};
+use readings::{Outcome, RateChoice, Reading, ServerReading};
 use serde_json::{Value, json};
 
 use crate::agent::wire::{
@@ -20,6 +20,7 @@ use crate::experiment::{
 };
 use crate::plan::{Group, Lane};
 use crate::recipe::{Behind, RenderContext, Rendered};
+use crate::run::rate::choose_rate;
 use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
@@ -534,53 +535,6 @@ fn lane(one: &Ready, load: &LoadSpec, expect: &Expect) -> LaneOrder {
             BodyCheck::Auto => BodyOrder::Auto,
         },
     }
-}
-
-/// The common rate from what this block's closed loop carried.
-pub(super) fn choose_rate(
-    group: &Group,
-    ready: &[Ready],
-    setting: &Setting,
-    closed: &[LoadReading],
-    result: &mut GroupResult,
-) -> Option<f64> {
-    if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
-        return Some(rate);
-    }
-    if ready.len() != group.lanes.len() {
-        return None;
-    }
-    choose_rate_of(group, setting, closed, result)
-}
-
-/// The common rate from the closed loops of all subjects.
-pub(super) fn choose_rate_of(
-    group: &Group,
-    setting: &Setting,
-    closed: &[LoadReading],
-    result: &mut GroupResult,
-) -> Option<f64> {
-    if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
-        return Some(rate);
-    }
-    let slowest = closed
-        .iter()
-        .map(LoadReading::requests_per_s)
-        .fold(f64::INFINITY, f64::min);
-    if !slowest.is_finite() || slowest <= 0.0 {
-        return None;
-    }
-    let client = closed
-        .iter()
-        .map(schedule::client_rate)
-        .fold(f64::INFINITY, f64::min);
-    let rate_per_s = schedule::common_rate(slowest, client);
-    result.rate = Some(RateChoice {
-        condition: group.condition.clone(),
-        rate_per_s,
-        slowest_per_s: Some(slowest),
-    });
-    Some(rate_per_s)
 }
 
 fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -> Reading {

@@ -7,6 +7,7 @@ mod judge;
 mod limiter;
 mod outside;
 mod places;
+mod rate;
 mod schedule;
 
 use std::collections::{BTreeMap, VecDeque};

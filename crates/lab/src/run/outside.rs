@@ -13,7 +13,8 @@ use crate::agent::wire::{DriveOrder, Driven};
 use crate::driver::{Driver, RunContext};
 use crate::experiment::{Setting, Target};
 use crate::plan::Group;
-use crate::run::group::{GroupResult, Ready, Runner, choose_rate};
+use crate::run::group::{GroupResult, Ready, Runner};
+use crate::run::rate::choose_rate;
 use crate::run::{RunEvent, schedule};
 
 /// A first run by count has so few requests that a slow server answers them soon.

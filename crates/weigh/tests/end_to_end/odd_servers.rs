@@ -175,3 +175,24 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_words() {
     }
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
+
+#[test]
+fn a_server_of_another_protocol_that_answers_wrongly_is_quoted() {
+    let place = Place::new();
+    let script = "exec {{ weigh }} origin --listen {{ listen.addr }}\n";
+    let ready = "[ready]\nsend = \"PING\\r\\n\\r\\n\"\ncontains = \"+PONG\"\ntimeout = \"300ms\"\n";
+    shell(&place, script, ready);
+    // It is the group's first server, so that nothing of the group can be measured.
+    let (status, _, document) = run(&place, "");
+    assert_eq!(status, 4);
+    for failure in array(&document["trials"]["failures"]) {
+        let reason = failure["reason"].as_str().unwrap();
+        for text in [
+            "did not answer as expected within 300 ms",
+            "without `+PONG`",
+            "HTTP/1.1 400",
+        ] {
+            assert!(reason.contains(text), "no `{text}` in {reason}");
+        }
+    }
+}
