@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{Place, array, journal, trials};
 use serde_json::Value;
 
-const CALL: [&str; 13] = [
+const CALL: [&str; 15] = [
     "run",
     "proxy-cost",
     "--quick",
@@ -20,6 +20,8 @@ const CALL: [&str; 13] = [
     "design.window=300ms",
     "--set",
     "design.latency_window=300ms",
+    "--set",
+    "design.retries=0",
     "--format",
     "json",
     "--out",
