@@ -342,7 +342,7 @@ pub fn run(
         let describes_more = described.is_none_or(|before| servers > before);
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
-            folder::write_machine(options, &places, &configurations, &versions)?;
+            folder::write_machine(options, &drawn, &configurations, &versions)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
