@@ -191,6 +191,32 @@ fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Resul
     Ok(TcpListener::from(fd))
 }
 
+/// Maps memory that is all zero, and takes none until it is touched. It is given back with
+/// [`unmap_memory`].
+pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new mapping, of no file, wherever there is room.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(memory.cast())
+}
+
+/// Gives back what [`map_memory`] gave; nothing may use it any more.
+pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
+    // SAFETY: the caller owns this mapping and has no reference into it.
+    unsafe { libc::munmap(memory.cast(), bytes) };
+}
+
 /// A stream socket of an address family.
 pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedFd> {
     let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;

@@ -8,6 +8,7 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
 use crate::io::Buf;
+use crate::os;
 
 const GROUP: u16 = 0;
 const PAGE: usize = 4096;
@@ -16,8 +17,9 @@ const PAGE: usize = 4096;
 pub(super) struct BufferRing {
     entries: *mut BufRingEntry,
     entries_layout: Layout,
+    /// Mapped, so that the kernel gives pages only for what is used.
     memory: *mut u8,
-    memory_layout: Layout,
+    memory_bytes: usize,
     size: u32,
     mask: u16,
     tail: u16,
@@ -40,23 +42,19 @@ impl BufferRing {
         let entries_layout =
             Layout::from_size_align(count as usize * std::mem::size_of::<BufRingEntry>(), PAGE)
                 .map_err(bad)?;
-        let memory_layout =
-            Layout::from_size_align(count as usize * size as usize, PAGE).map_err(bad)?;
-        // SAFETY: both layouts have a size above zero.
-        let (entries, memory) = unsafe {
-            (
-                alloc::alloc_zeroed(entries_layout).cast::<BufRingEntry>(),
-                alloc::alloc_zeroed(memory_layout),
-            )
-        };
-        if entries.is_null() || memory.is_null() {
+        let memory_bytes = count as usize * size as usize;
+        let memory = os::map_memory(memory_bytes)?;
+        // SAFETY: the layout has a size above zero.
+        let entries = unsafe { alloc::alloc_zeroed(entries_layout).cast::<BufRingEntry>() };
+        if entries.is_null() {
+            os::unmap_memory(memory, memory_bytes);
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
         let mut buffers = Self {
             entries,
             entries_layout,
             memory,
-            memory_layout,
+            memory_bytes,
             size,
             mask: count - 1,
             tail: 0,
@@ -160,11 +158,9 @@ impl BufferRing {
 
 impl Drop for BufferRing {
     fn drop(&mut self) {
-        // SAFETY: both were allocated with these layouts; the ring is gone, so the kernel does
-        // not use them any more.
-        unsafe {
-            alloc::dealloc(self.entries.cast(), self.entries_layout);
-            alloc::dealloc(self.memory, self.memory_layout);
-        }
+        // SAFETY: it was allocated with this layout; the ring is gone, so the kernel does not use
+        // it any more.
+        unsafe { alloc::dealloc(self.entries.cast(), self.entries_layout) };
+        os::unmap_memory(self.memory, self.memory_bytes);
     }
 }
