@@ -236,6 +236,12 @@ pub struct ChildSetup {
     pub own_session: bool,
     /// Killed when the thread that starts it ends.
     pub die_with_parent: bool,
+    /// The same as `enter`, for groups that bound what it may use: without them it does not start.
+    pub confine: Vec<std::fs::File>,
+    /// Namespaces that it enters, in this order; one of users comes first.
+    pub namespaces: Vec<std::fs::File>,
+    /// The folder that it works in once it is in a mount namespace, where it would be the root.
+    pub folder: Option<std::ffi::CString>,
 }
 
 /// Arranges for a command's child to be set up before it runs.
@@ -248,6 +254,15 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
             if let Some(file) = &setup.enter {
                 // An accounting group that cannot be entered is no reason not to start.
                 let _ = libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1);
+            }
+            for file in &setup.confine {
+                check(libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1) as i32)?;
+            }
+            for namespace in &setup.namespaces {
+                check(libc::setns(namespace.as_raw_fd(), 0))?;
+            }
+            if let Some(folder) = &setup.folder {
+                check(libc::chdir(folder.as_ptr()))?;
             }
             if setup.own_session {
                 check(libc::setsid())?;

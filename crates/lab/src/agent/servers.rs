@@ -113,6 +113,7 @@ impl Servers {
             cpus: order.cpus.clone(),
             own_session: true,
             die_with_parent: true,
+            ..ChildSetup::default()
         };
         os::set_up_child(&mut command, setup);
         let child = command
