@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod catalogue;
 pub mod doctor;
+pub mod driver;
 pub mod experiment;
 pub mod journal;
 pub mod listing;

@@ -1,8 +1,11 @@
 //! What there is to run, and whether it can run on this machine.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::catalogue;
+use crate::driver::{Driver, ENGINE};
 use crate::recipe::{Recipe, Recipes};
 
 /// Experiments, recipes and drivers.
@@ -50,7 +53,7 @@ pub struct ListedRecipe {
     pub source: RecipeSource,
 }
 
-/// Where a recipe comes from.
+/// Where a recipe or a driver comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecipeSource {
@@ -67,14 +70,24 @@ pub struct ListedDriver {
     pub name: String,
     /// What it is or how it works here, in a sentence.
     pub summary: String,
+    /// Its version, where it is installed and tells it.
+    pub version: Option<String>,
     /// Whether it can run.
     pub can_run: bool,
     /// What is missing.
     pub missing: Vec<String>,
+    /// The command that installs it; absent where none is needed or known.
+    pub install_command: Option<String>,
+    /// What to know before its figures are used, a sentence each.
+    pub notes: Vec<String>,
+    /// Where it comes from.
+    pub source: RecipeSource,
 }
 
 /// Lists all that there is, with what is missing on this machine.
-pub fn list(recipes: &Recipes) -> Listing {
+///
+/// Drivers are asked for their versions; `weigh` is the running program.
+pub fn list(recipes: &Recipes, weigh: &Path) -> Listing {
     let built_in = Recipes::embedded().ok();
     let have = net::os::allowed_cpus().unwrap_or_default();
     Listing {
@@ -86,7 +99,14 @@ pub fn list(recipes: &Recipes) -> Listing {
             .iter()
             .map(|one| recipe(one, built_in.as_ref()))
             .collect(),
-        drivers: vec![engine(net::uring_unavailable())],
+        drivers: std::iter::once(engine(net::uring_unavailable()))
+            .chain(
+                recipes
+                    .drivers()
+                    .iter()
+                    .map(|one| driver(one, built_in.as_ref(), weigh)),
+            )
+            .collect(),
     }
 }
 
@@ -94,12 +114,7 @@ fn experiment(name: &str, recipes: &Recipes, have: &[u32]) -> ListedExperiment {
     let command = format!("weigh run {name}");
     match catalogue::open_experiment(name, &[], false, recipes) {
         Ok(found) => {
-            let mut missing: Vec<String> = Vec::new();
-            for server in found.start_order() {
-                let available = recipes.get(&server.recipe).map(Recipe::available);
-                let sentence = available.and_then(|available| available.sentence());
-                missing.extend(sentence.filter(|sentence| !missing.contains(sentence)));
-            }
+            let mut missing = crate::run::missing(&found, recipes);
             for host in &found.hosts {
                 for cpu in host.cpus.iter().filter(|cpu| !have.contains(cpu)) {
                     missing.push(format!("CPU {cpu} of host `{}` may not be used", host.name));
@@ -152,16 +167,42 @@ fn recipe(recipe: &Recipe, built_in: Option<&Recipes>) -> ListedRecipe {
     }
 }
 
+fn driver(driver: &Driver, built_in: Option<&Recipes>, weigh: &Path) -> ListedDriver {
+    let available = driver.available();
+    let own = built_in.and_then(|built_in| built_in.driver(&driver.name)) == Some(driver);
+    ListedDriver {
+        name: driver.name.clone(),
+        summary: driver.title.clone(),
+        version: available
+            .is_complete()
+            .then(|| driver.version(weigh))
+            .flatten(),
+        can_run: available.is_complete(),
+        missing: available.missing_programs.clone(),
+        install_command: available.install_command.clone(),
+        notes: driver.notes.clone(),
+        source: if own {
+            RecipeSource::BuiltIn
+        } else {
+            RecipeSource::Path
+        },
+    }
+}
+
 /// The built-in load engine; it runs everywhere, on one of two interfaces of the kernel.
 fn engine(uring_unavailable: Option<&str>) -> ListedDriver {
     ListedDriver {
-        name: "built-in".to_owned(),
+        name: ENGINE.to_owned(),
         summary: match uring_unavailable {
             None => "on io_uring, which this kernel allows".to_owned(),
             Some(reason) => format!("on epoll, since io_uring cannot be used: {reason}"),
         },
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         can_run: true,
         missing: Vec::new(),
+        install_command: None,
+        notes: Vec::new(),
+        source: RecipeSource::BuiltIn,
     }
 }
 
@@ -174,7 +215,7 @@ mod tests {
     #[test]
     fn everything_is_listed_and_the_cost_floor_runs_everywhere() {
         let recipes = Recipes::embedded().unwrap();
-        let listing = list(&recipes);
+        let listing = list(&recipes, Path::new("weigh"));
         let names: Vec<&str> = listing
             .experiments
             .iter()
@@ -197,6 +238,20 @@ mod tests {
             assert_eq!(recipe.can_run, recipe.install_command.is_none());
         }
         assert!(listing.drivers[0].can_run);
+        assert_eq!(listing.drivers[0].name, ENGINE);
+        let names: Vec<&str> = listing.drivers[1..]
+            .iter()
+            .map(|d| d.name.as_str())
+            .collect();
+        assert_eq!(names, recipes.drivers().names().collect::<Vec<_>>());
+        for driver in &listing.drivers {
+            assert_eq!(driver.source, RecipeSource::BuiltIn);
+            assert_eq!(
+                driver.can_run,
+                driver.install_command.is_none(),
+                "{driver:?}"
+            );
+        }
     }
 
     #[test]
@@ -214,7 +269,7 @@ mod tests {
         }
         let recipes = Recipes::load(std::slice::from_ref(&dir));
         fs::remove_dir_all(&dir).unwrap();
-        let listing = list(&recipes.unwrap());
+        let listing = list(&recipes.unwrap(), Path::new("weigh"));
         for recipe in &listing.recipes {
             let mine = ["own", "origin"].contains(&recipe.name.as_str());
             let expected = if mine {

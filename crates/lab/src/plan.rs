@@ -38,6 +38,19 @@ pub struct Plan {
     pub estimated: Duration,
     /// Load on one subject in one group: warm-up, closed loop and open loop.
     pub per_lane: Duration,
+    /// What makes the load: each driver with its parameters, and the subjects that it is for.
+    pub drivers: Vec<DriverUse>,
+}
+
+/// What makes the load of some subjects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverUse {
+    /// The driver's name.
+    pub name: String,
+    /// Its name, and its parameters that are not at their defaults.
+    pub label: String,
+    /// The subjects that it is for, under all conditions or some; empty where it is for all.
+    pub subjects: Vec<String>,
 }
 
 /// Everything started afresh and measured once under each condition.
@@ -121,6 +134,7 @@ impl Plan {
             unused_servers,
             estimated: group.saturating_mul(groups),
             per_lane,
+            drivers: drivers(experiment),
         }
     }
 
@@ -170,6 +184,13 @@ impl Plan {
                 self.unused_servers.join(", ")
             ));
         }
+        for driver in &self.drivers {
+            let of = match driver.subjects.as_slice() {
+                [] => String::new(),
+                some => format!(" for {}", some.join(", ")),
+            };
+            out.push_str(&format!("driver: {}{of}\n", driver.label));
+        }
         out.push('\n');
         let mut left_out = 0;
         for (at, (block, group)) in self.groups().enumerate() {
@@ -201,6 +222,33 @@ impl Plan {
             .next()
             .map_or(0, |(_, group)| group.lanes.len())
     }
+}
+
+fn drivers(experiment: &Experiment) -> Vec<DriverUse> {
+    let mut found: Vec<DriverUse> = Vec::new();
+    for condition in experiment.conditions() {
+        for subject in experiment.under(&condition).subjects {
+            let label = subject.driver.label();
+            let at = found.iter().position(|one| one.label == label);
+            let at = at.unwrap_or_else(|| {
+                found.push(DriverUse {
+                    name: subject.driver.name.clone(),
+                    label,
+                    subjects: Vec::new(),
+                });
+                found.len() - 1
+            });
+            if !found[at].subjects.contains(&subject.name) {
+                found[at].subjects.push(subject.name);
+            }
+        }
+    }
+    for one in &mut found {
+        if one.subjects.len() == experiment.subjects.len() {
+            one.subjects.clear();
+        }
+    }
+    found
 }
 
 fn lanes(experiment: &Experiment, random: &mut fastrand::Rng, trial: &mut u32) -> Vec<Lane> {

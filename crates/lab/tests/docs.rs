@@ -7,6 +7,7 @@ mod support;
 use std::path::PathBuf;
 
 use lab::catalogue;
+use lab::driver::Drivers;
 use lab::experiment::Experiment;
 use lab::recipe::Recipes;
 use support::{good, parse, parse_set, recipes, rendered, scratch};
@@ -97,4 +98,48 @@ fn the_documents_name_everything() {
     for name in recipes().names() {
         assert!(shown.contains(&format!("| `{name}` |")), "{name}");
     }
+}
+
+#[test]
+fn the_example_of_a_driver_can_be_loaded() {
+    let text = document("drivers.md");
+    let examples = blocks(&text, "toml");
+    let dir = scratch("documented-driver");
+    std::fs::create_dir_all(dir.join("tiny")).unwrap();
+    std::fs::write(dir.join("tiny/driver.toml"), &examples[1]).unwrap();
+    let drivers = Drivers::load(&[dir]).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+    let tiny = drivers.get("tiny").unwrap();
+    assert!(tiny.uses("connections") && !tiny.has_open_loop());
+    for driver in drivers.iter().filter(|driver| driver.name != "tiny") {
+        assert!(text.contains(&format!("| `{}` |", driver.name)));
+        for package in &driver.packages {
+            assert!(text.contains(&format!("`{package}`")), "{package}");
+        }
+    }
+    // A mistake lists every key, and every name of the templates.
+    let wrong = "[run]\ncommand = [\"{{ qqqq }}\"]\nzzzz = 1\n[cannot]\nyyyy = \"\"\n[xxxx]\n";
+    let dir = scratch("wrong-driver");
+    std::fs::create_dir_all(dir.join("wrong")).unwrap();
+    std::fs::write(dir.join("wrong/driver.toml"), wrong).unwrap();
+    let shown = rendered(&Drivers::load(&[dir]).unwrap_err());
+    let helps = shown.split("help: ").skip(1);
+    let mut names = 0;
+    for help in helps.filter(|help| help.starts_with("keys here") || help.starts_with("names here"))
+    {
+        let list = help.split("Error:").next().unwrap();
+        for name in list.split('`').skip(1).step_by(2) {
+            let known = [
+                format!("`{name}`"),
+                format!("`[{name}]`"),
+                format!("`{name}."),
+            ];
+            assert!(
+                known.iter().any(|form| text.contains(form.as_str()))
+                    || text.contains(&format!("`[{name}.NAME]`")),
+                "{name}"
+            );
+            names += 1;
+        }
+    }
+    assert!(names > 40, "{names} names in\n{shown}");
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LoadReading;
+use crate::{DriverReading, LoadReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -133,6 +133,10 @@ pub struct Reading {
     pub upstream_connections_per_request: Option<f64>,
     /// Sentences on what was unusual.
     pub warnings: Vec<String>,
+    /// What the load generator said and cost, where it was not the built-in engine; the loads
+    /// above then have no histograms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverReading>,
 }
 
 /// What one server did while a trial's load ran on it.

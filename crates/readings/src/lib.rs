@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod driver;
 mod errors;
 mod histogram;
 pub mod hlog;
@@ -13,6 +14,7 @@ mod load;
 mod quantiles;
 pub mod tools;
 
+pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{

@@ -2,7 +2,7 @@ use readings::ErrorCounts;
 use verdict::SubjectRow;
 use verdict::text::{condition, grouped, percent, rate};
 
-use crate::units::{three_digits, time};
+use crate::units::{bytes, three_digits, time};
 
 /// The table of subjects as text: a head and rows, only the columns that hold anything.
 pub(crate) struct Columns {
@@ -14,12 +14,13 @@ pub(crate) struct Columns {
 
 type Cell = fn(&SubjectRow) -> Option<String>;
 
-const ALL: [(&str, bool, Cell); 10] = [
+const ALL: [(&str, bool, Cell); 13] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
     }),
     ("subject", false, |r| Some(r.subject.clone())),
+    ("driver", false, |r| r.driver.clone()),
     ("requests/s", true, |r| {
         let at_least = if r.at_least { ">= " } else { "" };
         r.requests_per_s.map(|v| format!("{at_least}{}", rate(v)))
@@ -45,6 +46,10 @@ const ALL: [(&str, bool, Cell); 10] = [
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
     }),
+    ("driver us/req", true, |r| {
+        r.driver_cpu_us_per_request.map(three_digits)
+    }),
+    ("driver memory", true, |r| r.driver_max_rss_bytes.map(bytes)),
 ];
 
 impl Columns {
@@ -92,6 +97,9 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         ("CPU us/req", "CPU time of each server per request"),
         ("client", "share of a core that a client thread used"),
+        ("driver", "what made the load"),
+        ("driver us/req", "CPU time of the driver per request"),
+        ("driver memory", "the most that its largest process held"),
     ];
     let mut parts = vec!["geometric means over the valid trials".to_owned()];
     for (head, meaning) in known {

@@ -1,4 +1,4 @@
-use readings::{Outcome, RunHeader, Trial};
+use readings::{DriverReading, LoadReading, Outcome, RunHeader, Trial};
 use verdict::{latest, reasons};
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
@@ -21,7 +21,7 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
     }
     out.push_str(
         ",load,requests,duration_s,requests_per_s,latency_us_p50,latency_us_p99,\
-         latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,problem\n",
+         latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,driver,driver_max_rss_bytes,problem\n",
     );
     for trial in rows {
         let mut start = format!(
@@ -37,25 +37,24 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
         }
         match &trial.outcome {
             Outcome::Failed { reason } => {
-                out.push_str(&format!("{start},,,,,,,,,,,,{}\n", field(reason)));
+                out.push_str(&format!("{start},,,,,,,,,,,,,,{}\n", field(reason)));
             }
             Outcome::Done(reading) => {
                 let loads = [("closed", &reading.throughput), ("open", &reading.latency)];
                 for (name, load) in loads {
                     let Some(load) = load else { continue };
-                    let q = load.response.quantiles();
+                    let [p50, p99, p99_9, max] = latencies(load, reading.driver.as_ref());
+                    let driver = reading.driver.as_ref();
                     out.push_str(&format!(
-                        "{start},{name},{},{},{},{},{},{},{},{},{},{},{}\n",
+                        "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{}\n",
                         load.requests,
                         load.duration_s,
                         load.requests_per_s(),
-                        q.p50,
-                        q.p99,
-                        q.p99_9,
-                        q.max,
                         load.errors.total(),
                         load.client.cpu_s,
                         load.client.saturated,
+                        field(&driver.map_or_else(String::new, DriverReading::label)),
+                        number(driver.and_then(|d| d.max_rss_bytes()).map(|b| b as f64)),
                         field(&reasons(load).join("; "))
                     ));
                 }
@@ -63,6 +62,30 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
         }
     }
     out
+}
+
+/// Median, p99, p99.9 and maximum in microseconds; empty where an outside driver does not tell.
+fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] {
+    let Some(driver) = driver else {
+        let q = load.response.quantiles();
+        return [q.p50, q.p99, q.p99_9, q.max].map(|us| us.to_string());
+    };
+    if driver.latency_loop() != load.pacing {
+        return Default::default();
+    }
+    let runs = driver.runs.iter().filter(|run| run.pacing == load.pacing);
+    let max = runs.filter_map(|run| run.latency.max_us).reduce(f64::max);
+    [
+        driver.latency_us(0.5),
+        driver.latency_us(0.99),
+        driver.latency_us(0.999),
+        max,
+    ]
+    .map(number)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// A field, in quotes where it needs them.

@@ -111,7 +111,7 @@ pub fn trials() -> Vec<Trial> {
                     cpu_s: 2.0,
                 }],
                 upstream_connections_per_request: Some(0.002),
-                warnings: vec![],
+                ..Reading::default()
             }))
         };
         add("direct", false, both(1.0, 1.0));

@@ -8,15 +8,17 @@ use crate::units::{bytes, time};
 /// Below this Jain index the connections were served so unevenly that it is said.
 const UNEVEN: f64 = 0.9;
 
-/// One row of a running load as a line.
+/// One row of a running load as a line. A row without length has the answers that came after the
+/// load's end.
 pub fn load_row(row: &LoadRow) -> String {
-    let due = if row.due > 0 {
-        format!(
-            " of {:>7} due",
-            rate(row.due as f64 / row.duration_s.max(1e-9))
-        )
+    let speed = if row.duration_s > 0.0 {
+        let due = match row.due {
+            0 => String::new(),
+            due => format!(" of {:>7} due", rate(due as f64 / row.duration_s)),
+        };
+        format!("{:>9} requests/s{due}", rate(row.requests_per_s()))
     } else {
-        String::new()
+        format!("{:>9} after the end", grouped(row.requests))
     };
     let errors = if row.errors > 0 {
         format!("  {} errors", grouped(row.errors))
@@ -24,9 +26,8 @@ pub fn load_row(row: &LoadRow) -> String {
         String::new()
     };
     format!(
-        "{:>8.1}s {:>9} requests/s{due}  p50 {:>8}  p99 {:>8}  max {:>8}{errors}\n",
+        "{:>8.1}s {speed}  p50 {:>8}  p99 {:>8}  max {:>8}{errors}\n",
         row.start_s + row.duration_s,
-        rate(row.requests_per_s()),
         time(row.latency_us.p50),
         time(row.latency_us.p99),
         time(row.latency_us.max),
@@ -202,6 +203,21 @@ mod tests {
             load_row(&row),
             "     2.0s       990 requests/s of   1,000 due  p50   1.20ms  p99   4.00ms  max   \
              9.00ms  10 errors\n"
+        );
+    }
+
+    #[test]
+    fn answers_after_the_end_have_no_rate() {
+        let row = LoadRow {
+            start_s: 3.0,
+            due: 2,
+            requests: 2,
+            ..LoadRow::default()
+        };
+        let line = load_row(&row);
+        assert!(
+            line.starts_with("     3.0s         2 after the end  p50"),
+            "{line}"
         );
     }
 

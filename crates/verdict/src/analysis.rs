@@ -145,4 +145,6 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
 }
 
 #[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
 mod tests;

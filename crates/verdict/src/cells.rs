@@ -171,6 +171,16 @@ impl<'a> Cells<'a> {
             .filter(move |c| c.trial.condition == *condition)
     }
 
+    /// Whether the subjects of a condition differ in what makes their load.
+    pub fn drivers_differ(&self, condition: &Condition) -> bool {
+        let mut labels = self
+            .of_condition(condition)
+            .filter_map(Cell::reading)
+            .map(|reading| reading.driver.as_ref().map(|driver| driver.label()));
+        let first = labels.next();
+        labels.any(|label| Some(label) != first)
+    }
+
     /// The warnings that trials carry, each with the number of trials that carry it.
     pub fn trial_warnings(&self) -> Vec<(String, usize)> {
         let mut seen = BTreeSet::new();

@@ -1,7 +1,7 @@
 use readings::Condition;
 use serde::Serialize;
 
-use crate::cells::Cells;
+use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
 use crate::sentence::{Figures, sentence};
@@ -20,14 +20,24 @@ pub enum Metric {
     /// 99th percentile of response latency in an open loop, microseconds; less is better.
     #[serde(rename = "latency_us_p99")]
     LatencyUsP99,
+    /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
+    /// only where subjects differ in what makes their load.
+    #[serde(rename = "driver_cpu_us_per_request")]
+    DriverCpuUsPerRequest,
+    /// The most memory that the load generator held, bytes; less is better. Compared only where
+    /// subjects differ in what makes their load.
+    #[serde(rename = "driver_max_rss_bytes")]
+    DriverMaxRssBytes,
 }
 
 impl Metric {
     /// Every metric, throughput first.
-    pub const ALL: [Metric; 3] = [
+    pub const ALL: [Metric; 5] = [
         Metric::RequestsPerS,
         Metric::LatencyUsP50,
         Metric::LatencyUsP99,
+        Metric::DriverCpuUsPerRequest,
+        Metric::DriverMaxRssBytes,
     ];
 
     /// The name in the JSON document.
@@ -36,6 +46,8 @@ impl Metric {
             Metric::RequestsPerS => "requests_per_s",
             Metric::LatencyUsP50 => "latency_us_p50",
             Metric::LatencyUsP99 => "latency_us_p99",
+            Metric::DriverCpuUsPerRequest => "driver_cpu_us_per_request",
+            Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
         }
     }
 
@@ -45,6 +57,8 @@ impl Metric {
             Metric::RequestsPerS => "throughput",
             Metric::LatencyUsP50 => "median latency",
             Metric::LatencyUsP99 => "99th percentile of latency",
+            Metric::DriverCpuUsPerRequest => "driver's CPU time per request",
+            Metric::DriverMaxRssBytes => "driver's peak memory",
         }
     }
 
@@ -53,13 +67,21 @@ impl Metric {
         self == Metric::RequestsPerS
     }
 
-    /// The quantile of the latency, between 0 and 1; nothing for throughput.
+    /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
     pub fn quantile(self) -> Option<f64> {
         match self {
-            Metric::RequestsPerS => None,
             Metric::LatencyUsP50 => Some(0.5),
             Metric::LatencyUsP99 => Some(0.99),
+            _ => None,
         }
+    }
+
+    /// Whether it is about the load generator and not about the servers.
+    pub fn is_of_driver(self) -> bool {
+        matches!(
+            self,
+            Metric::DriverCpuUsPerRequest | Metric::DriverMaxRssBytes
+        )
     }
 }
 
@@ -148,13 +170,18 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
     let mut unresolved = Vec::new();
     for condition in &cells.conditions {
         for metric in Metric::ALL {
-            if !is_declared(cells, condition, metric) {
+            if !is_declared(cells, condition, metric, &rules.baseline) {
                 continue;
             }
             let baseline = cells.of_subject(condition, &rules.baseline, false);
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let ours = cells.of_subject(condition, subject, false);
                 let pairs = Pairs::of(metric, &ours, &baseline);
+                // A driver that does not tell this leaves nothing to compare.
+                let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
+                if pairs.tried == 0 && ours.values().any(outside) {
+                    continue;
+                }
                 if pairs.unresolved > 0 {
                     unresolved.push(Unresolved {
                         condition: condition.clone(),
@@ -188,15 +215,27 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
 /// condition is about when nothing of it was measured.
-fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric) -> bool {
+///
+/// Drivers are compared where they differ, and only the quantiles that they tell: those of the
+/// baseline.
+fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
+    if metric.is_of_driver() && !cells.drivers_differ(condition) {
+        return false;
+    }
     let mut measured_nothing = true;
-    for reading in cells.of_condition(condition).filter_map(|c| c.reading()) {
-        measured_nothing = false;
-        let load = match metric {
-            Metric::RequestsPerS => &reading.throughput,
-            Metric::LatencyUsP50 | Metric::LatencyUsP99 => &reading.latency,
+    for cell in cells.of_condition(condition) {
+        let Some(reading) = cell.reading() else {
+            continue;
         };
-        if load.is_some() {
+        measured_nothing = false;
+        let is_there = match (metric.quantile(), &reading.driver) {
+            (Some(q), Some(driver)) => {
+                cell.trial.subject == baseline && driver.latency_us(q).is_some()
+            }
+            (Some(_), None) => reading.latency.is_some(),
+            (None, _) => reading.throughput.is_some(),
+        };
+        if is_there {
             return true;
         }
     }
@@ -240,10 +279,18 @@ impl Draft<'_> {
             }
         };
         let usable = decision.verdict != Verdict::Invalid;
-        if usable && let Some(limit) = client_limit(&pairs, self.subject, &rules.baseline) {
+        let of_drivers = pairs.drivers_differ();
+        let notes = [
+            // Where drivers are what is compared, it is they who are to be the bottleneck.
+            (!of_drivers)
+                .then(|| client_limit(&pairs, self.subject, &rules.baseline))
+                .flatten(),
+            self.metric.quantile().and_then(|_| whose_clock(&pairs)),
+        ];
+        for more in notes.into_iter().flatten().filter(|_| usable) {
             decision.note = Some(match decision.note {
-                Some(note) => format!("{note}; {limit}"),
-                None => limit,
+                Some(note) => format!("{note}; {more}"),
+                None => more,
             });
         }
         // Figures of an invalid comparison would be read as if they meant something.
@@ -316,6 +363,20 @@ fn too_few(pairs: &Pairs) -> Decision {
         verdict: Verdict::Inconclusive,
         note: Some(note),
     }
+}
+
+/// Whose clock a latency was taken with, where it was not the engine's own.
+fn whose_clock(pairs: &Pairs) -> Option<String> {
+    let (ours, theirs) = pairs.drivers.as_ref()?;
+    let clock = if ours == theirs {
+        format!("by the clock of {ours}")
+    } else {
+        format!("by the clock of {ours} against that of {theirs}")
+    };
+    Some(match pairs.rate_per_s {
+        None => format!("{clock}, in a closed loop, where latency is mostly queueing"),
+        Some(_) => clock,
+    })
 }
 
 /// What it means for a ratio that the client held the throughput of one side or of both.

@@ -47,7 +47,9 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
     for place in &cells.conditions {
         let first = cells.of_subject(place, &rules.baseline, false);
         let second = cells.of_subject(place, &rules.baseline, true);
-        for metric in Metric::ALL {
+        let of_drivers = cells.drivers_differ(place);
+        let compared = |metric: &Metric| of_drivers || !metric.is_of_driver();
+        for metric in Metric::ALL.into_iter().filter(compared) {
             let pairs = Pairs::of(metric, &second, &first);
             let Some(sample) = pairs.sample().filter(|_| pairs.unresolved == 0) else {
                 continue;

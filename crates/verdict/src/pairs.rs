@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use readings::{LoadReading, Outcome, Pacing, Quantiles, Slice};
+use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Slice};
 
 use crate::cells::Cell;
 use crate::compare::{BlockRatio, Metric};
@@ -38,6 +38,8 @@ pub(crate) struct Pairs {
     pub unsettled: usize,
     /// The open loop's rate, where it was one for all.
     pub rate_per_s: Option<f64>,
+    /// What made the load of the subject and of the baseline, where it was not the engine.
+    pub drivers: Option<(String, String)>,
     subject_logs: f64,
     baseline_logs: f64,
 }
@@ -87,6 +89,9 @@ impl Pairs {
                     pairs.client_limited.1 += limited(their_load);
                     rates.extend(load_of(ours, metric).and_then(offered));
                     rates.extend(their_load.and_then(offered));
+                    if let Some(drivers) = label(ours).zip(label(theirs)) {
+                        pairs.drivers = Some(drivers);
+                    }
                 }
             }
             pairs.tried += 1;
@@ -110,6 +115,13 @@ impl Pairs {
         if better {
             self.reason = Some((whose, reason));
         }
+    }
+
+    /// Whether what made the load differs.
+    pub fn drivers_differ(&self) -> bool {
+        self.drivers
+            .as_ref()
+            .is_some_and(|(ours, theirs)| ours != theirs)
     }
 
     /// The log ratios, summarised.
@@ -157,17 +169,49 @@ fn offered(load: &LoadReading) -> Option<f64> {
     }
 }
 
+/// The load that a metric is about. An outside driver tells a latency of its closed loop, too.
 fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+    match loop_of(cell, metric) {
+        Loop::Closed => cell.throughput(),
+        Loop::Open => cell.latency(),
+    }
+}
+
+enum Loop {
+    Closed,
+    Open,
+}
+
+fn loop_of(cell: &Cell<'_>, metric: Metric) -> Loop {
+    let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
+    match (metric.quantile(), driver) {
+        (None, _) => Loop::Closed,
+        (Some(_), Some(driver)) if driver.latency_loop() == Pacing::Closed => Loop::Closed,
+        (Some(_), _) => Loop::Open,
+    }
+}
+
+fn label(cell: &Cell<'_>) -> Option<String> {
+    Some(cell.reading()?.driver.as_ref()?.label())
+}
+
+/// What a driver cost, on one metric.
+fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
     match metric {
-        Metric::RequestsPerS => cell.throughput(),
-        Metric::LatencyUsP50 | Metric::LatencyUsP99 => cell.latency(),
+        Metric::DriverCpuUsPerRequest => driver.cpu_us_per_request(),
+        Metric::DriverMaxRssBytes => driver.max_rss_bytes().map(|bytes| bytes as f64),
+        _ => None,
     }
 }
 
 /// Whether enough answers stand behind a quantile of the response latency.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    enough(load.response.count(), quantile)
+}
+
+pub(crate) fn enough(count: u64, quantile: f64) -> bool {
     let count_alone = Quantiles {
-        count: load.response.count(),
+        count,
         ..Quantiles::default()
     };
     count_alone.resolves(quantile)
@@ -178,9 +222,9 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         Outcome::Failed { reason } => return Datum::Unusable(reason.clone()),
         Outcome::Done(reading) => reading,
     };
-    let (measured, flaws) = match metric {
-        Metric::RequestsPerS => (&reading.throughput, &cell.throughput_flaws),
-        Metric::LatencyUsP50 | Metric::LatencyUsP99 => (&reading.latency, &cell.latency_flaws),
+    let (measured, flaws) = match loop_of(cell, metric) {
+        Loop::Closed => (&reading.throughput, &cell.throughput_flaws),
+        Loop::Open => (&reading.latency, &cell.latency_flaws),
     };
     // A trial that went wrong as a whole spoils a load too that was then never begun.
     if let Some(reason) = flaws.first() {
@@ -190,7 +234,24 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         return Datum::NotMeasured;
     };
     let value = match metric.quantile() {
-        None => load.requests_per_s(),
+        None => match (metric, &reading.driver) {
+            (Metric::RequestsPerS, _) => load.requests_per_s(),
+            (_, None) => return Datum::NotMeasured,
+            (metric, Some(driver)) => match of_driver(metric, driver) {
+                Some(value) => value,
+                None => return Datum::NotMeasured,
+            },
+        },
+        Some(q) if reading.driver.is_some() => {
+            let driver = reading.driver.as_ref();
+            match driver.and_then(|driver| Some((driver, driver.latency_us(q)?))) {
+                None => return Datum::NotMeasured,
+                Some((driver, _)) if !enough(driver.latency_requests(), q) => {
+                    return Datum::Unresolved;
+                }
+                Some((_, us)) => us,
+            }
+        }
         Some(q) if !resolves(load, q) => return Datum::Unresolved,
         Some(q) => match late_at(load, q) {
             Some(reason) => return Datum::Unusable(reason),

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use readings::{Condition, ErrorCounts, LoadReading};
+use readings::{Condition, DriverReading, ErrorCounts, LoadReading};
 use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
-use crate::pairs::resolves;
+use crate::pairs::{enough, resolves};
 
 /// One subject's figures under one condition, over its valid trials (the baseline's second copy
 /// left out).
@@ -36,6 +36,13 @@ pub struct SubjectRow {
     pub server_cpu_us_per_request: BTreeMap<String, f64>,
     /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
     pub client_cpu: Option<f64>,
+    /// What made the load, where it was not the built-in engine.
+    pub driver: Option<String>,
+    /// Geometric mean of the driver's CPU time per complete answer of the closed loop, in
+    /// microseconds.
+    pub driver_cpu_us_per_request: Option<f64>,
+    /// Geometric mean of the most memory that the driver held, in bytes.
+    pub driver_max_rss_bytes: Option<f64>,
 }
 
 /// The table: one row for each subject under each condition that was measured at all.
@@ -66,7 +73,6 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         }
     }
     let limited = closed.iter().filter(|l| l.client.saturated).count();
-    let resolved = open.iter().all(|l| resolves(l, 0.99));
     let upstream: Vec<f64> = trials
         .iter()
         .filter(|c| c.throughput().is_some())
@@ -76,6 +82,23 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         .iter()
         .flat_map(|l| l.client.threads.iter().map(|t| t.cpu))
         .collect();
+    let drivers: Vec<&DriverReading> = trials
+        .iter()
+        .filter(|c| c.throughput().is_some())
+        .filter_map(|c| c.reading()?.driver.as_ref())
+        .collect();
+    let resolved = match drivers.as_slice() {
+        [] => open.iter().all(|l| resolves(l, 0.99)),
+        some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
+    };
+    // A driver that does not tell a quantile in every trial tells none.
+    let latency = |q: f64| {
+        if drivers.is_empty() {
+            return geometric_mean(open.iter().map(|l| l.response.quantile_us(q)));
+        }
+        let told: Option<Vec<f64>> = drivers.iter().map(|d| d.latency_us(q)).collect();
+        geometric_mean(told?.into_iter())
+    };
     SubjectRow {
         condition: condition.clone(),
         subject: subject.to_owned(),
@@ -86,13 +109,25 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
             readings::Pacing::Open { rate_per_s } => Some(rate_per_s),
             readings::Pacing::Closed => None,
         })),
-        latency_us_p50: geometric_mean(open.iter().map(|l| l.response.quantile_us(0.5))),
-        latency_us_p99: geometric_mean(open.iter().map(|l| l.response.quantile_us(0.99)))
-            .filter(|_| resolved),
+        latency_us_p50: latency(0.5),
+        latency_us_p99: latency(0.99).filter(|_| resolved),
         errors,
         upstream_connections_per_request: mean(&upstream),
         server_cpu_us_per_request: server_cpu(trials),
         client_cpu: mean(&client),
+        driver: trials
+            .iter()
+            .find_map(|c| c.reading()?.driver.as_ref())
+            .map(DriverReading::label),
+        driver_cpu_us_per_request: geometric_mean(
+            drivers.iter().filter_map(|d| d.cpu_us_per_request()),
+        ),
+        driver_max_rss_bytes: geometric_mean(
+            drivers
+                .iter()
+                .filter_map(|d| d.max_rss_bytes())
+                .map(|bytes| bytes as f64),
+        ),
     }
 }
 

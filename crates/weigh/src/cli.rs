@@ -93,6 +93,9 @@ pub struct RunArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -171,6 +174,9 @@ pub struct DoctorArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -182,6 +188,9 @@ pub struct ListArgs {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
+    /// Folder of drivers of your own; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub drivers: Vec<PathBuf>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

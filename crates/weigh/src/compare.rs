@@ -12,7 +12,7 @@ use crate::run::{Wanted, measure};
 
 /// Compares URLs.
 pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&[])?;
+    let recipes = examine::recipes(&[], &[])?;
     let text = experiment_text(args);
     let experiment =
         Experiment::parse("weigh compare", &text, &[], false, &recipes).map_err(Failure::file)?;

@@ -10,38 +10,51 @@ use crate::failure::Failure;
 use crate::output::{print_json, print_text};
 use crate::{doctor, list};
 
-/// The recipes of the program and of the user: the folders named, `$WEIGH_RECIPES`, and
-/// `servers/` in the user's configuration folder.
+/// The recipes and drivers of the program and of the user: the folders named, `$WEIGH_RECIPES`
+/// and `$WEIGH_DRIVERS`, and `servers/` and `drivers/` in the user's configuration folder.
 ///
 /// # Errors
 /// When one of them has a mistake.
-pub fn recipes(named: &[PathBuf]) -> Result<Recipes, Failure> {
+pub fn recipes(named: &[PathBuf], drivers: &[PathBuf]) -> Result<Recipes, Failure> {
+    Recipes::load(&folders("servers", "WEIGH_RECIPES", named))
+        .map_err(Failure::file)?
+        .with_drivers(&folders("drivers", "WEIGH_DRIVERS", drivers))
+        .map_err(Failure::file)
+}
+
+/// The user's folders of one kind; where names meet the later wins.
+fn folders(kind: &str, variable: &str, named: &[PathBuf]) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let config = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")));
-    if let Some(folder) = config.map(|config| config.join("weigh/servers"))
+    if let Some(folder) = config.map(|config| config.join("weigh").join(kind))
         && folder.is_dir()
     {
         folders.push(folder);
     }
-    if let Some(paths) = std::env::var_os("WEIGH_RECIPES") {
+    if let Some(paths) = std::env::var_os(variable) {
         folders.extend(std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()));
     }
     folders.extend(named.iter().cloned());
-    Recipes::load(&folders).map_err(Failure::file)
+    folders
+}
+
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))
 }
 
 /// Looks what would spoil a measurement.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
-    let recipes = recipes(&args.recipes)?;
+    let recipes = recipes(&args.recipes, &args.drivers)?;
     let experiment = match &args.experiment {
         None => None,
         Some(name) => {
             Some(catalogue::open_experiment(name, &[], false, &recipes).map_err(Failure::file)?)
         }
     };
-    let found = examination::examine(experiment.as_ref(), &recipes);
+    let found = examination::examine(experiment.as_ref(), &recipes, &own_program()?);
     match args.format {
         Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
         Format::Text => print_text(&doctor::text(&found)),
@@ -51,7 +64,8 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 
 /// Lists what can be run.
 pub fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let found = listing::list(&recipes(&args.recipes)?);
+    let weigh = own_program()?;
+    let found = listing::list(&recipes(&args.recipes, &args.drivers)?, &weigh);
     match args.format {
         Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
         Format::Text => print_text(&list::text(&found)),

@@ -83,11 +83,19 @@ fn drivers(listing: &Listing) -> Vec<Row> {
         .map(|driver| Row {
             name: driver.name.clone(),
             ready: driver.can_run,
-            what: driver.summary.clone(),
+            what: match &driver.version {
+                Some(version) => format!("{}; version {version}", driver.summary),
+                None => driver.summary.clone(),
+            },
             more: driver
                 .missing
                 .iter()
                 .map(|what| format!("missing: {what}"))
+                .chain(driver.install_command.clone())
+                .chain(
+                    (driver.source == RecipeSource::Path)
+                        .then(|| "from a folder of yours".to_owned()),
+                )
                 .collect(),
         })
         .collect()
@@ -149,6 +157,19 @@ mod tests {
                 .map(|what| format!("apt-get install {what}")),
             source,
         };
+        let driver = |name: &str, summary: &str, version: Option<&str>, install: Option<&str>| {
+            let lacks = install.map(|_| name.to_owned());
+            ListedDriver {
+                name: name.into(),
+                summary: summary.into(),
+                version: version.map(str::to_owned),
+                can_run: install.is_none(),
+                missing: lacks.into_iter().collect(),
+                install_command: install.map(str::to_owned),
+                notes: vec![],
+                source: RecipeSource::BuiltIn,
+            }
+        };
         Listing {
             experiments: vec![
                 experiment("floor", &[]),
@@ -158,12 +179,10 @@ mod tests {
                 recipe("origin", &[], RecipeSource::BuiltIn),
                 recipe("tiny", &["tinyd"], RecipeSource::Path),
             ],
-            drivers: vec![ListedDriver {
-                name: "built-in".into(),
-                summary: "on epoll".into(),
-                can_run: true,
-                missing: vec![],
-            }],
+            drivers: vec![
+                driver("engine", "on epoll", Some("1.2"), None),
+                driver("tool", "a tool", None, Some("apt-get install tool")),
+            ],
         }
     }
 
@@ -186,7 +205,10 @@ recipes
                  from a folder of yours
 
 drivers
-  built-in  ready  on epoll
+  engine  ready  on epoll; version 1.2
+  tool    -      a tool
+                 missing: tool
+                 apt-get install tool
 
 1 of 2 experiments can run here.
 "

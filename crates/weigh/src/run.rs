@@ -23,7 +23,7 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or goes on with one.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&args.recipes)?;
+    let recipes = examine::recipes(&args.recipes, &args.drivers)?;
     if let Some(folder) = &args.resume {
         let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
             .map_err(Failure::file)?;
@@ -65,12 +65,22 @@ fn dry_run(
     let plan = Plan::new(experiment, seed);
     let missing = missing(experiment, recipes);
     match format {
-        Format::Text => print_text(&plan.describe(&missing)),
+        Format::Text => print_text(&(plan.describe(&missing) + &notes(experiment, recipes))),
         Format::Json => print_json(&json!({
             "title": plan.title,
             "seed": plan.seed,
             "estimated_s": plan.estimated.as_secs_f64(),
             "missing": missing,
+            "drivers": plan.drivers.iter().map(|driver| json!({
+                "driver": driver.name,
+                "label": driver.label,
+                "subjects": if driver.subjects.is_empty() {
+                    experiment.subjects.iter().map(|s| s.name.clone()).collect()
+                } else {
+                    driver.subjects.clone()
+                },
+                "notes": recipes.driver(&driver.name).map_or(&[][..], |d| &d.notes),
+            })).collect::<Vec<Value>>(),
             "trials": plan.groups().flat_map(|(block, group)| {
                 group.lanes.iter().map(move |lane| json!({
                     "trial": lane.trial,
@@ -83,6 +93,20 @@ fn dry_run(
         })),
     }
     Ok(0)
+}
+
+/// What to know about the drivers of an experiment before their figures are used.
+fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
+    let mut text = String::new();
+    for driver in lab::run::drivers(experiment, recipes) {
+        if !driver.notes.is_empty() {
+            text.push_str(&format!("\nabout the driver {}:\n", driver.name));
+        }
+        for note in &driver.notes {
+            text.push_str(&format!("  {note}\n"));
+        }
+    }
+    text
 }
 
 /// A run that is wanted.

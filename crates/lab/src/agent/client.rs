@@ -10,7 +10,7 @@ use std::time::Duration;
 use net::os::{self, ChildSetup};
 
 use super::cgroup;
-use super::wire::{Answer, LoadOrder, Loaded, Order};
+use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +168,30 @@ impl Agent {
                     errors,
                 } => tell(stint, requests, errors),
                 Answer::Loaded(loaded) => return Ok(*loaded),
+                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
+                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            }
+        }
+    }
+
+    /// Has an outside driver run once. When `stop` is set it is killed.
+    ///
+    /// # Errors
+    /// When the agent is lost, or the driver cannot be started.
+    pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
+        self.send(&Order::Drive(order))?;
+        let mut cancelled = false;
+        loop {
+            let Some(answer) = self.next_answer(stop, &mut cancelled)? else {
+                continue;
+            };
+            match answer {
+                Answer::Started { pid } => self.groups.push(pid),
+                Answer::Driven(driven) => {
+                    // What it started is gone, and its number may become another's.
+                    self.groups.pop();
+                    return Ok(*driven);
+                }
                 Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
             }

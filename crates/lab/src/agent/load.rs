@@ -56,7 +56,7 @@ fn lane(order: &LaneOrder, timeout: Duration) -> Result<(Lane, bool), String> {
 }
 
 /// Keeps this thread, which only watches, off the load's CPUs where there are others.
-fn keep_off(cpus: &[u32]) {
+pub(super) fn keep_off(cpus: &[u32]) {
     let mut others = net::os::allowed_cpus().unwrap_or_default();
     others.retain(|cpu| !cpus.contains(cpu));
     if !others.is_empty() {

@@ -6,6 +6,7 @@
 
 mod cgroup;
 mod client;
+mod drive;
 mod load;
 mod serve;
 mod servers;

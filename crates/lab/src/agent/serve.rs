@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use super::drive;
 use super::load;
 use super::servers::Servers;
 use super::wire::{Answer, Order};
@@ -136,6 +137,15 @@ fn carry_out(
             match servers.ended() {
                 Some(reason) => Err(reason),
                 None => Ok(Answer::Loaded(Box::new(loaded))),
+            }
+        }
+        Order::Drive(order) => {
+            let driven = drive::carry_out(&order, servers, stop, |pid| {
+                tell(Answer::Started { pid });
+            })?;
+            match servers.ended() {
+                Some(reason) => Err(reason),
+                None => Ok(Answer::Driven(Box::new(driven))),
             }
         }
         Order::Cancel => Ok(Answer::Done),

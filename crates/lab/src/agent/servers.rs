@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl Servers {
         &self.folder
     }
 
-    fn folder_name(&self) -> String {
+    pub(super) fn folder_name(&self) -> String {
         self.folder
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
@@ -170,6 +170,10 @@ impl Servers {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
+            if order.request.is_empty() && TcpStream::connect_timeout(&order.address, limit).is_ok()
+            {
+                return self.must_be_alive(order.server.as_deref());
+            }
             let fetched = fetch_unless(order.address, &order.request, limit, stop)
                 .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
             let found = match fetched {
@@ -279,26 +283,7 @@ impl Servers {
                 }
             }
         }
-        // What is left of it: the process itself, its group, and descendants that left the group.
-        let _ = os::kill(-pid, SIGKILL);
-        if !gone {
-            let _ = os::kill(pid, SIGKILL);
-            let _ = one.child.wait();
-        }
-        match &one.group {
-            Some(group) => {
-                for pid in group.processes() {
-                    let _ = os::kill(pid, SIGKILL);
-                }
-            }
-            None => {
-                // Orphans have come to this process; a number that is now another's is left alone.
-                let mine = watch::tree(std::process::id() as i32);
-                for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
-                    let _ = os::kill(pid, SIGKILL);
-                }
-            }
-        }
+        kill_family(&mut one.child, gone, one.group.as_ref(), family);
         Some((!gone, ended_before))
     }
 
@@ -355,6 +340,31 @@ impl Servers {
     }
 }
 
+/// Kills what is left of a process: itself unless it is `gone`, its group, and descendants that
+/// left the group.
+pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>, family: Vec<i32>) {
+    let pid = child.id() as i32;
+    let _ = os::kill(-pid, SIGKILL);
+    if !gone {
+        let _ = os::kill(pid, SIGKILL);
+        let _ = child.wait();
+    }
+    match group {
+        Some(group) => {
+            for pid in group.processes() {
+                let _ = os::kill(pid, SIGKILL);
+            }
+        }
+        None => {
+            // Orphans have come to this process; a number that is now another's is left alone.
+            let mine = watch::tree(std::process::id() as i32);
+            for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
+                let _ = os::kill(pid, SIGKILL);
+            }
+        }
+    }
+}
+
 /// Fetches a page; nothing as soon as `stop` is set.
 fn fetch_unless(
     address: SocketAddr,
@@ -396,7 +406,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-fn read_end(path: &Path) -> io::Result<String> {
+pub(super) fn read_end(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(LOG_BYTES_MAX)))?;

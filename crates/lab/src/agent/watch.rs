@@ -88,6 +88,15 @@ pub(super) fn cpu_s(servers: &BTreeMap<String, Watched<'_>>) -> BTreeMap<String,
         .collect()
 }
 
+/// The most memory that a process has held since its program began: `VmHWM`. `None` when it has
+/// ended.
+pub(super) fn most_memory_bytes(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// CPU time of a process, its live threads to the nanosecond, its ended children by the tick.
 fn process_cpu_s(pid: i32) -> f64 {
     let mut sum_ns = 0_u64;
@@ -129,7 +138,14 @@ mod tests {
             .arg("5")
             .spawn()
             .unwrap();
-        assert!(tree(me).contains(&(child.id() as i32)));
+        let pid = child.id() as i32;
+        assert!(tree(me).contains(&pid));
+        // It has just begun, and is about to load its library.
+        let grown = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            most_memory_bytes(pid).unwrap() > 500_000
+        });
+        assert!(grown, "{:?}", most_memory_bytes(pid));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(passive_opens().is_some());

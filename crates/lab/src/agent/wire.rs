@@ -37,7 +37,10 @@ pub enum Order {
     },
     /// Make load.
     Load(LoadOrder),
-    /// Cut the load under way short. The only order that is taken during a load; not answered.
+    /// Run an outside driver once; its start is told before it is answered.
+    Drive(DriveOrder),
+    /// Cut the load under way short. The only order that is taken during a load or a driver's
+    /// run; not answered.
     Cancel,
 }
 
@@ -80,7 +83,7 @@ pub struct AwaitServer {
     pub server: Option<String>,
     /// Where it is asked.
     pub address: SocketAddr,
-    /// The request.
+    /// The request; empty where it is enough that a connection can be opened.
     pub request: String,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,
@@ -113,6 +116,21 @@ pub struct LoadOrder {
     pub watch: Vec<String>,
     /// Seed of random arrivals.
     pub seed: u64,
+}
+
+/// One run of an outside driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveOrder {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// The CPUs that it may use; empty for all.
+    pub cpus: Vec<u32>,
+    /// How long it may take, ms; then it is killed.
+    pub limit_ms: u64,
+    /// Servers of this agent whose CPU time is watched.
+    pub watch: Vec<String>,
 }
 
 /// A target and its connections.
@@ -179,7 +197,7 @@ pub enum Answer {
         /// Its absolute path.
         path: String,
     },
-    /// A server was started.
+    /// A server or a driver was started.
     Started {
         /// Its process, leader of a process group of its own.
         pid: i32,
@@ -209,6 +227,8 @@ pub enum Answer {
     },
     /// What a load measured.
     Loaded(Box<Loaded>),
+    /// What a driver's run came to.
+    Driven(Box<Driven>),
     /// It could not be carried out.
     Failed {
         /// Why.
@@ -228,4 +248,42 @@ pub struct Loaded {
     pub accepted: Vec<Option<u64>>,
     /// Lanes whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
+}
+
+/// What one run of an outside driver came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Driven {
+    /// What it printed on standard output.
+    pub output: String,
+    /// The end of what it printed on standard error.
+    pub errors: String,
+    /// How it ended.
+    pub end: DriveEnd,
+    /// Time from its start to its end, s.
+    pub wall_s: f64,
+    /// CPU time of it and of all that it started, s.
+    pub cpu_s: f64,
+    /// The most memory that its largest process held, where that could be read.
+    pub max_rss_bytes: Option<u64>,
+    /// CPU time of each watched server meanwhile, s.
+    pub servers_cpu_s: BTreeMap<String, f64>,
+    /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
+    pub accepted: Option<u64>,
+}
+
+/// How a driver's run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriveEnd {
+    /// By itself, with this status.
+    Status(i32),
+    /// By a signal that was not the agent's.
+    Signal(i32),
+    /// Killed, since its time was over.
+    Late,
+    /// Killed, since it printed more than any driver should.
+    Talkative,
+    /// Killed, since the run was stopped.
+    #[default]
+    Stopped,
 }

@@ -1,20 +1,22 @@
 //! Whether what an experiment starts is installed, and the ports that it names are free.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::machine;
 use super::{Finding, Level, Topic, sudo};
 use crate::experiment::Experiment;
 use crate::recipe::{Availability, Recipe, Recipes};
 
-const WHY: &str = "Servers are started from what is installed; nothing is brought along but the \
-                   built-in ends.";
+const WHY: &str = "Servers and drivers are started from what is installed; nothing is brought along \
+                   but the built-in ends.";
 
 /// What the servers need that some subject of the experiment reaches.
 pub(super) fn of_experiment(
     experiment: &Experiment,
     recipes: &Recipes,
     root: bool,
+    weigh: &Path,
 ) -> Vec<Finding> {
     let mut servers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for server in experiment.start_order() {
@@ -31,12 +33,28 @@ pub(super) fn of_experiment(
             missing(&available, Level::Blocker, &wanted, root)
         })
         .collect();
-    if findings.is_empty() {
+    for driver in crate::run::drivers(experiment, recipes) {
+        let wanted = format!("the driver `{}`, which makes the load", driver.name);
+        findings.extend(missing(&driver.available(), Level::Blocker, &wanted, root));
+    }
+    let all_there = findings.is_empty();
+    for driver in crate::run::drivers(experiment, recipes) {
+        if let Some(version) = driver.version(weigh) {
+            findings.push(Finding::new(
+                Topic::Installed,
+                Level::Fine,
+                format!("driver {} {version}", driver.name),
+                "what makes the load",
+                WHY,
+            ));
+        }
+    }
+    if all_there {
         findings.push(Finding::new(
             Topic::Installed,
             Level::Fine,
             "everything that the experiment starts",
-            "what its recipes need",
+            "what its recipes and drivers need",
             WHY,
         ));
     }
@@ -56,6 +74,23 @@ pub(super) fn in_general(recipes: &Recipes, root: bool) -> Vec<Finding> {
         Level::Fine,
         format!("what {ready} of {} recipes need", recipes.iter().count()),
         "what the recipes need",
+        WHY,
+    ));
+    let drivers = || recipes.drivers().iter();
+    let lacking: Vec<Finding> = drivers()
+        .filter_map(|driver| {
+            let wanted = format!("the driver `{}`", driver.name);
+            missing(&driver.available(), Level::Note, &wanted, root)
+        })
+        .collect();
+    let all = drivers().count();
+    let ready = all - lacking.len();
+    findings.extend(lacking);
+    findings.push(Finding::new(
+        Topic::Installed,
+        Level::Fine,
+        format!("what {ready} of {all} drivers need"),
+        "what the drivers need",
         WHY,
     ));
     findings
@@ -158,22 +193,24 @@ mod tests {
             "title = \"x\"\n[servers.web]\nrecipe = \"origin\"\n\
              [subjects]\ndirect = \"http://web/\"\n",
         );
-        let findings = of_experiment(&experiment, &recipes, true);
+        let findings = of_experiment(&experiment, &recipes, true, Path::new("weigh"));
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].level, Level::Fine);
     }
 
     #[test]
-    fn in_general_a_missing_recipe_is_a_note_and_all_are_counted() {
+    fn in_general_what_is_missing_is_a_note_and_all_are_counted() {
         let recipes = Recipes::embedded().unwrap();
         let findings = in_general(&recipes, true);
         assert!(findings.iter().all(|finding| finding.level <= Level::Note));
-        let (last, missing) = findings.split_last().unwrap();
-        let all = recipes.iter().count();
-        assert_eq!(
-            last.found,
-            format!("what {} of {all} recipes need", all - missing.len())
-        );
+        let drivers = recipes.drivers().iter().count();
+        for (all, what) in [(recipes.iter().count(), "recipes"), (drivers, "drivers")] {
+            let word = what.trim_end_matches('s');
+            let notes = |f: &&Finding| f.level == Level::Note && f.wanted.contains(word);
+            let missing = findings.iter().filter(notes).count();
+            let found = format!("what {} of {all} {what} need", all - missing);
+            assert!(findings.iter().any(|f| f.found == found), "{findings:?}");
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod resources;
 #[cfg(test)]
 mod fixtures;
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::experiment::Experiment;
@@ -205,14 +207,16 @@ impl Examination {
 /// Examines this machine, for an experiment or in general. Takes about a quarter of a second.
 ///
 /// What cannot be read, because this kernel lacks it or the user may not, is passed over.
-pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes) -> Examination {
+///
+/// Drivers are asked for their versions; `weigh` is the running program.
+pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path) -> Examination {
     let machine = Machine::read();
     let needs = match experiment {
         Some(experiment) => Needs::of(experiment, &machine.cpus),
         None => Needs::default(),
     };
     let mut findings = match experiment {
-        Some(experiment) => installed::of_experiment(experiment, recipes, machine.root),
+        Some(experiment) => installed::of_experiment(experiment, recipes, machine.root, weigh),
         None => installed::in_general(recipes, machine.root),
     };
     findings.extend(installed::ports(&needs.ports));
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_examined() {
         let recipes = Recipes::embedded().unwrap();
-        let examination = examine(None, &recipes);
+        let examination = examine(None, &recipes, Path::new("weigh"));
         for topic in [Topic::Cpus, Topic::OpenFiles, Topic::EventLoop] {
             assert!(
                 examination.findings.iter().any(|f| f.topic == topic),
@@ -270,7 +274,7 @@ mod tests {
         let recipes = Recipes::embedded().unwrap();
         for name in crate::catalogue::names() {
             let experiment = crate::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
-            let examination = examine(Some(&experiment), &recipes);
+            let examination = examine(Some(&experiment), &recipes, Path::new("weigh"));
             assert_eq!(examination.experiment.as_deref(), Some(name));
             // What needs mending, and can be mended by a command, says how.
             for finding in &examination.findings {

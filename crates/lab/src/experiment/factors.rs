@@ -130,7 +130,8 @@ pub(super) fn resolve(
                     let path = format!("factors.{}[]", factor.name);
                     let effect = match &role {
                         Role::Load => {
-                            Effect::Load(load_change(reader, &factor.name, &level.node, &path)?)
+                            let node = &level.node;
+                            Effect::Load(load_change(reader, &factor.name, node, &path, recipes)?)
                         }
                         Role::Param { .. } => Effect::Param(accept(reader, param?, &level, &path)?),
                         Role::Text => Effect::Text,

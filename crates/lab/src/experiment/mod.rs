@@ -4,6 +4,7 @@
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
 //! shows each mistake in its place. `docs/experiments.md` describes the format.
 
+mod drivers;
 mod error;
 mod factors;
 mod overrides;

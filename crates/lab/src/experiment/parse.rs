@@ -11,7 +11,7 @@ use super::source::section::Section;
 use super::source::tree::{Place, Table};
 use super::source::units::shown;
 use super::types::{Design, Experiment, SliceLength};
-use super::{parts, references, servers, subject};
+use super::{drivers, parts, references, servers, subject};
 use crate::recipe::Recipes;
 
 const KEYS: [&str; 13] = [
@@ -93,7 +93,8 @@ fn whole(
     let raw_factors = factors::raw(reader, &top);
     let hosts = parts::hosts(reader, &top);
     let servers = servers::servers(reader, &top, recipes, &raw_factors);
-    let subjects = subject::subjects(reader, &top, &raw_factors);
+    let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
+    drivers::check_factor(reader, &top, &raw_factors);
     let first = subjects.first().map_or("", |subject| &subject.name);
     let mut design = parts::design(reader, &top, first);
     check_quick(reader, &top, &design);
@@ -108,7 +109,7 @@ fn whole(
         servers,
         subjects,
         factors: Vec::new(),
-        load: parts::load(reader, &top),
+        load: parts::load(reader, &top, recipes),
         expect: parts::expect(reader, &top),
         design,
         sysctls: parts::sysctls(reader, &top),
@@ -119,6 +120,9 @@ fn whole(
     // What follows from the parts together is asked only of parts that are right.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
+    }
+    if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
+        experiment.design.latency_window = Duration::ZERO;
     }
     Some(experiment)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::drivers;
 use super::overrides::QUICK_KEYS;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
@@ -10,9 +11,10 @@ use super::source::units::{self, shown};
 use super::types::{
     BodyCheck, Design, Expect, Host, LoadChange, LoadSpec, Published, Rate, SliceLength,
 };
+use crate::recipe::Recipes;
 
 /// The keys of `[load]` that a factor can vary.
-pub(super) const VARIED_LOAD_KEYS: [&str; 8] = [
+pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
     "connections",
     "threads",
     "keepalive",
@@ -21,6 +23,7 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 8] = [
     "body",
     "timeout",
     "rate",
+    "driver",
 ];
 
 /// More of one kind than this is a mistake, or noise.
@@ -121,20 +124,23 @@ pub(super) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Pla
 }
 
 /// `[load]`
-pub(super) fn load(reader: &mut Reader, top: &Section<'_>) -> LoadSpec {
+pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) -> LoadSpec {
     let mut load = LoadSpec::default();
     let Some(section) = top.section(reader, "load") else {
         return load;
     };
     let mut known = VARIED_LOAD_KEYS.to_vec();
-    known.extend(["headers", "host"]);
+    known.extend(["headers", "host", "with"]);
     section.only(reader, &known);
-    for key in VARIED_LOAD_KEYS {
+    for key in VARIED_LOAD_KEYS.into_iter().filter(|key| *key != "driver") {
         if let Some((entry, path)) = section.entry(key)
-            && let Some(change) = load_change(reader, key, &entry.node, &path)
+            && let Some(change) = load_change(reader, key, &entry.node, &path, recipes)
         {
             change.apply(&mut load);
         }
+    }
+    if let Some(driver) = drivers::chosen(reader, &section, recipes) {
+        load.driver = driver;
     }
     load.host = section.text(reader, "host");
     load.headers = headers(reader, &section);
@@ -159,6 +165,7 @@ pub(super) fn load_change(
     key: &str,
     node: &Node,
     path: &str,
+    recipes: &Recipes,
 ) -> Option<LoadChange> {
     // The ranges fit their types.
     let small = |number: i64| u32::try_from(number).unwrap_or_default();
@@ -176,6 +183,7 @@ pub(super) fn load_change(
             LoadChange::Timeout(reader.duration(node, path, Duration::from_millis(1)..=HOUR)?)
         }
         "rate" => LoadChange::Rate(rate(reader, node, path)?),
+        "driver" => LoadChange::Driver(drivers::named(reader, node, path, recipes)?),
         _ => return None,
     })
 }

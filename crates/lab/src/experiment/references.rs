@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::drivers;
 use super::parse::place_of;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
@@ -207,6 +208,7 @@ pub(super) fn check_conditions(
                 ));
             }
         }
+        drivers::check(reader, top, experiment, &setting, recipes);
         let load = &setting.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
             reader.fault(

@@ -7,6 +7,7 @@ use readings::Condition;
 use super::types::{
     Effect, Experiment, Given, LoadChange, LoadSpec, Role, Server, Target, Upstream,
 };
+use crate::driver::Choice;
 use crate::recipe::Value;
 
 /// All that one condition asks for.
@@ -41,16 +42,20 @@ pub struct ServerSpec {
 }
 
 /// One subject under one condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SubjectSpec {
     /// Its name.
     pub name: String,
+    /// The scheme of its URL.
+    pub scheme: String,
     /// Who is asked.
     pub target: Target,
     /// Path and query.
     pub path: String,
     /// The servers that its requests go through, the first to be asked first.
     pub through: Vec<String>,
+    /// What makes its load.
+    pub driver: Choice,
 }
 
 impl Experiment {
@@ -95,13 +100,29 @@ impl Experiment {
                 .iter()
                 .map(|subject| SubjectSpec {
                     name: subject.name.clone(),
+                    scheme: subject.scheme.clone(),
                     target: subject.target.clone(),
                     path: self.filled(&subject.path, condition),
                     through: self.through(&subject.target),
+                    driver: subject.driver.as_ref().unwrap_or(&load.driver).clone(),
                 })
                 .collect(),
             load,
         }
+    }
+
+    /// What makes the load, under any condition: each driver with its parameters once, in the
+    /// order of conditions and subjects.
+    pub fn drivers(&self) -> Vec<Choice> {
+        let mut found: Vec<Choice> = Vec::new();
+        for condition in self.conditions() {
+            for subject in self.under(&condition).subjects {
+                if !found.contains(&subject.driver) {
+                    found.push(subject.driver);
+                }
+            }
+        }
+        found
     }
 
     /// The servers that some subject's requests reach, each after its upstreams.
@@ -276,6 +297,7 @@ impl LoadChange {
             Self::Body(body) => load.body = Some(body.clone()),
             Self::Timeout(timeout) => load.timeout = *timeout,
             Self::Rate(rate) => load.rate = *rate,
+            Self::Driver(driver) => load.driver.clone_from(driver),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! `[subjects]`: names and URLs.
 
+use super::drivers;
 use super::factors::{RawFactor, placeholders};
 use super::parse::factor_names;
 use super::parts::MOST_NAMES;
 use super::source::nearest::{suggestion, suggestion_or};
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
-use super::source::tree::{Place, Tree};
+use super::source::tree::{Entry, Place, Tree};
 use super::source::units::shown;
 use super::types::{Subject, Target};
+use crate::driver::Choice;
+use crate::recipe::Recipes;
 
 const FORM: &str =
     "write \"http://SERVER/PATH\", or \"http://HOST:PORT/PATH\" for something that already runs";
@@ -17,6 +20,7 @@ pub(super) fn subjects(
     reader: &mut Reader,
     top: &Section<'_>,
     factors: &[RawFactor],
+    recipes: &Recipes,
 ) -> Vec<Subject> {
     let section = top.section(reader, "subjects");
     let entries = section.as_ref().map_or(&[][..], |s| &s.table.entries);
@@ -53,18 +57,49 @@ pub(super) fn subjects(
                 "expected 1 to 64 characters without space at either end",
             ));
         }
-        let Some(url) = reader.text(&entry.node, &format!("subjects.{name}")) else {
-            continue;
+        let path = format!("subjects.{name}");
+        let (url, place, driver) = match &entry.node.tree {
+            Tree::Table(_) => match described(reader, entry, path, recipes) {
+                Some(found) => found,
+                None => continue,
+            },
+            Tree::Text(url) => (url.clone(), entry.node.place, None),
+            _ => {
+                let form = "a URL, or a table such as { url = \"http://…\", driver = \"…\" }";
+                reader.expected(&entry.node, &path, form);
+                continue;
+            }
         };
-        if let Some((target, path)) = target(reader, top, entry.node.place, name, &url, factors) {
+        let target = target(reader, top, place, name, &url, factors, recipes);
+        if let Some((scheme, target, path)) = target {
             subjects.push(Subject {
                 name: name.clone(),
+                scheme,
                 target,
                 path,
+                driver,
             });
         }
     }
     subjects
+}
+
+/// A subject that is written as a table: its URL, where that stands, and its driver.
+fn described(
+    reader: &mut Reader,
+    entry: &Entry,
+    path: String,
+    recipes: &Recipes,
+) -> Option<(String, Place, Option<Choice>)> {
+    let section = reader.section(entry, path)?;
+    section.only(reader, &["url", "driver", "with"]);
+    let driver = drivers::chosen(reader, &section, recipes);
+    let url = section.required_text(reader, "url", "\"http://backend/\"")?;
+    let place = section
+        .table
+        .get("url")
+        .map_or(section.place, |url| url.node.place);
+    Some((url, place, driver))
 }
 
 fn target(
@@ -74,7 +109,8 @@ fn target(
     name: &str,
     url: &str,
     factors: &[RawFactor],
-) -> Option<(Target, String)> {
+    recipes: &Recipes,
+) -> Option<(String, Target, String)> {
     let wrong = |message: &str, label: &str| {
         Fault::at(
             place,
@@ -82,7 +118,14 @@ fn target(
             label,
         )
     };
-    let Some(rest) = url.strip_prefix("http://") else {
+    let known = |scheme: &str| {
+        scheme == "http"
+            || recipes
+                .drivers()
+                .iter()
+                .any(|driver| driver.schemes.iter().any(|one| one == scheme))
+    };
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
         reader.fault(if url.starts_with("https://") {
             wrong("https is not built yet", "expected http://").help(
                 "measure the same server's http port: encryption is not part of the answer then",
@@ -115,7 +158,7 @@ fn target(
         );
     }
     let target = authority_target(reader, top, authority, &wrong)?;
-    Some((target, path))
+    Some((scheme.to_owned(), target, path))
 }
 
 fn authority_target(

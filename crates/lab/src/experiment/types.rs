@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::driver::Choice;
 use crate::recipe::Value;
 
 /// A question, with all that is needed to answer it. Every name in it is defined in it.
@@ -86,14 +87,18 @@ pub enum Given {
 }
 
 /// One way of reaching the work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// Its name.
     pub name: String,
+    /// How it is asked: the scheme of its URL, `http` in most cases.
+    pub scheme: String,
     /// Who is asked.
     pub target: Target,
     /// Path and query of the request; a factor's `{name}` in it is filled in per condition.
     pub path: String,
+    /// What makes its load, where that is not the load's driver.
+    pub driver: Option<Choice>,
 }
 
 /// Who a subject's requests go to.
@@ -173,6 +178,8 @@ pub enum LoadChange {
     Timeout(Duration),
     /// `rate`
     Rate(Rate),
+    /// `driver`
+    Driver(Choice),
 }
 
 /// What load is put on each subject.
@@ -198,6 +205,8 @@ pub struct LoadSpec {
     pub timeout: Duration,
     /// The rate at which latency is compared.
     pub rate: Rate,
+    /// What makes the load of subjects that name no driver.
+    pub driver: Choice,
 }
 
 impl Default for LoadSpec {
@@ -213,6 +222,7 @@ impl Default for LoadSpec {
             body: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,
+            driver: Choice::engine(),
         }
     }
 }

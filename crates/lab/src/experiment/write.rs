@@ -5,6 +5,7 @@ use toml::{Table, Value as Toml};
 use super::source::units;
 use super::types::{BodyCheck, Design, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream};
 use super::types::{Server, Target};
+use crate::driver::Choice;
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
@@ -34,8 +35,17 @@ impl Experiment {
             let authority = match &subject.target {
                 Target::Server(name) | Target::Address(name) => name,
             };
-            let url = format!("http://{authority}{}", subject.path);
-            (subject.name.clone(), Toml::String(url))
+            let url = format!("{}://{authority}{}", subject.scheme, subject.path);
+            let value = match &subject.driver {
+                None => Toml::String(url),
+                Some(driver) => {
+                    let mut table = Table::new();
+                    put(&mut table, "url", Toml::String(url));
+                    put_driver(&mut table, driver);
+                    Toml::Table(table)
+                }
+            };
+            (subject.name.clone(), value)
         });
         put_table(&mut top, "subjects", subjects.collect());
         let factors = self.factors.iter().map(|factor| {
@@ -109,8 +119,16 @@ fn server(server: &Server) -> Table {
     table
 }
 
+fn put_driver(table: &mut Table, driver: &Choice) {
+    put(table, "driver", text(&driver.name));
+    let with = driver.params.iter();
+    let with = with.map(|(name, value)| (name.clone(), value.to_toml()));
+    put_table(table, "with", with.collect());
+}
+
 fn load(load: &LoadSpec) -> Table {
     let mut table = Table::new();
+    put_driver(&mut table, &load.driver);
     if let Some(host) = &load.host {
         put(&mut table, "host", text(host));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Recipe;
+use super::{Need, Recipe};
 
 /// Folders where Debian keeps servers, searched after PATH: an ordinary user's PATH lacks them.
 const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -58,55 +58,58 @@ impl Recipe {
     /// Looks for the recipe's programs in PATH (and where Debian keeps servers) and for the
     /// files it needs.
     pub fn available(&self) -> Availability {
-        let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
-            .map(|path| std::env::split_paths(&path).collect())
-            .unwrap_or_default();
-        dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
-        self.available_in(&dirs)
+        look(&self.programs, &self.needs, &self.packages)
     }
+}
 
-    /// The same, in folders that are given.
-    pub(crate) fn available_in(&self, dirs: &[PathBuf]) -> Availability {
-        let mut found = Availability::default();
-        for (name, names) in &self.programs {
-            let path = names.iter().find_map(|program| find(program, dirs));
-            match path {
-                Some(path) => {
-                    found.programs.insert(name.clone(), path);
-                }
-                None => found
-                    .missing_programs
-                    .push(names.first().unwrap_or(name).clone()),
+/// Looks for programs in PATH and where Debian keeps servers, and for files.
+pub(crate) fn look(
+    programs: &[(String, Vec<String>)],
+    needs: &[Need],
+    packages: &[String],
+) -> Availability {
+    let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default();
+    dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
+    let mut found = Availability::default();
+    for (name, names) in programs {
+        let path = names.iter().find_map(|program| find(program, &dirs));
+        match path {
+            Some(path) => {
+                found.programs.insert(name.clone(), path);
             }
+            None => found
+                .missing_programs
+                .push(names.first().unwrap_or(name).clone()),
         }
-        let missing: Vec<_> = self
-            .needs
-            .iter()
-            .filter(|need| !Path::new(&need.file).exists())
-            .collect();
-        found.missing_files = missing
-            .iter()
-            .map(|need| PathBuf::from(&need.file))
-            .collect();
-        // A missing program can be any of the packages; a missing file names its own.
-        let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
-            missing
-                .iter()
-                .filter_map(|need| need.package.as_deref())
-                .collect()
-        } else {
-            self.packages.iter().map(String::as_str).collect()
-        };
-        packages.sort_unstable();
-        packages.dedup();
-        if !found.is_complete() && !packages.is_empty() {
-            found.install_command = Some(format!(
-                "apt-get install --no-install-recommends {}",
-                packages.join(" ")
-            ));
-        }
-        found
     }
+    let missing: Vec<_> = needs
+        .iter()
+        .filter(|need| !Path::new(&need.file).exists())
+        .collect();
+    found.missing_files = missing
+        .iter()
+        .map(|need| PathBuf::from(&need.file))
+        .collect();
+    // A missing program can be any of the packages; a missing file names its own.
+    let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
+        missing
+            .iter()
+            .filter_map(|need| need.package.as_deref())
+            .collect()
+    } else {
+        packages.iter().map(String::as_str).collect()
+    };
+    packages.sort_unstable();
+    packages.dedup();
+    if !found.is_complete() && !packages.is_empty() {
+        found.install_command = Some(format!(
+            "apt-get install --no-install-recommends {}",
+            packages.join(" ")
+        ));
+    }
+    found
 }
 
 fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {

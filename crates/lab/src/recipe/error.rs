@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
+use crate::driver::DriverError;
 use crate::experiment::source::{Mistakes, OpenError};
 
 /// A recipe that cannot be used.
@@ -16,6 +17,9 @@ pub enum RecipeError {
     /// Its `recipe.toml` has mistakes.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
+    /// A driver of the program cannot be used.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     /// One of its files, or a folder of recipes, cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
@@ -93,6 +97,7 @@ impl RecipeError {
         match self {
             Self::Open(inner) => Some(inner),
             Self::Mistakes(inner) => Some(inner),
+            Self::Driver(inner) => Some(inner),
             _ => None,
         }
     }

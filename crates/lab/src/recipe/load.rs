@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, include_dir};
 
 use super::{Recipe, RecipeError, read};
+use crate::driver::{Driver, DriverError, Drivers};
 use crate::experiment::source::open::open;
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
@@ -14,14 +15,15 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
 const LARGEST_FOLDER_BYTES: u64 = 16 * 1024 * 1024;
 const MOST_FILES: usize = 500;
 
-/// All recipes that can be named in an experiment.
+/// All that can be named in an experiment: recipes of servers, and drivers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipes {
     by_name: BTreeMap<String, Recipe>,
+    drivers: Drivers,
 }
 
 impl Recipes {
-    /// The recipes of the program, and those in folders of the user's.
+    /// The recipes and drivers of the program, and recipes in folders of the user's.
     ///
     /// Each of `dirs` holds one folder per recipe; where two have the same name the later wins,
     /// and the program's own come first. A folder without a `recipe.toml` is passed over.
@@ -49,7 +51,27 @@ impl Recipes {
                 by_name.insert(name, recipe);
             }
         }
-        Ok(Self { by_name })
+        let drivers = Drivers::load(&[])?;
+        Ok(Self { by_name, drivers })
+    }
+
+    /// Adds the drivers in folders of the user's, as [`Drivers::load`] finds them.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or a `driver.toml` has mistakes.
+    pub fn with_drivers(mut self, dirs: &[PathBuf]) -> Result<Self, DriverError> {
+        self.drivers = Drivers::load(dirs)?;
+        Ok(self)
+    }
+
+    /// The drivers.
+    pub fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
+    /// The driver of that name; `None` also for the built-in engine.
+    pub fn driver(&self, name: &str) -> Option<&Driver> {
+        self.drivers.get(name)
     }
 
     /// The recipes that are in the program.

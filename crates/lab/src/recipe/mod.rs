@@ -4,12 +4,12 @@
 //! describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
 //! given, and [`Recipe::available`], which looks for programs and files on this machine.
 
-mod available;
+pub(crate) mod available;
 mod error;
-mod load;
+pub(crate) mod load;
 mod param;
-mod read;
-mod render;
+pub(crate) mod read;
+pub(crate) mod render;
 mod value;
 
 use std::collections::BTreeMap;
@@ -138,6 +138,52 @@ pub(crate) struct Version {
     pub after: String,
 }
 
+impl Version {
+    /// The version in what the command printed.
+    pub fn find_in(&self, printed: &str) -> Option<String> {
+        let start = printed.find(self.after.as_str())? + self.after.len();
+        let word: String = printed[start..]
+            .trim_start()
+            .chars()
+            .take_while(|c| !c.is_whitespace() && !matches!(c, ',' | ')' | '('))
+            .collect();
+        (!word.is_empty()).then_some(word)
+    }
+}
+
+/// The parameters with the given ones checked and all others at their defaults.
+///
+/// # Errors
+/// The parameter, and what is wrong with it: a name that is not known, a value that does not fit,
+/// or one that has to be given and was not.
+pub(crate) fn fill(
+    params: &[Param],
+    given: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>, (String, String)> {
+    let known = |name: &str| params.iter().any(|param| param.name == name);
+    if let Some(unknown) = given.keys().find(|name| !known(name)) {
+        return Err((unknown.clone(), "there is no such parameter".to_owned()));
+    }
+    let mut all = BTreeMap::new();
+    for param in params {
+        let value = match given.get(&param.name) {
+            Some(value) => Some(param.accept(value).map_err(|refusal| {
+                let why = format!("{}, found {value}", refusal.expected);
+                (param.name.clone(), why)
+            })?),
+            None => param.default.clone(),
+        };
+        match value {
+            Some(value) => {
+                all.insert(param.name.clone(), value);
+            }
+            None if param.optional => {}
+            None => return Err((param.name.clone(), format!("expected {}", param.takes()))),
+        }
+    }
+    Ok(all)
+}
+
 impl Recipe {
     /// The parameter of that name.
     pub fn param(&self, name: &str) -> Option<&Param> {
@@ -146,14 +192,7 @@ impl Recipe {
 
     /// The version in what the version command printed: the word after the recipe's `after`.
     pub fn version_in(&self, printed: &str) -> Option<String> {
-        let after = &self.version.as_ref()?.after;
-        let start = printed.find(after.as_str())? + after.len();
-        let word: String = printed[start..]
-            .trim_start()
-            .chars()
-            .take_while(|c| !c.is_whitespace() && !matches!(c, ',' | ')' | '('))
-            .collect();
-        (!word.is_empty()).then_some(word)
+        self.version.as_ref()?.find_in(printed)
     }
 
     /// The parameters with the given ones checked and all others at their defaults.
@@ -165,33 +204,10 @@ impl Recipe {
         &self,
         given: &BTreeMap<String, Value>,
     ) -> Result<BTreeMap<String, Value>, RecipeError> {
-        let refuse = |param: &str, why: String| RecipeError::Param {
+        fill(&self.params, given).map_err(|(param, why)| RecipeError::Param {
             recipe: self.name.clone(),
-            param: param.to_owned(),
+            param,
             why,
-        };
-        if let Some(unknown) = given.keys().find(|name| self.param(name).is_none()) {
-            return Err(refuse(
-                unknown,
-                "the recipe has no such parameter".to_owned(),
-            ));
-        }
-        let mut all = BTreeMap::new();
-        for param in &self.params {
-            let value = match given.get(&param.name) {
-                Some(value) => Some(param.accept(value).map_err(|refusal| {
-                    refuse(&param.name, format!("{}, found {value}", refusal.expected))
-                })?),
-                None => param.default.clone(),
-            };
-            match value {
-                Some(value) => {
-                    all.insert(param.name.clone(), value);
-                }
-                None if param.optional => {}
-                None => return Err(refuse(&param.name, format!("expected {}", param.takes()))),
-            }
-        }
-        Ok(all)
+        })
     }
 }

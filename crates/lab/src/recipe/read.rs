@@ -132,7 +132,7 @@ fn whole(
     }
 }
 
-fn packages(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
+pub(crate) fn packages(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
     let Some(section) = top.section(reader, "packages") else {
         return Vec::new();
     };
@@ -145,7 +145,7 @@ fn packages(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
         .collect()
 }
 
-fn programs(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Vec<String>)> {
+pub(crate) fn programs(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Vec<String>)> {
     let Some(section) = top.section(reader, "programs") else {
         return Vec::new();
     };
@@ -175,7 +175,7 @@ fn needs(reader: &mut Reader, top: &Section<'_>) -> Vec<Need> {
     needs
 }
 
-fn params(reader: &mut Reader, top: &Section<'_>) -> Vec<Param> {
+pub(crate) fn params(reader: &mut Reader, top: &Section<'_>) -> Vec<Param> {
     let Some(section) = top.section(reader, "params") else {
         return Vec::new();
     };
@@ -360,7 +360,7 @@ fn mode(reader: &mut Reader, section: &Section<'_>) -> u32 {
     }
 }
 
-fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String> {
+pub(crate) fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String> {
     if section.table.get("command").is_none() {
         reader.fault(Fault::at(
             section.place,
@@ -452,7 +452,11 @@ fn version(reader: &mut Reader, top: &Section<'_>) -> Option<Version> {
 }
 
 /// A table of strings: name, value and the value's place.
-fn pairs(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<(String, String, Place)> {
+pub(crate) fn pairs(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    key: &str,
+) -> Vec<(String, String, Place)> {
     let Some(inner) = section.section(reader, key) else {
         return Vec::new();
     };
@@ -510,7 +514,7 @@ fn inner_paths(reader: &mut Reader, top: &Section<'_>, key: &str) -> Vec<String>
     paths
 }
 
-fn template(reader: &mut Reader, place: Place, what: &str, text: &str) {
+pub(crate) fn template(reader: &mut Reader, place: Place, what: &str, text: &str) {
     if let Err(error) = environment().template_from_str(text) {
         reader.fault(Fault::at(
             place,

@@ -160,7 +160,7 @@ impl Recipe {
 
 /// A template environment as recipes have it: nothing is escaped, an unknown name is an error, and
 /// a line that holds only a block tag leaves no line behind.
-pub(super) fn environment<'source>() -> Environment<'source> {
+pub(crate) fn environment<'source>() -> Environment<'source> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -171,7 +171,7 @@ pub(super) fn environment<'source>() -> Environment<'source> {
 }
 
 /// A template engine's complaint in one line.
-pub(super) fn complaint(error: &minijinja::Error) -> String {
+pub(crate) fn complaint(error: &minijinja::Error) -> String {
     let what = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);

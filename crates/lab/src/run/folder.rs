@@ -154,6 +154,7 @@ pub(super) fn write_machine(
     options: &RunOptions<'_>,
     places: &Places,
     configurations: &BTreeMap<String, Value>,
+    drivers: &BTreeMap<String, Option<String>>,
 ) -> Result<(), RunError> {
     let mut versions = BTreeMap::new();
     for server in options.experiment.start_order() {
@@ -173,6 +174,7 @@ pub(super) fn write_machine(
     machine["server_cpus"] = json!(places.server_cpus);
     machine["versions"] = json!(versions);
     machine["servers"] = json!(configurations);
+    machine["drivers"] = json!(drivers);
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
     let text = serde_json::to_string_pretty(&json!({ "local": machine })).unwrap_or_default();

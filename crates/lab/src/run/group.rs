@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use readings::{Outcome, RateChoice, Reading, ServerReading};
+use readings::{LoadReading, Outcome, RateChoice, Reading, ServerReading};
 use serde_json::{Value, json};
 
 use crate::agent::wire::{
@@ -36,6 +36,8 @@ pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) tell: &'a mut F,
     /// What each server was started with, for `hosts.json`.
     pub(super) configurations: BTreeMap<String, Value>,
+    /// The versions of the outside drivers, by name.
+    pub(super) versions: &'a BTreeMap<String, Option<String>>,
 }
 
 /// What a group came to. It is empty when the run was stopped inside it.
@@ -57,18 +59,18 @@ struct Up {
 }
 
 /// A subject that can be measured.
-struct Ready {
-    lane: Lane,
-    subject: SubjectSpec,
-    address: SocketAddr,
+pub(super) struct Ready {
+    pub(super) lane: Lane,
+    pub(super) subject: SubjectSpec,
+    pub(super) address: SocketAddr,
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    fn phase(&mut self, what: &str) {
+    pub(super) fn phase(&mut self, what: &str) {
         (self.tell)(RunEvent::Phase { what: what.into() });
     }
 
-    fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -254,6 +256,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         if ready.is_empty() {
             return Ok(());
         }
+        // An experiment with both was refused: they cannot alternate.
+        if ready.iter().any(|one| !one.subject.driver.is_engine()) {
+            return self.measure_outside(setting, group, &ready, rate, random, result);
+        }
         let design = self.options.experiment.design.clone();
         let lanes = ready.len();
         self.phase("warming up");
@@ -267,7 +273,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let closed = self.load(setting, &ready, slices)?;
         let mut open = None;
         if !design.latency_window.is_zero() && !self.stopped() {
-            let rate = rate.or_else(|| choose_rate(group, &ready, setting, &closed, result));
+            let rate =
+                rate.or_else(|| choose_rate(group, &ready, setting, &closed.readings, result));
             if let Some(rate_per_s) = rate {
                 // A lightly loaded path answers sooner than a saturated one.
                 let slices = schedule::latency(
@@ -306,7 +313,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             };
             let outcome = resolve(&subject.target, addresses).and_then(|address| {
                 let fields = [setting.load.headers.as_slice(), &closing()].concat();
-                let request = request(subject, &setting.load, &fields);
+                let request = match subject.scheme.as_str() {
+                    "http" => request(subject, &setting.load, &fields),
+                    _ => String::new(),
+                };
                 let order = Order::Await(AwaitServer {
                     server: None,
                     address,
@@ -470,11 +480,11 @@ fn lane(one: &Ready, load: &LoadSpec, expect: &Expect) -> LaneOrder {
 }
 
 /// The common rate from what this block's closed loop carried.
-fn choose_rate(
+pub(super) fn choose_rate(
     group: &Group,
     ready: &[Ready],
     setting: &Setting,
-    closed: &Loaded,
+    closed: &[LoadReading],
     result: &mut GroupResult,
 ) -> Option<f64> {
     if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
@@ -482,15 +492,13 @@ fn choose_rate(
     }
     let all = ready.len() == group.lanes.len();
     let slowest = closed
-        .readings
         .iter()
-        .map(readings::LoadReading::requests_per_s)
+        .map(LoadReading::requests_per_s)
         .fold(f64::INFINITY, f64::min);
     if !all || !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
     let client = closed
-        .readings
         .iter()
         .map(schedule::client_rate)
         .fold(f64::INFINITY, f64::min);
@@ -526,6 +534,6 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
         throughput,
         latency,
         upstream_connections_per_request,
-        warnings: Vec::new(),
+        ..Reading::default()
     }
 }

@@ -2,6 +2,7 @@
 
 mod folder;
 mod group;
+mod outside;
 mod places;
 mod schedule;
 
@@ -13,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
 use crate::agent::{Agent, AgentError};
+use crate::driver::Driver;
 use crate::experiment::{Experiment, ExperimentError, Rate};
 use crate::journal::{Journal, JournalError, JournalWriter};
 use crate::plan::{Group, Plan};
@@ -170,7 +172,21 @@ pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
             sentences.push(sentence);
         }
     }
+    for driver in drivers(experiment, recipes) {
+        let sentence = driver.available().sentence();
+        sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
+    }
     sentences
+}
+
+/// The outside drivers that an experiment runs under any of its conditions, each once.
+pub fn drivers<'r>(experiment: &Experiment, recipes: &'r Recipes) -> Vec<&'r Driver> {
+    let mut found: Vec<&Driver> = Vec::new();
+    for choice in experiment.drivers() {
+        let driver = recipes.driver(&choice.name);
+        found.extend(driver.filter(|one| !found.iter().any(|known| known.name == one.name)));
+    }
+    found
 }
 
 /// Runs an experiment until its plan is done or `stop` is set. Returns whether it was completed;
@@ -206,7 +222,20 @@ pub fn run(
             / plan.groups().count().max(1) as f64,
         folder: options.folder.to_path_buf(),
     });
-    for text in &places.warnings {
+    let drivers = drivers(experiment, options.recipes);
+    let mut notices = places.warnings.clone();
+    if !options.resume {
+        notices.extend(
+            drivers
+                .iter()
+                .filter_map(|driver| outside::clock_notice(driver)),
+        );
+    }
+    let versions: BTreeMap<String, Option<String>> = drivers
+        .iter()
+        .map(|driver| (driver.name.clone(), driver.version(options.weigh)))
+        .collect();
+    for text in &notices {
         tell(RunEvent::Warning { text: text.clone() });
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
@@ -232,6 +261,7 @@ pub fn run(
             block,
             tell: &mut tell,
             configurations: BTreeMap::new(),
+            versions: &versions,
         };
         let known = rates.get(&group.condition).copied();
         let result = runner.group(group, known);
@@ -266,7 +296,7 @@ pub fn run(
         let describes_more = described.is_none_or(|before| servers > before);
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
-            folder::write_machine(options, &places, &configurations)?;
+            folder::write_machine(options, &places, &configurations, &versions)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {

@@ -38,6 +38,26 @@ pub(super) fn warm_up(lanes: usize, warmup: Duration) -> Vec<StintOrder> {
         .collect()
 }
 
+/// The most runs that a window is cut into for an outside driver.
+const RUNS_MAX: f64 = 3.0;
+
+/// How many runs of an outside driver make up a window, and how many whole seconds each lasts: at
+/// least one, and drivers count in whole seconds.
+pub(super) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64) {
+    let window_s = window.as_secs_f64();
+    let count = match slice {
+        SliceLength::Fixed(length) => (window_s / length.as_secs_f64().max(1.0)).round(),
+        SliceLength::Auto => window_s.floor().min(RUNS_MAX),
+    }
+    .max(1.0);
+    (count as usize, (window_s / count).round().max(1.0) as u64)
+}
+
+/// An outside driver's warm-up in whole seconds; 0 for none.
+pub(super) fn outside_warm_up_s(warmup: Duration) -> u64 {
+    warmup.as_secs_f64().ceil() as u64
+}
+
 /// The slowest lane's median answer time in a warm-up, ms.
 pub(super) fn median_ms(warm: &[LoadReading]) -> f64 {
     warm.iter()
@@ -126,7 +146,8 @@ const CLIENT_SHARE: f64 = 0.2;
 /// The most that the load's own threads can be asked for on time, from what a closed loop cost
 /// them.
 pub(super) fn client_rate(reading: &LoadReading) -> f64 {
-    if reading.client.cpu_s <= 0.0 {
+    // A client that polls says nothing by its CPU time.
+    if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
         return f64::INFINITY;
     }
     let per_thread = reading.requests as f64 / reading.client.cpu_s;
@@ -178,6 +199,21 @@ mod tests {
         let stints = throughput(2, window, SliceLength::Auto, 170.0, &mut random);
         assert!(stints[0].window_ms >= 4_000.0, "{stints:?}");
         assert!(stints[0].cut_ms >= 340.0);
+    }
+
+    #[test]
+    fn a_window_is_cut_into_few_runs_of_whole_seconds() {
+        let runs = |ms, slice| outside_runs(Duration::from_millis(ms), slice);
+        assert_eq!(runs(10_000, SliceLength::Auto), (3, 3));
+        assert_eq!(runs(6_000, SliceLength::Auto), (3, 2));
+        assert_eq!(runs(2_000, SliceLength::Auto), (2, 1));
+        assert_eq!(runs(1_500, SliceLength::Auto), (1, 2));
+        assert_eq!(runs(200, SliceLength::Auto), (1, 1));
+        let fixed = |ms| SliceLength::Fixed(Duration::from_millis(ms));
+        assert_eq!(runs(12_000, fixed(4_000)), (3, 4));
+        assert_eq!(runs(5_000, fixed(100)), (5, 1));
+        assert_eq!(outside_warm_up_s(Duration::from_millis(300)), 1);
+        assert_eq!(outside_warm_up_s(Duration::ZERO), 0);
     }
 
     #[test]

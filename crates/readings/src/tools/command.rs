@@ -250,6 +250,7 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.connections = Asked::new(amount(&["u", "vus"]), None);
             command.duration_s = value(&["d", "duration"]).and_then(units::duration_s);
         }
+        Tool::Weigh => return None,
         Tool::RedisBenchmark => {
             if options.is_empty() && !others.is_empty() {
                 return None;

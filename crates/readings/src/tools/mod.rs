@@ -18,6 +18,7 @@ mod reading;
 mod redis_benchmark;
 mod scan;
 mod units;
+mod weigh;
 mod wrk;
 mod wrk2;
 
@@ -53,11 +54,13 @@ pub enum Tool {
     K6,
     /// redis-benchmark.
     RedisBenchmark,
+    /// Our own engine, by the command line: `weigh load`.
+    Weigh,
 }
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 9] = [
+    pub const ALL: [Tool; 10] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -67,6 +70,7 @@ impl Tool {
         Tool::Oha,
         Tool::K6,
         Tool::RedisBenchmark,
+        Tool::Weigh,
     ];
 
     /// The tool's command.
@@ -81,6 +85,7 @@ impl Tool {
             Tool::Oha => "oha",
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
+            Tool::Weigh => "weigh",
         }
     }
 }

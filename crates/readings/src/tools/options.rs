@@ -121,6 +121,8 @@ fn grammar(tool: Tool) -> Grammar {
             "udiseo",
             &["vus", "duration", "iterations", "stage", "env", "out"],
         ),
+        // Its document says all.
+        Tool::Weigh => ("", &[]),
         Tool::RedisBenchmark => ("hpsacndkrPtu", &["user", "threads", "dbnum", "pass"]),
     };
     Grammar {

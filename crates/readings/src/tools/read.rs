@@ -2,7 +2,7 @@ use super::command::{self, Placed};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block, Line};
 use super::{
-    ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, redis_benchmark, wrk,
+    ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, redis_benchmark, weigh, wrk,
 };
 
 /// A command may stand so many lines above the output that nothing else ties to it.
@@ -22,6 +22,9 @@ const COMMANDS: usize = 16;
 /// When the text is no output of the tool, when it is cut off before its result, when a line of it
 /// has no figure where there should be one, and when the tool says that it gave up.
 pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError> {
+    if tool == Tool::Weigh {
+        return weigh::read(text);
+    }
     let lines = scan::lines(text);
     let mut figures = Figures::new(tool);
     let mut readings = Vec::new();
@@ -95,6 +98,8 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
                 Tool::Oha => oha::read(&own, figures),
                 Tool::K6 => k6::read(&own, figures),
                 Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
+                // Its document is read as a whole.
+                Tool::Weigh => Vec::new(),
             }
         }
     };
@@ -203,6 +208,7 @@ fn words(tool: Tool) -> Words {
             redis_benchmark::RESULT,
             redis_benchmark::GIVES_UP,
         ),
+        Tool::Weigh => (weigh::EXPECTED, weigh::EXPECTED, weigh::GIVES_UP),
     };
     Words {
         first,

@@ -171,6 +171,7 @@ pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
         Tool::Oha => oha::mark(lines, at),
         Tool::K6 => k6::mark(line),
         Tool::RedisBenchmark => redis_benchmark::mark(line),
+        Tool::Weigh => None,
     }
 }
 

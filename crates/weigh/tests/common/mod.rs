@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, missing_docs, clippy::unwrap_used)]
 
 mod left;
+mod loads;
 mod screen;
 mod upstream;
 
@@ -18,8 +19,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub use left::{Process, alive, control_groups, descendants};
+pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
-pub use upstream::{Answering, Origin};
+pub use upstream::{Answering, Origin, Talk, free_port, serve_tcp, serve_unix};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(100);
@@ -129,6 +131,7 @@ impl Place {
             .env("COLUMNS", "100")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("WEIGH_RECIPES")
+            .env_remove("WEIGH_DRIVERS")
             .stdin(Stdio::null());
     }
 

@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{Place, Running, TERM};
@@ -75,19 +77,91 @@ impl Answering {
 fn serve(mut client: TcpStream, count: &AtomicU64, status: &dyn Fn(u64) -> u16) {
     let _ = client.set_nodelay(true);
     let _ = client.set_read_timeout(Some(Duration::from_secs(60)));
+    converse(&mut client, |_| {
+        (status(count.fetch_add(1, Ordering::Relaxed)), "word".into())
+    });
+}
+
+/// Answers each request, by its head, with a status and a body, until the client is done.
+fn converse(client: &mut (impl Read + Write), mut answer: impl FnMut(&str) -> (u16, String)) {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
     while let Ok(n @ 1..) = client.read(&mut bytes) {
         head.extend_from_slice(&bytes[..n]);
         while let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
-            let request = String::from_utf8_lossy(&head[..end]).to_lowercase();
+            let request = String::from_utf8_lossy(&head[..end]).into_owned();
             head.drain(..end + 4);
-            let status = status(count.fetch_add(1, Ordering::Relaxed));
-            let answer = format!("HTTP/1.1 {status} So\r\nContent-Length: 4\r\n\r\nword");
-            let close = request.contains("connection: close");
+            let (status, body) = answer(&request);
+            let answer = format!(
+                "HTTP/1.1 {status} So\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let close = request.to_lowercase().contains("connection: close");
             if client.write_all(answer.as_bytes()).is_err() || close {
                 return;
             }
         }
     }
+}
+
+/// The heads of all requests that a server inside the test has got, in order of arrival.
+#[derive(Clone, Default)]
+pub struct Talk(Arc<Mutex<Vec<String>>>);
+
+impl Talk {
+    /// What was asked so far.
+    pub fn heads(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The first line of each request.
+    pub fn lines(&self) -> Vec<String> {
+        let first = |head: String| head.lines().next().unwrap_or_default().to_owned();
+        self.heads().into_iter().map(first).collect()
+    }
+}
+
+type Answer = fn(&str) -> (u16, String);
+
+fn attend<C: Read + Write + Send + 'static>(
+    clients: impl Iterator<Item = C> + Send + 'static,
+    answer: Answer,
+) -> Talk {
+    let talk = Talk::default();
+    let kept = talk.clone();
+    // Threads end with their connections, and the first with the test.
+    std::thread::spawn(move || {
+        for mut client in clients {
+            let kept = kept.clone();
+            std::thread::spawn(move || {
+                converse(&mut client, |head| {
+                    kept.0.lock().unwrap().push(head.to_owned());
+                    answer(head)
+                });
+            });
+        }
+    });
+    talk
+}
+
+/// A server inside the test that answers by the request's head.
+pub fn serve_tcp(answer: Answer) -> (SocketAddr, Talk) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let clients = std::iter::from_fn(move || Some(listener.accept()));
+    let talk = attend(clients.flatten().map(|(client, _)| client), answer);
+    (address, talk)
+}
+
+/// The same on a Unix socket.
+pub fn serve_unix(path: &Path, answer: Answer) -> Talk {
+    let listener = UnixListener::bind(path).unwrap();
+    let clients = std::iter::from_fn(move || Some(listener.accept()));
+    attend(clients.flatten().map(|(client, _)| client), answer)
+}
+
+/// A port that nothing listens on now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }

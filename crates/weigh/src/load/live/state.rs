@@ -203,13 +203,13 @@ impl State {
         self.row_errors += row.errors;
         self.row_due += row.due;
         self.row_s += row.duration_s;
-        let answered = row.latency_us.count > 0;
-        if answered {
-            self.last = Some((row.duration_s, row.latency_us));
-        }
         // Answers that came after the window's end are a row without length.
         if row.duration_s <= 0.0 {
             return;
+        }
+        let answered = row.latency_us.count > 0;
+        if answered {
+            self.last = Some((row.duration_s, row.latency_us));
         }
         if self.points.len() == ROWS_MAX {
             self.points.pop_front();

@@ -202,8 +202,8 @@ fn any_size_can_be_drawn_at_any_time() {
         running(&closed(), 600),
     ];
     for state in &states {
-        for columns in (1..140).step_by(7) {
-            for lines in 1..45 {
+        for columns in (1..140).step_by(13) {
+            for lines in (1..45).step_by(2) {
                 drawn(state, columns, lines);
             }
         }
@@ -251,6 +251,21 @@ fn quantiles_are_those_of_all_answers() {
     );
     assert!((state.last.unwrap().1.p99 - 16_000.0).abs() < 20.0);
     assert_eq!(state.mean_per_s(), Some(1_000.0));
+}
+
+#[test]
+fn answers_after_the_end_are_counted_and_are_no_row() {
+    let mut state = running(&open(), 2);
+    let Progress::Row(mut late) = row(2, 2, &[(9_000_000, 2)], 0) else {
+        panic!("no row")
+    };
+    late.row.duration_s = 0.0;
+    state.take(&Progress::Row(late), ms(2_100));
+    state.refresh();
+    assert_eq!(state.overall.count, 2_002);
+    assert_eq!(state.points.len(), 2);
+    assert_eq!(state.last.unwrap().0, 1.0);
+    assert_eq!(state.mean_per_s(), Some(1_001.0));
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! Runs an outside driver once, and measures what that costs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use net::os::{self, ChildSetup};
+
+use super::cgroup::Cgroup;
+use super::load::keep_off;
+use super::servers::{Servers, kill_family, read_end};
+use super::watch::{self, Watched};
+use super::wire::{DriveEnd, DriveOrder, Driven};
+
+/// Its folder among those of the servers, whose names have no dots.
+const FOLDER: &str = "load.driver";
+const OUTPUT: &str = "output";
+const ERRORS: &str = "errors";
+/// No driver's result is so long.
+const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often memory and the time limit are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs a driver to its end, its time limit, or until `stop` is set. `started` gets its process,
+/// which leads a process group of its own.
+pub(super) fn carry_out(
+    order: &DriveOrder,
+    servers: &Servers,
+    stop: &AtomicBool,
+    started: impl FnOnce(i32),
+) -> Result<Driven, String> {
+    keep_off(&order.cpus);
+    let watched: BTreeMap<String, Watched<'_>> = order
+        .watch
+        .iter()
+        .map(|server| (server.clone(), servers.watched(server)))
+        .collect();
+    let folder = servers
+        .make_folder(FOLDER, None)
+        .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
+    let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
+    let mut command = command(order, &folder, group.as_ref())?;
+    let opens_before = watch::passive_opens();
+    let servers_before = watch::cpu_s(&watched);
+    let children_before = os::children_cpu_ns();
+    let begin = Instant::now();
+    let mut child = command
+        .spawn()
+        .map_err(|e| format!("cannot start {}: {e}", order.command[0]))?;
+    let pid = child.id() as i32;
+    started(pid);
+    let limit = Duration::from_millis(order.limit_ms);
+    let mut memory = 0;
+    let (end, gone) = loop {
+        memory = memory.max(largest(group.as_ref(), pid));
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            break (ended(status), true);
+        }
+        if stop.load(Ordering::Relaxed) {
+            break (DriveEnd::Stopped, false);
+        }
+        if begin.elapsed() >= limit {
+            break (DriveEnd::Late, false);
+        }
+        let printed = [OUTPUT, ERRORS].map(|name| size(&folder.join(name)));
+        if printed.iter().any(|bytes| *bytes > OUTPUT_BYTES_MAX) {
+            break (DriveEnd::Talkative, false);
+        }
+        sleep(LOOK);
+    };
+    let wall_s = begin.elapsed().as_secs_f64();
+    let family = if group.is_none() && !gone {
+        watch::tree(pid)
+    } else {
+        Vec::new()
+    };
+    kill_family(&mut child, gone, group.as_ref(), family);
+    let cpu_s = group.as_ref().and_then(Cgroup::usage_s);
+    let servers_after = watch::cpu_s(&watched);
+    Ok(Driven {
+        output: read_start(&folder.join(OUTPUT)),
+        errors: read_end(&folder.join(ERRORS)).unwrap_or_default(),
+        end,
+        wall_s,
+        // Without a group: what was waited for meanwhile is this driver and what it waited for.
+        cpu_s: cpu_s.unwrap_or_else(|| (os::children_cpu_ns() - children_before) as f64 / 1e9),
+        max_rss_bytes: (memory > 0).then_some(memory),
+        servers_cpu_s: servers_after
+            .into_iter()
+            .map(|(server, after)| {
+                let before = servers_before.get(&server).copied().unwrap_or(after);
+                (server, (after - before).max(0.0))
+            })
+            .collect(),
+        accepted: opens_before
+            .zip(watch::passive_opens())
+            .map(|(before, after)| after.saturating_sub(before)),
+    })
+}
+
+fn command(order: &DriveOrder, folder: &Path, group: Option<&Cgroup>) -> Result<Command, String> {
+    let (program, arguments) = order
+        .command
+        .split_first()
+        .ok_or("the driver names no program")?;
+    let file = |name: &str| {
+        File::create(folder.join(name))
+            .map_err(|e| format!("cannot write the driver's {name}: {e}"))
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(order.env.iter().map(|(k, v)| (k, v)))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(file(OUTPUT)?)
+        .stderr(file(ERRORS)?);
+    let setup = ChildSetup {
+        enter: group.and_then(Cgroup::entrance),
+        cpus: order.cpus.clone(),
+        own_session: true,
+        die_with_parent: true,
+    };
+    os::set_up_child(&mut command, setup);
+    Ok(command)
+}
+
+fn ended(status: ExitStatus) -> DriveEnd {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => DriveEnd::Status(code),
+        (None, signal) => DriveEnd::Signal(signal.unwrap_or(0)),
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |about| about.len())
+}
+
+/// The most memory that the largest process of a driver has held so far, in bytes. The kernel's
+/// figure for a child that has ended counts what its parent held when it was started; this one
+/// begins with the program.
+fn largest(group: Option<&Cgroup>, pid: i32) -> u64 {
+    let processes = match group {
+        Some(group) => group.processes(),
+        None => watch::tree(pid),
+    };
+    processes
+        .into_iter()
+        .filter_map(watch::most_memory_bytes)
+        .max()
+        .unwrap_or(0)
+}
+
+fn read_start(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
