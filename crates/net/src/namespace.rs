@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -59,6 +60,15 @@ pub fn enter_new(namespaces: &[Namespace]) -> io::Result<()> {
     let flags = namespaces.iter().fold(0, |flags, one| flags | one.flag());
     // SAFETY: takes a number, touches no memory of this process.
     check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Moves the calling thread into a namespace that a file of `/proc/PID/ns` stands for.
+///
+/// # Errors
+/// When it may not; one of mounts or users is for processes with one thread only.
+pub fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: takes numbers, touches no memory of this process.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), 0) }).map(drop)
 }
 
 /// Makes this user known in a new namespace of users, under the same numbers.

@@ -4,6 +4,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use crate::hosts::leftovers::HOST_PREFIX;
+
 /// A server's group. Removed, once it is empty, when dropped.
 pub(super) struct Cgroup {
     folder: PathBuf,
@@ -33,7 +35,7 @@ impl Cgroup {
             if !base.join(file).exists() {
                 return None;
             }
-            let folder = base.join(name);
+            let folder = own_place(&base).join(name);
             fs::create_dir(&folder).ok()?;
             let usage = (folder.join(file), usage);
             let group = Self { folder, usage };
@@ -78,6 +80,24 @@ impl Drop for Cgroup {
     }
 }
 
+/// Where this process's groups go: where its host has a group, which bounds them all, into that.
+fn own_place(base: &Path) -> PathBuf {
+    let list = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let v1 = base == Path::new(V1);
+    let own = list.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let fits = if v1 {
+            controllers.split(',').any(|one| one == "cpuacct")
+        } else {
+            controllers.is_empty()
+        };
+        let last = path.rsplit('/').next()?;
+        (fits && last.starts_with(HOST_PREFIX)).then(|| base.join(last))
+    });
+    own.unwrap_or_else(|| base.to_path_buf())
+}
+
 /// Removes the groups of an agent that did not live to do so itself; their names begin with the
 /// name of its folder.
 pub(super) fn remove_all(agent: &str) {
@@ -85,7 +105,15 @@ pub(super) fn remove_all(agent: &str) {
         let Ok(entries) = fs::read_dir(base) else {
             continue;
         };
-        for entry in entries.flatten() {
+        let mut entries: Vec<_> = entries.flatten().collect();
+        for place in 0..entries.len() {
+            let name = entries[place].file_name();
+            if name.to_string_lossy().starts_with(HOST_PREFIX) {
+                let inner = fs::read_dir(entries[place].path());
+                entries.extend(inner.into_iter().flatten().flatten());
+            }
+        }
+        for entry in entries {
             let name = entry.file_name();
             if !agent.is_empty() && name.to_string_lossy().starts_with(&format!("{agent}-")) {
                 remove(&entry.path());

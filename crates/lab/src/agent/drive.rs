@@ -125,6 +125,7 @@ fn command(order: &DriveOrder, folder: &Path, group: Option<&Cgroup>) -> Result<
         cpus: order.cpus.clone(),
         own_session: true,
         die_with_parent: true,
+        ..ChildSetup::default()
     };
     os::set_up_child(&mut command, setup);
     Ok(command)

@@ -19,6 +19,8 @@ use net::fetch::{Answer, FetchError, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
+use crate::hosts::leftovers::Owner;
+
 use super::watch::{self, Watched};
 use super::wire::{AwaitServer, StartServer};
 
@@ -47,11 +49,9 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        let name = format!(
-            "weigh-{}-{:06x}",
-            std::process::id(),
-            fastrand::u32(..0x100_0000)
-        );
+        // Should it be killed, a later run knows by the mark that it is nobody's any more.
+        let mark = Owner::me().mark();
+        let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder)?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
