@@ -64,8 +64,29 @@ pub struct BuiltHost {
     /// Whether its programs are kept to its CPUs by a control group, rather than by binding them
     /// when they start.
     pub cpus_bound: bool,
+    /// In the order in which they are entered; the network is the last but two.
     namespaces: Vec<File>,
     groups: Groups,
+}
+
+impl BuiltHost {
+    /// Does something on a thread of this process that is in the host's network, such as opening
+    /// sockets there. Where hosts are an ordinary user's, only their own processes can do that.
+    ///
+    /// # Errors
+    /// When the thread may not enter the network.
+    pub fn on_its_network<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        let network = self.namespaces.iter().rev().nth(2);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                let network = network.ok_or(io::ErrorKind::NotFound)?;
+                net::namespace::enter(network)?;
+                Ok(work())
+            });
+            thread.join()
+        })
+        .unwrap_or_else(|_| Err(io::Error::other("a thread broke off")))
+    }
 }
 
 /// Hosts and what joins them; dropped, all of it is gone, and what runs in their control groups
