@@ -304,9 +304,18 @@ fn an_ordinary_users_hosts() {
 #[test]
 fn an_ordinary_user_has_hosts_too() {
     const NOBODY: u32 = 65_534;
-    let program = std::env::current_exe().unwrap();
-    let mut command = Command::new(&program);
+    let place = Place::new();
+    // Where that user may read it.
+    let copy = |from: std::path::PathBuf, name| {
+        let to = place.path(name);
+        fs::copy(from, &to).unwrap();
+        to
+    };
+    let tests = copy(std::env::current_exe().unwrap(), "tests");
+    let weigh = copy(common::program(), "weigh");
+    let mut command = Command::new(&tests);
     command
+        .env(common::PROGRAM, weigh)
         .args(["--exact", "an_ordinary_users_hosts", "--nocapture"])
         .env(ORDINARY, "1")
         .env("TMPDIR", std::env::temp_dir())
@@ -316,7 +325,7 @@ fn an_ordinary_user_has_hosts_too() {
     }
     let output = match command.output() {
         Ok(output) => output,
-        Err(e) => return skip(&format!("an ordinary user cannot start {program:?}: {e}")),
+        Err(e) => return skip(&format!("an ordinary user cannot start {tests:?}: {e}")),
     };
     let said = String::from_utf8_lossy(&output.stdout);
     if let Some((_, why)) = said.split_once("CANNOT ") {

@@ -23,7 +23,7 @@ pub use left::{Process, alive, control_groups, descendants};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
 pub use upstream::{Answering, Origin, Talk, free_port, serve_tcp, serve_unix};
-pub use worlds::{BackEnd, far, hosts_or_skip, load_on, run_on, spec, world};
+pub use worlds::{BackEnd, PROGRAM, far, hosts_or_skip, load_on, program, run_on, spec, world};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(100);

@@ -1,6 +1,6 @@
 //! Hosts for tests.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use lab::hosts::{HostSpec, World, WorldError, WorldOptions};
@@ -25,8 +25,12 @@ pub fn far(name: &str, link: LinkSpec) -> HostSpec {
     }
 }
 
-pub fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_weigh"))
+/// Names the program for a copy of a test that another user runs.
+pub const PROGRAM: &str = "WEIGH_TEST_PROGRAM";
+
+/// The program.
+pub fn program() -> PathBuf {
+    std::env::var_os(PROGRAM).map_or_else(|| env!("CARGO_BIN_EXE_weigh").into(), PathBuf::from)
 }
 
 /// Makes hosts.
@@ -36,7 +40,7 @@ pub fn world(hosts: &[HostSpec], kind: Option<LinkKind>) -> Result<World, WorldE
         seed: 11,
         ..WorldOptions::default()
     };
-    World::build(program(), hosts, &options)
+    World::build(&program(), hosts, &options)
 }
 
 /// Makes hosts, or says that this machine does not let it.
@@ -75,8 +79,9 @@ pub fn run_on(world: &World, host: &str, words: &[&str]) -> String {
 
 /// The document of a load that is made on a host.
 pub fn load_on(world: &World, host: &str, words: &[&str]) -> Value {
+    let program = program();
     let all = [
-        &[env!("CARGO_BIN_EXE_weigh"), "load"],
+        &[program.to_str().unwrap(), "load"],
         words,
         &["--format", "json"],
     ]
@@ -91,15 +96,18 @@ pub struct BackEnd {
 
 impl BackEnd {
     pub fn on(world: &World, host: &str) -> Self {
+        let program = program();
         let words = [
-            env!("CARGO_BIN_EXE_weigh"),
+            program.to_str().unwrap(),
             "origin",
             "--listen",
             "0.0.0.0:8080",
         ];
         let mut command = command_on(world, host, &words);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
-        let back_end = Self { child };
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let back_end = Self {
+            child: command.spawn().unwrap(),
+        };
         let path = format!("/proc/{}/net/tcp", back_end.child.id());
         // Port 8080 in state LISTEN.
         super::wait_until("the back end listens", super::LIMIT, || {
