@@ -9,8 +9,41 @@ use crate::hosts::leftovers::HOST_PREFIX;
 /// A server's group. Removed, once it is empty, when dropped.
 pub(super) struct Cgroup {
     folder: PathBuf,
-    /// The file with the CPU time, and what one unit of it is in seconds.
-    usage: (PathBuf, Usage),
+    time: CpuTime,
+}
+
+/// Where the CPU time of all that ever ran in a group is read.
+pub(super) struct CpuTime {
+    file: PathBuf,
+    form: Usage,
+}
+
+impl CpuTime {
+    /// That of a group that someone has made.
+    pub(super) fn of(folder: &Path) -> Option<Self> {
+        let forms = [
+            ("cpuacct.usage", Usage::Nanoseconds),
+            ("cpu.stat", Usage::StatLine),
+        ];
+        forms.into_iter().find_map(|(name, form)| {
+            let file = folder.join(name);
+            let time = Self { file, form };
+            time.read_s().is_some().then_some(time)
+        })
+    }
+
+    /// The CPU time, in seconds.
+    pub(super) fn read_s(&self) -> Option<f64> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        match self.form {
+            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
+            Usage::StatLine => text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "))
+                .and_then(|us| us.trim().parse::<f64>().ok())
+                .map(|us| us / 1e6),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -27,20 +60,27 @@ const V2: &str = "/sys/fs/cgroup";
 impl Cgroup {
     /// Makes a group where the system has control groups and lets this process make some.
     pub(super) fn make(name: &str) -> Option<Self> {
-        let candidates = [
-            (PathBuf::from(V1), "cpuacct.usage", Usage::Nanoseconds),
-            (PathBuf::from(V2), "cpu.stat", Usage::StatLine),
-        ];
-        candidates.into_iter().find_map(|(base, file, usage)| {
+        let candidates = [(V1, "cpuacct.usage"), (V2, "cpu.stat")];
+        candidates.into_iter().find_map(|(base, file)| {
+            let base = Path::new(base);
             if !base.join(file).exists() {
                 return None;
             }
-            let folder = own_place(&base).join(name);
+            let folder = own_place(base).join(name);
             fs::create_dir(&folder).ok()?;
-            let usage = (folder.join(file), usage);
-            let group = Self { folder, usage };
-            group.usage_s().is_some().then_some(group)
+            match CpuTime::of(&folder) {
+                Some(time) => Some(Self { folder, time }),
+                None => {
+                    remove(&folder);
+                    None
+                }
+            }
         })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The file that a process enters the group by: it writes `0` to it.
@@ -53,15 +93,7 @@ impl Cgroup {
 
     /// CPU time of all that ever ran in it, in seconds.
     pub(super) fn usage_s(&self) -> Option<f64> {
-        let text = fs::read_to_string(&self.usage.0).ok()?;
-        match self.usage.1 {
-            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
-            Usage::StatLine => text
-                .lines()
-                .find_map(|line| line.strip_prefix("usage_usec "))
-                .and_then(|us| us.trim().parse::<f64>().ok())
-                .map(|us| us / 1e6),
-        }
+        self.time.read_s()
     }
 
     /// The processes that are in it now.

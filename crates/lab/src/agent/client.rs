@@ -144,9 +144,9 @@ impl Agent {
         };
         match answer {
             Answer::Failed { reason } => Err(AgentError::Failed(reason)),
-            Answer::Started { pid } => {
+            Answer::Started { pid, group } => {
                 self.groups.push(pid);
-                Ok(Answer::Started { pid })
+                Ok(Answer::Started { pid, group })
             }
             other => Ok(other),
         }
@@ -194,7 +194,7 @@ impl Agent {
                 continue;
             };
             match answer {
-                Answer::Started { pid } => self.groups.push(pid),
+                Answer::Started { pid, .. } => self.groups.push(pid),
                 Answer::Driven(driven) => {
                     // What it started is gone, and its number may become another's.
                     self.groups.pop();

@@ -1,6 +1,5 @@
 //! The agent's side of the pipe.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -106,7 +105,10 @@ fn carry_out(
                 path: path.display().to_string(),
             })
             .map_err(|e| format!("cannot make a folder for `{server}`: {e}")),
-        Order::Start(order) => servers.start(&order).map(|pid| Answer::Started { pid }),
+        Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
+            pid,
+            group: servers.group_of(&order.server),
+        }),
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
             .map(|()| Answer::Done),
@@ -127,11 +129,7 @@ fn carry_out(
             files: servers.logs(&server),
         }),
         Order::Load(order) => {
-            let watched = order
-                .watch
-                .iter()
-                .map(|server| (server.clone(), servers.watched(server)))
-                .collect::<BTreeMap<_, _>>();
+            let watched = servers.all_watched(&order.watch, &order.watch_others);
             let loaded = load::carry_out(&order, &watched, stop, tell)?;
             drop(watched);
             match servers.ended() {
@@ -141,7 +139,7 @@ fn carry_out(
         }
         Order::Drive(order) => {
             let driven = drive::carry_out(&order, servers, stop, |pid| {
-                tell(Answer::Started { pid });
+                tell(Answer::Started { pid, group: None });
             })?;
             match servers.ended() {
                 Some(reason) => Err(reason),

@@ -22,7 +22,7 @@ use super::cgroup::Cgroup;
 use crate::hosts::leftovers::Owner;
 
 use super::watch::{self, Watched};
-use super::wire::{AwaitServer, StartServer};
+use super::wire::{AwaitServer, OtherServer, StartServer};
 
 /// What a server printed, beside its own log files.
 const OUTPUT: &str = "output.log";
@@ -246,8 +246,29 @@ impl Servers {
             .find_map(|name| self.must_be_alive(Some(name)).err())
     }
 
+    /// The folder of a server's control group.
+    pub(super) fn group_of(&self, server: &str) -> Option<String> {
+        let group = self.running.get(server)?.group.as_ref()?;
+        Some(group.folder().display().to_string())
+    }
+
+    /// What can be counted of servers, those of other agents on this machine as well.
+    pub(super) fn all_watched(
+        &self,
+        own: &[String],
+        others: &[OtherServer],
+    ) -> BTreeMap<String, Watched<'_>> {
+        let own = own
+            .iter()
+            .map(|server| (server.clone(), self.watched(server)));
+        let others = others
+            .iter()
+            .map(|other| (other.server.clone(), Watched::of_another(other)));
+        own.chain(others).collect()
+    }
+
     /// What can be counted of a server.
-    pub(super) fn watched(&self, server: &str) -> Watched<'_> {
+    fn watched(&self, server: &str) -> Watched<'_> {
         match self.running.get(server) {
             None => Watched::Processes(Vec::new()),
             Some(one) => match &one.group {

@@ -114,8 +114,22 @@ pub struct LoadOrder {
     pub spin: bool,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
+    /// The same for servers of other agents on this machine.
+    #[serde(default)]
+    pub watch_others: Vec<OtherServer>,
     /// Seed of random arrivals.
     pub seed: u64,
+}
+
+/// A server that another agent on this machine has started, in another network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherServer {
+    /// The server.
+    pub server: String,
+    /// Its process.
+    pub pid: i32,
+    /// Its control group, if it has one.
+    pub group: Option<String>,
 }
 
 /// One run of an outside driver.
@@ -131,6 +145,9 @@ pub struct DriveOrder {
     pub limit_ms: u64,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
+    /// The same for servers of other agents on this machine.
+    #[serde(default)]
+    pub watch_others: Vec<OtherServer>,
 }
 
 /// A target and its connections.
@@ -201,6 +218,9 @@ pub enum Answer {
     Started {
         /// Its process, leader of a process group of its own.
         pid: i32,
+        /// The folder of its control group, if it has one.
+        #[serde(default)]
+        group: Option<String>,
     },
     /// It was carried out.
     Done,

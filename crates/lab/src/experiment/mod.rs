@@ -7,6 +7,7 @@
 mod drivers;
 mod error;
 mod factors;
+mod hosts;
 mod overrides;
 mod parse;
 mod parts;
@@ -25,8 +26,8 @@ pub use setting::{ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Host, Level, LoadChange,
-    LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
+    BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Level, LoadChange, LoadSpec,
+    Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
 };
 
 use crate::recipe::Recipes;

@@ -1,7 +1,7 @@
 //! One condition in one block: servers up, warm-up, slices, servers down.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,26 +10,26 @@ use base64::engine::general_purpose::STANDARD;
 use readings::{LoadReading, Outcome, RateChoice, Reading, ServerReading};
 use serde_json::{Value, json};
 
+use crate::agent::AgentError;
 use crate::agent::wire::{
     Answer, AwaitServer, BodyOrder, FileToWrite, LaneOrder, LoadOrder, Loaded, Order, StartServer,
     StintOrder,
 };
-use crate::agent::{Agent, AgentError};
 use crate::experiment::{
     BodyCheck, Expect, LoadSpec, ServerSpec, Setting, SubjectSpec, Target, Upstream,
 };
 use crate::plan::{Group, Lane};
 use crate::recipe::{RenderContext, Rendered};
+use crate::run::agents::{self, Agents};
 use crate::run::{Places, RunEvent, RunOptions, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
-const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) options: &'a RunOptions<'a>,
     pub(super) places: &'a Places,
-    pub(super) agent: &'a mut Agent,
+    pub(super) agents: &'a mut Agents,
     pub(super) stop: &'a AtomicBool,
     pub(super) seed: u64,
     pub(super) block: u32,
@@ -55,6 +55,7 @@ pub(super) struct GroupResult {
 /// A server that was started.
 struct Up {
     name: String,
+    host: Option<String>,
     signals: Vec<(String, u64)>,
 }
 
@@ -113,8 +114,12 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
         for server in &setting.servers {
-            let port = server.port.unwrap_or_else(|| places::free_port(random));
-            let address = SocketAddr::new(LOCAL, port);
+            let apart = self.agents.are_apart();
+            let port = server
+                .port
+                .unwrap_or_else(|| places::free_port(random, apart));
+            let host = server.host.as_deref();
+            let address = SocketAddr::new(self.agents.address(host, host), port);
             addresses.insert(server.name.clone(), address);
             self.start_server(server, address, &addresses, up)?;
         }
@@ -139,7 +144,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             return Err(AgentError::Failed(sentence));
         }
         let user = recipe.run_as.clone();
-        let folder = match self.agent.ask(&Order::Folder {
+        let host = server.host.as_deref();
+        let folder = match self.agents.of(host)?.ask(&Order::Folder {
             server: server.name.clone(),
             user: user.clone(),
         })? {
@@ -155,9 +161,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .upstreams
             .iter()
             .map(|upstream| match upstream {
-                Upstream::Server(name) => addresses
-                    .get(name)
-                    .map(|address| (name.clone(), *address))
+                Upstream::Server(name) => self
+                    .seen(host, name, addresses)
+                    .map(|address| (name.clone(), address))
                     .ok_or_else(|| failed(&format!("upstream `{name}` is not up"))),
                 Upstream::Address(address) => Ok((address.to_string(), *address)),
             })
@@ -181,9 +187,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .collect();
         up.push(Up {
             name: server.name.clone(),
+            host: server.host.clone(),
             signals,
         });
-        self.agent.ask(&Order::Start(StartServer {
+        let order = StartServer {
             server: server.name.clone(),
             dirs: rendered.dirs,
             files: rendered
@@ -200,7 +207,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             user,
             cpus,
             logs: rendered.logs,
-        }))?;
+        };
+        self.agents.start_server(host, order)?;
         let ready = rendered.ready;
         let request = net::fetch::request("GET", &server.name, &ready.path, &closing());
         let order = Order::Await(AwaitServer {
@@ -211,8 +219,39 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
         });
-        self.agent.ask_unless(&order, self.stop)?;
+        self.agents.of(host)?.ask_unless(&order, self.stop)?;
         Ok(())
+    }
+
+    /// Where a server is, as a host sees it.
+    fn seen(
+        &self,
+        from: Option<&str>,
+        server: &str,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Option<SocketAddr> {
+        let port = addresses.get(server)?.port();
+        let server = self.options.experiment.server(server)?;
+        let address = self.agents.address(from, server.host.as_deref());
+        Some(SocketAddr::new(address, port))
+    }
+
+    fn resolve(
+        &self,
+        from: Option<&str>,
+        target: &Target,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<SocketAddr, String> {
+        match target {
+            Target::Server(name) => self
+                .seen(from, name, addresses)
+                .ok_or_else(|| format!("server `{name}` is not up")),
+            Target::Address(text) => text
+                .to_socket_addrs()
+                .map_err(|e| format!("{text} cannot be resolved: {e}"))?
+                .next()
+                .ok_or_else(|| format!("{text} has no address")),
+        }
     }
 
     fn note_configuration(
@@ -235,6 +274,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             json!({
                 "recipe": server.recipe,
                 "address": address.to_string(),
+                "host": server.host,
                 "cpus": cpus,
                 "command": rendered.command,
                 "version_command": rendered.version_command,
@@ -288,6 +328,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 open = Some(self.load(setting, &ready, slices)?);
             }
         }
+        for (one, load) in ready.iter().zip(&closed.readings) {
+            let experiment = self.options.experiment;
+            let told = agents::bound_by_distance(experiment, setting, &one.subject.name, load);
+            result
+                .warnings
+                .extend(told.filter(|_| self.block == 1 && !one.lane.again));
+        }
         for (number, one) in ready.into_iter().enumerate() {
             let reading = reading(number, &one, &closed, open.as_ref());
             result
@@ -311,26 +358,30 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             let Some(subject) = setting.subjects.iter().find(|s| s.name == lane.subject) else {
                 continue;
             };
-            let outcome = resolve(&subject.target, addresses).and_then(|address| {
-                let fields = [setting.load.headers.as_slice(), &closing()].concat();
-                let request = match subject.scheme.as_str() {
-                    "http" => request(subject, &setting.load, &fields),
-                    _ => String::new(),
-                };
-                let order = Order::Await(AwaitServer {
-                    server: None,
-                    address,
-                    request,
-                    status: Some(expect.status),
-                    contains: expect.contains.clone(),
-                    timeout_ms: SUBJECT_READY_MS,
+            let from = setting.load.host.as_deref();
+            let outcome = self
+                .resolve(from, &subject.target, addresses)
+                .and_then(|address| {
+                    let fields = [setting.load.headers.as_slice(), &closing()].concat();
+                    let request = match subject.scheme.as_str() {
+                        "http" => request(subject, &setting.load, &fields),
+                        _ => String::new(),
+                    };
+                    let order = Order::Await(AwaitServer {
+                        server: None,
+                        address,
+                        request,
+                        status: Some(expect.status),
+                        contains: expect.contains.clone(),
+                        timeout_ms: SUBJECT_READY_MS,
+                    });
+                    let agent = self.agents.of(from).map_err(|e| e.to_string())?;
+                    match agent.ask_unless(&order, self.stop) {
+                        Ok(_) => Ok(address),
+                        Err(AgentError::Failed(reason)) => Err(reason),
+                        Err(lost) => Err(lost.to_string()),
+                    }
                 });
-                match self.agent.ask_unless(&order, self.stop) {
-                    Ok(_) => Ok(address),
-                    Err(AgentError::Failed(reason)) => Err(reason),
-                    Err(lost) => Err(lost.to_string()),
-                }
-            });
             match outcome {
                 Ok(address) => ready.push(Ready {
                     lane: lane.clone(),
@@ -362,6 +413,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .map(|stint| ready[stint.lane].lane.subject.clone())
             .collect();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
+        let (watch, watch_others) = self.agents.watched(load.host.as_deref(), setting);
         let order = LoadOrder {
             lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
             stints,
@@ -375,11 +427,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             cpus,
             spin: self.places.load_alone,
             io: None,
-            watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
+            watch,
+            watch_others,
             seed: self.seed,
         };
         let tell = &mut *self.tell;
-        self.agent
+        self.agents
+            .of(load.host.as_deref())?
             .load(order, self.stop, |stint, requests, errors| {
                 tell(RunEvent::Load {
                     subject: subjects.get(stint).cloned().unwrap_or_default(),
@@ -395,7 +449,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         for server in up.iter().rev() {
             let signals = server.signals.clone();
             let name = server.name.clone();
-            let logs = self.agent.ask(&Order::Logs {
+            let Ok(agent) = self.agents.of(server.host.as_deref()) else {
+                continue;
+            };
+            let logs = agent.ask(&Order::Logs {
                 server: name.clone(),
             });
             if let Ok(Answer::Logs { files: own }) = logs {
@@ -403,7 +460,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     files.insert(format!("{name}-{file}"), text);
                 }
             }
-            match self.agent.ask(&Order::Stop {
+            match agent.ask(&Order::Stop {
                 server: name.clone(),
                 signals,
             }) {
@@ -426,23 +483,6 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
 fn closing() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
-}
-
-fn resolve(
-    target: &Target,
-    addresses: &BTreeMap<String, SocketAddr>,
-) -> Result<SocketAddr, String> {
-    match target {
-        Target::Server(name) => addresses
-            .get(name)
-            .copied()
-            .ok_or_else(|| format!("server `{name}` is not up")),
-        Target::Address(text) => text
-            .to_socket_addrs()
-            .map_err(|e| format!("{text} cannot be resolved: {e}"))?
-            .next()
-            .ok_or_else(|| format!("{text} has no address")),
-    }
 }
 
 fn request(subject: &SubjectSpec, load: &LoadSpec, fields: &[(String, String)]) -> String {

@@ -1,5 +1,6 @@
 //! Carries a plan out: block after block, condition after condition.
 
+mod agents;
 mod folder;
 mod group;
 mod outside;
@@ -13,15 +14,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use crate::agent::{Agent, AgentError};
+use crate::agent::AgentError;
 use crate::driver::Driver;
 use crate::experiment::{Experiment, ExperimentError, Rate};
+use crate::hosts::{self, WorldError};
 use crate::journal::{Journal, JournalError, JournalWriter};
 use crate::plan::{Group, Plan};
 use crate::recipe::{RecipeError, Recipes};
 
 pub use folder::{default_folder, machine};
 pub use places::Places;
+
+use agents::Agents;
+use places::Vantages;
 
 /// What a run tells while it goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,13 +132,16 @@ pub enum RunError {
     /// The agent cannot be started.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// The hosts cannot be made.
+    #[error("the hosts of this experiment cannot be made here: {0}")]
+    World(WorldError),
 }
 
 impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
-            RunError::Agent(_) => false,
+            RunError::Agent(_) | RunError::World(_) => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
@@ -204,9 +212,13 @@ pub fn run(
     if !sentences.is_empty() {
         return Err(RunError::Missing { sentences });
     }
-    places::check_ports(experiment)?;
-    let places = Places::of(experiment)?;
-    let _out_of_the_way = places::OutOfTheWay::of(&places);
+    hosts::sweep();
+    if !experiment.hosts_are_apart() {
+        places::check_ports(experiment)?;
+    }
+    let vantages = Vantages::of(experiment)?;
+    let places = vantages.first();
+    let _out_of_the_way = places::OutOfTheWay::of(places);
     let (mut journal, before, seed) = open_journal(options)?;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);
@@ -235,11 +247,12 @@ pub fn run(
         .iter()
         .map(|driver| (driver.name.clone(), driver.version(options.weigh)))
         .collect();
+    let mut agents = Agents::start(options.weigh, experiment, vantages.first(), seed)?;
+    notices.extend(agents.notices());
     for text in &notices {
         tell(RunEvent::Warning { text: text.clone() });
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
-    let mut agent = Agent::start(options.weigh)?;
     // How many servers `hosts.json` describes; an earlier part of the run may have died before it
     // wrote one.
     let mut described = folder::is_described(options.folder).then_some(usize::MAX);
@@ -252,10 +265,11 @@ pub fn run(
             blocks: experiment.design.blocks,
             condition: group.condition.clone(),
         });
+        let places = vantages.from(experiment.under(&group.condition).load.host.as_ref());
         let mut runner = group::Runner {
             options,
-            places: &places,
-            agent: &mut agent,
+            places,
+            agents: &mut agents,
             stop,
             seed: seed ^ (u64::from(block) << 20),
             block,
@@ -296,14 +310,26 @@ pub fn run(
         let describes_more = described.is_none_or(|before| servers > before);
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
-            folder::write_machine(options, &places, &configurations, &versions)?;
+            folder::write_machine(
+                options,
+                places,
+                &configurations,
+                &versions,
+                agents.described(),
+            )?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
-            agent = Agent::start(options.weigh)?;
+            // What is left of them goes first: hosts and servers have the same names again.
+            drop(agents);
+            agents = Agents::start(options.weigh, experiment, places, seed)?;
         }
     }
-    drop(agent);
+    for text in agents.faults_of_links() {
+        tell(RunEvent::Warning { text: text.clone() });
+        journal.append(&JournalRow::Warning { text })?;
+    }
+    drop(agents);
     let complete = !stop.load(Ordering::Relaxed);
     journal.append(&JournalRow::End { complete })?;
     Ok(complete)
