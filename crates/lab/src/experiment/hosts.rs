@@ -135,13 +135,17 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
     link.only(reader, &LINK_KEYS);
     let zero_to = Duration::ZERO..=LONGEST;
     let ns = |time: Option<Duration>| time.map_or(0, |time| time.as_nanos() as u64);
+    let rtt = link.duration(reader, "rtt", zero_to.clone());
+    // One that cannot be read is one mistake, not two.
+    let known = rtt.is_some() || link.entry("rtt").is_none();
     let spec = LinkSpec {
-        rtt_ns: ns(link.duration(reader, "rtt", zero_to.clone())),
+        rtt_ns: ns(rtt),
         jitter_ns: ns(link.duration(reader, "jitter", zero_to)),
         loss: link.share(reader, "loss").unwrap_or(0.0),
         rate_bits_per_s: bit_rate(reader, &link),
     };
-    if spec.jitter_ns > spec.rtt_ns
+    if known
+        && spec.jitter_ns > spec.rtt_ns
         && let Some((entry, path)) = link.entry("jitter")
     {
         let rtt = units::duration_text(Duration::from_nanos(spec.rtt_ns));
