@@ -98,7 +98,7 @@ fn an_agent_in_a_host_is_an_agent_as_any_other() {
         cpus: vec![],
         logs: vec![],
     }));
-    let Answer::Started { pid } = started.unwrap() else {
+    let Answer::Started { pid, .. } = started.unwrap() else {
         panic!("it was not started");
     };
     let network = |pid: u32| fs::metadata(format!("/proc/{pid}/ns/net")).unwrap().ino();

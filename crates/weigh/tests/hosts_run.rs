@@ -6,11 +6,10 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::{
-    KILL, Place, alive, array, descendants, hosts_or_skip, journal, spec, trials, wait_until,
-};
+use common::{KILL, Place, alive, array, descendants, hosts_or_skip, journal, spec, trials};
 use lab::link::LinkKind;
 
 const EXPERIMENT: &str = r#"title = "near and far"
@@ -148,9 +147,17 @@ fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
         let family = descendants(pid);
         running.signal(KILL);
         running.end().expect(-KILL);
-        wait_until("its processes are gone", Duration::from_secs(3), || {
-            alive(&family).is_empty() && place.left().is_empty()
-        });
+        let end = Instant::now() + Duration::from_secs(5);
+        loop {
+            let mut left = place.left();
+            left.extend(alive(&family));
+            if left.is_empty() {
+                break;
+            }
+            let of = format!("part {part}, of {family:#?}");
+            assert!(Instant::now() < end, "{of}\nthere are {left:#?}");
+            sleep(Duration::from_millis(20));
+        }
         // Its control groups are named, and the next run removes them.
         if part + 1 < 4 {
             continue;

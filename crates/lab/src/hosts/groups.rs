@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::HostSpec;
 use super::leftovers::{HOST_PREFIX, Owner, kill_and_remove};
@@ -40,7 +41,10 @@ impl Groups {
             folders: Vec::new(),
             cpus_bound: false,
         };
-        let name = format!("{HOST_PREFIX}{}-{}", Owner::me().mark(), host.name);
+        // A process may have several worlds, one after the other or at a time.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{HOST_PREFIX}{}-{number}-{}", Owner::me().mark(), host.name);
         if let Some(quota) = host.quota {
             groups.quota(&name, quota).map_err(|e| {
                 format!(
