@@ -1,7 +1,8 @@
-//! The built-in balancer: a TCP relay, round robin over its upstreams.
+//! The built-in balancer.
 //!
 //! It knows nothing of experiments. Received bytes are sent on from the buffer that they were
-//! received in. A client whose upstream refuses is given the next one in the same attempt.
+//! received in. A client whose back end refuses is given another one in the same attempt.
+//! [`Balancer`] runs a [`Config`]; [`engine`] says how.
 //!
 //! [`config`] reads what a balancer does from Crossroads 1.x files and from TOML. [`access`],
 //! [`dispatch`], [`health`] and [`sticky`] hold decisions without input, output and clocks.
@@ -12,11 +13,8 @@ pub mod config;
 pub mod dispatch;
 pub mod engine;
 pub mod health;
-mod plain;
-mod relay;
-mod server;
+pub mod http;
 pub mod sticky;
 
 pub use config::{Config, ConfigError, Form, Warning, parse_file, parse_text};
-pub use plain::{BalancerConfig, Unsupported};
-pub use server::{Balancer, BalancerError, Stats};
+pub use engine::{Balancer, BalancerError, Stats};

@@ -5,20 +5,24 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use balance::{Balancer, BalancerConfig};
+use balance::config::model::{Backend, Service};
+use balance::{Balancer, Config};
 use net::IoKind;
 
 const BOTH: [IoKind; 2] = [IoKind::Uring, IoKind::Epoll];
 
 fn balancer(io: IoKind, upstreams: Vec<SocketAddr>) -> Balancer {
-    let config = BalancerConfig {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        upstreams,
-        threads: 1,
-        backlog: 64,
-        connections: 32,
-        connect_timeout: Duration::from_millis(300),
-    };
+    let mut service = Service::new("relay");
+    service.listen.push("127.0.0.1:0".parse().unwrap());
+    service.backlog = 64;
+    service.timeouts.connect = Duration::from_millis(300);
+    for (number, address) in upstreams.into_iter().enumerate() {
+        let backend = Backend::new(&format!("back{number}"), address.into());
+        service.backends.push(backend);
+    }
+    let mut config = Config::new();
+    config.connections_per_thread = 32;
+    config.services.push(service);
     Balancer::start(&config, io).unwrap()
 }
 

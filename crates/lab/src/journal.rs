@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use readings::{JournalRow, RunHeader, Trial};
+use readings::{JournalRow, LimiterReading, RateChoice, RunHeader, Trial};
 
 /// The journal's name inside a run's folder.
 pub const FILE_NAME: &str = "journal.jsonl";
@@ -100,6 +100,32 @@ impl Journal {
                 _ => None,
             })
             .collect()
+    }
+
+    /// What was measured to find what limits each subject; of two rows on the same one the later.
+    pub fn limiters(&self) -> Vec<&LimiterReading> {
+        let mut found: Vec<&LimiterReading> = Vec::new();
+        for row in &self.rows {
+            if let JournalRow::Limiter(reading) = row {
+                found.retain(|one| {
+                    (&one.condition, &one.subject) != (&reading.condition, &reading.subject)
+                });
+                found.push(reading);
+            }
+        }
+        found
+    }
+
+    /// The rates at which latency is compared; of two rows on a condition the later.
+    pub fn rates(&self) -> Vec<&RateChoice> {
+        let mut found: Vec<&RateChoice> = Vec::new();
+        for row in &self.rows {
+            if let JournalRow::Rate(choice) = row {
+                found.retain(|one| one.condition != choice.condition);
+                found.push(choice);
+            }
+        }
+        found
     }
 
     /// The warnings, each once.

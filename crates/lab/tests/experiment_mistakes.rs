@@ -159,7 +159,9 @@ fn parameters() {
     );
     shown(
         "upstreams-too-many",
-        &with("host = \"vm\"", "upstreams = [\"proxy\"]"),
+        &with("host = \"vm\"", "upstreams = [\"proxy\"]")
+            .replacen("recipe = \"apache\"", "recipe = \"origin\"", 1)
+            .replacen("with = { mpm = \"event\", cgi = [\"second.pl\"] }\n", "", 1),
     );
 }
 

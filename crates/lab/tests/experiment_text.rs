@@ -110,13 +110,16 @@ fn defaults_are_written_out() {
     )));
     for line in [
         "connections = 64",
-        "blocks = 10",
+        "blocks = 30",
         "warmup = \"2s\"",
         "window = \"10s\"",
         "latency_window = \"5s\"",
         "slice = \"auto\"",
         "matters = \"3%\"",
         "max_error = \"1%\"",
+        "retries = 2",
+        "apart = \"auto\"",
+        "limiter = true",
         "status = 200",
         "body = \"auto\"",
         "rate = \"auto\"",

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lab::recipe::{Recipe, RecipeError, Recipes, RenderContext, Rendered, Upstreams, Value};
+use lab::recipe::{
+    Behind, Recipe, RecipeError, Recipes, RenderContext, Rendered, Upstreams, Value,
+};
 use support::{assert_shown, recipes, rendered, scratch};
 
 fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
     let upstreams = match recipe.upstreams {
         Upstreams::None => Vec::new(),
-        _ => vec![("backend".to_owned(), "127.0.0.1:8081".parse().unwrap())],
+        _ => vec![behind("backend", "127.0.0.1:8081")],
     };
     RenderContext {
         name: "web".to_owned(),
@@ -28,6 +30,14 @@ fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderConte
         programs: BTreeMap::new(),
         weigh: PathBuf::from("/usr/bin/weigh"),
         cpus: 2,
+    }
+}
+
+fn behind(name: &str, addr: &str) -> Behind {
+    Behind {
+        name: name.to_owned(),
+        addr: addr.parse().unwrap(),
+        dir: Some(PathBuf::from("/behind")),
     }
 }
 
@@ -49,7 +59,28 @@ fn file(rendered: &Rendered, path: &str) -> String {
 fn every_recipe_fills_in_with_its_defaults() {
     let recipes = recipes();
     let names: Vec<&str> = recipes.names().collect();
-    assert_eq!(names, ["apache", "balance", "lighttpd", "origin"]);
+    assert_eq!(
+        names,
+        [
+            "apache",
+            "apache-php",
+            "balance",
+            "haproxy",
+            "lighttpd",
+            "mediawiki-apache",
+            "mediawiki-fpm",
+            "nginx",
+            "nginx-stream",
+            "node",
+            "origin",
+            "pen",
+            "php-fpm",
+            "redis",
+            "retwis",
+            "squid",
+            "varnish"
+        ]
+    );
     for recipe in recipes.iter() {
         let out = recipe
             .render(&context(recipe, Path::new("/d"), &[]))
@@ -75,14 +106,19 @@ fn configurations_are_as_shown() {
     let recipes = recipes();
     let dir = Path::new("/run/web");
     let apache = recipes.get("apache").unwrap();
-    let event = apache.render(&context(apache, dir, &[scripts()])).unwrap();
+    let alone = |params: &[(&str, Value)]| {
+        let mut with = context(apache, dir, params);
+        with.upstreams.clear();
+        apache.render(&with).unwrap()
+    };
+    let event = alone(&[scripts()]);
     assert_shown("apache-event", &file(&event, "apache.conf"));
     let prefork = [
         ("mpm", text("prefork")),
         scripts(),
         ("access_log", Value::Boolean(true)),
     ];
-    let prefork = apache.render(&context(apache, dir, &prefork)).unwrap();
+    let prefork = alone(&prefork);
     assert_shown("apache-prefork", &file(&prefork, "apache.conf"));
     let lighttpd = recipes.get("lighttpd").unwrap();
     let mut with = context(lighttpd, dir, &[]);
@@ -143,8 +179,7 @@ fn built_in_servers_are_started_by_the_program_itself() {
     );
     let balance = recipes.get("balance").unwrap();
     let mut with = context(balance, Path::new("/d"), &[]);
-    with.upstreams
-        .push(("six".to_owned(), "[::1]:8082".parse().unwrap()));
+    with.upstreams.push(behind("six", "[::1]:8082"));
     let out = balance.render(&with).unwrap();
     assert_eq!(
         out.command,
@@ -323,6 +358,66 @@ fn a_template_that_uses_an_unknown_name_is_an_error() {
         .unwrap_err();
     let said = error.to_string();
     assert!(said.contains("a.j2") && said.contains("line 2"), "{said}");
+}
+
+#[test]
+fn files_are_made_for_each_item_of_a_list_and_may_be_shared_between_recipes() {
+    let toml = "summary = \"s\"\nupstreams = \"any\"\n[params.pages]\ntype = \"list\"\ndefault = []\n\
+                [files]\n\"www/{{ item }}\" = { from = \"shared/page.j2\", each = \"pages\", mode = \"0755\" }\n\
+                [copy]\n\"{{ item }}\" = { from = \"shared/{{ item }}\", each = \"pages\" }\n\
+                [start]\ncommand = [\"x\", \"{{ upstreams[0].dir or 'unknown' }}\"]\n";
+    let page = "{{ item }} by {{ name }}";
+    let files = [
+        ("../shared/page.j2", page),
+        ("../shared/a", "whole"),
+        ("b", "own"),
+    ];
+    let recipes = Recipes::load(&[own("own-shared", "x", toml, &files)]).unwrap();
+    let recipe = recipes.get("x").unwrap();
+    assert!(recipes.get("shared").is_none());
+    let pages = |pages: &[&str]| {
+        let list = pages.iter().map(|page| (*page).to_owned()).collect();
+        ("pages", Value::List(list))
+    };
+    let mut with = context(recipe, Path::new("/d"), &[pages(&["a"])]);
+    let out = recipe.render(&with).unwrap();
+    assert_eq!(file(&out, "www/a"), "a by web");
+    assert_eq!(file(&out, "a"), "whole");
+    let modes: Vec<u32> = out.files.iter().map(|file| file.mode).collect();
+    assert_eq!(modes, [0o755, 0o644]);
+    assert_eq!(out.command, ["x", "/behind"]);
+    with.upstreams[0].dir = None;
+    with.params = BTreeMap::from([("pages".to_owned(), Value::List(Vec::new()))]);
+    let none = recipe.render(&with).unwrap();
+    assert!(none.files.is_empty());
+    assert_eq!(none.command, ["x", "unknown"]);
+    // What lies in the recipe's folder is no file of `shared`.
+    let other = context(recipe, Path::new("/d"), &[pages(&["b"])]);
+    assert!(matches!(
+        recipe.render(&other),
+        Err(RecipeError::Path { .. })
+    ));
+}
+
+#[test]
+fn another_protocol_has_no_path_and_no_status() {
+    let ready = |keys: &str| {
+        let toml = format!("summary = \"s\"\n[start]\ncommand = [\"x\"]\n[ready]\n{keys}\n");
+        Recipes::load(&[own("own-protocol", "x", &toml, &[])])
+    };
+    let recipes = ready("send = \"PING\\r\\n\"\ncontains = \"+PONG\"").unwrap();
+    let recipe = recipes.get("x").unwrap();
+    let out = recipe
+        .render(&context(recipe, Path::new("/d"), &[]))
+        .unwrap();
+    assert_eq!(out.ready.send.as_deref(), Some("PING\r\n"));
+    for keys in [
+        "send = \"PING\"\npath = \"/\"",
+        "send = \"PING\"\nstatus = 200",
+    ] {
+        let said = rendered(&ready(keys).unwrap_err());
+        assert!(said.contains("is for HTTP"), "{said}");
+    }
 }
 
 #[test]

@@ -126,6 +126,7 @@ impl<I: Io> Worker<I> {
             outgoing: (conns.len() as u32 * 2).max(16),
             accepted: 0,
             buffers: 256,
+            buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
         };

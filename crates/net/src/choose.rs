@@ -24,6 +24,7 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 outgoing: 4,
                 accepted: 4,
                 buffers: 4,
+                buffers_max: 0,
                 buffer_size: 4096,
                 files: false,
             };

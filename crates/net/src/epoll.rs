@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
 
 mod readiness;
@@ -54,6 +54,9 @@ pub struct Epoll {
     free_accepted: Vec<u32>,
     buffers: Vec<Box<[u8]>>,
     free_buffers: Vec<u16>,
+    buffers_max: usize,
+    /// Connections that wait for a buffer to read into.
+    starved: Vec<ConnId>,
     ready: Vec<libc::epoll_event>,
     next_ready: usize,
     to_read: VecDeque<ConnId>,
@@ -133,7 +136,7 @@ impl Epoll {
     fn discard_sends(&mut self, index: usize) {
         while let Some(outgoing) = self.slots[index].sends.pop_front() {
             if let Outgoing::Lent(buf, _) = outgoing {
-                self.free_buffers.push(buf.id);
+                self.give_back(buf.id);
             }
         }
     }
@@ -158,7 +161,7 @@ impl Epoll {
             match result {
                 SendResult::All => {
                     if let Some(Outgoing::Lent(buf, _)) = self.slots[index].sends.pop_front() {
-                        self.free_buffers.push(buf.id);
+                        self.give_back(buf.id);
                     }
                 }
                 SendResult::Part(n) => {
@@ -201,10 +204,28 @@ impl Epoll {
             }
             _ => {
                 if let Outgoing::Lent(buf, _) = outgoing {
-                    self.free_buffers.push(buf.id);
+                    self.give_back(buf.id);
                 }
             }
         }
+    }
+
+    fn give_back(&mut self, id: u16) {
+        self.free_buffers.push(id);
+        // Some may be closed or paused by now.
+        while let Some(conn) = self.starved.pop() {
+            self.mark_readable(conn);
+            if self.slot(conn).is_some_and(|slot| slot.queued_to_read) {
+                return;
+            }
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.to_read.is_empty()
+            || !self.events.is_empty()
+            || !self.to_accept.is_empty()
+            || self.next_ready < self.ready.len()
     }
 
     fn mark_readable(&mut self, conn: ConnId) {
@@ -250,6 +271,8 @@ impl Io for Epoll {
                 .map(|_| vec![0; options.buffer_size as usize].into_boxed_slice())
                 .collect(),
             free_buffers: (0..buffers).rev().collect(),
+            buffers_max: options.buffers_max.max(buffers).into(),
+            starved: Vec::new(),
             ready: Vec::with_capacity(1024),
             next_ready: 0,
             to_read: VecDeque::new(),
@@ -334,7 +357,10 @@ impl Io for Epoll {
             self.events.push_back(Event::ConnectFailed { conn, errno });
             return Ok(conn);
         }
-        self.watch(fd, conn)?;
+        if let Err(e) = self.watch(fd, conn) {
+            self.close(conn);
+            return Err(e);
+        }
         Ok(conn)
     }
 
@@ -428,12 +454,20 @@ impl Io for Epoll {
         }
     }
 
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(socket) = self.slot(conn).and_then(|slot| slot.socket.as_ref()) {
+            os::reset_when_closed(socket.as_raw_fd());
+        }
+        self.close(conn);
+    }
+
+    fn stop_listening(&mut self) {
+        self.to_accept.clear();
+        self.listeners.clear();
+    }
+
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        let more = !self.to_read.is_empty()
-            || !self.events.is_empty()
-            || !self.to_accept.is_empty()
-            || self.next_ready < self.ready.len();
-        let wait_ns = if more { Some(0) } else { wait_ns };
+        let wait_ns = if self.has_work() { Some(0) } else { wait_ns };
         let time = wait_ns.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
@@ -466,6 +500,14 @@ impl Io for Epoll {
         // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
         unsafe { self.ready.set_len(n as usize) };
         Ok(())
+    }
+
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
+        if !self.has_work() {
+            // epoll cannot wait for several; what comes meanwhile wakes nobody up.
+            os::sleep_us(gather.wait_us);
+        }
+        self.poll(Some(wait_ns))
     }
 
     fn next_event(&mut self) -> Option<Event> {
@@ -506,8 +548,12 @@ impl Io for Epoll {
         }
     }
 
+    fn scarce(&self) -> bool {
+        self.buffers.len() - self.free_buffers.len() > self.buffers_max / 2
+    }
+
     fn bytes(&self, buf: &Buf) -> &[u8] {
-        &self.buffers[buf.id as usize][..buf.len()]
+        &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
     }
 
     fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
@@ -518,7 +564,15 @@ impl Io for Epoll {
         os::peer(slot.socket.as_ref()?.as_raw_fd())
     }
 
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::local(slot.socket.as_ref()?.as_raw_fd())
+    }
+
     fn recycle(&mut self, buf: Buf) {
-        self.free_buffers.push(buf.id);
+        self.give_back(buf.id);
     }
 }

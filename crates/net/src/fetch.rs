@@ -88,6 +88,94 @@ impl Stream {
     }
 }
 
+/// A connection on which everything has to happen before a point in time.
+struct Talk {
+    stream: Stream,
+    limit: Duration,
+    end: Instant,
+}
+
+impl Talk {
+    fn begin(address: &Address, limit: Duration) -> Result<Self, FetchError> {
+        let end = Instant::now() + limit;
+        let late = |e| late(e, limit);
+        let stream = match address {
+            Address::Inet(address) => {
+                let stream = TcpStream::connect_timeout(address, left(end, limit)?);
+                let stream = stream.map_err(late)?;
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+            Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
+        };
+        Ok(Self { stream, limit, end })
+    }
+
+    fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        let mut unsent = bytes;
+        while !unsent.is_empty() {
+            // Each time anew: a peer that reads a little now and then must not draw it out.
+            let left = left(self.end, self.limit)?;
+            self.stream.set_write_timeout(Some(left))?;
+            match self.stream.send(unsent).map_err(|e| late(e, self.limit))? {
+                0 => return Err(FetchError::Short),
+                n => unsent = &unsent[n..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Zero bytes where the peer has closed.
+    fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        let left = left(self.end, self.limit)?;
+        self.stream.set_read_timeout(Some(left))?;
+        let heard = self.stream.receive(buffer);
+        heard.map_err(|e| late(e, self.limit))
+    }
+}
+
+fn left(end: Instant, limit: Duration) -> Result<Duration, FetchError> {
+    end.checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+        .ok_or(FetchError::Late(limit))
+}
+
+fn late(e: io::Error, limit: Duration) -> FetchError {
+    match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FetchError::Late(limit),
+        _ => FetchError::Io(e),
+    }
+}
+
+/// Sends bytes and reads until `wanted` has come or the peer closes, for servers that do not speak
+/// HTTP. What has come until then is returned, whether `wanted` is in it or not.
+///
+/// # Errors
+/// When the connection fails, more than `bytes_max` come, or `wanted` has not come in time.
+pub fn exchange(
+    address: &Address,
+    bytes: &[u8],
+    wanted: &[u8],
+    limit: Duration,
+    bytes_max: usize,
+) -> Result<Vec<u8>, FetchError> {
+    let mut talk = Talk::begin(address, limit)?;
+    talk.say(bytes)?;
+    let mut heard = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let n = talk.hear(&mut buffer)?;
+        heard.extend_from_slice(&buffer[..n]);
+        let found = wanted.is_empty() || heard.windows(wanted.len()).any(|part| part == wanted);
+        if n == 0 || found {
+            return Ok(heard);
+        }
+        if heard.len() > bytes_max {
+            return Err(FetchError::Large(bytes_max));
+        }
+    }
+}
+
 /// Sends the bytes of a request and reads the answer, its body up to `body_bytes_max`.
 ///
 /// # Errors
@@ -113,40 +201,13 @@ pub fn fetch_after(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let end = Instant::now() + limit;
-    let left = || {
-        end.checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
-            .ok_or(FetchError::Late(limit))
-    };
-    let late = |e: io::Error| match e.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FetchError::Late(limit),
-        _ => FetchError::Io(e),
-    };
-    let mut stream = match address {
-        Address::Inet(address) => {
-            let stream = TcpStream::connect_timeout(address, left()?).map_err(late)?;
-            stream.set_nodelay(true)?;
-            Stream::Tcp(stream)
-        }
-        Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
-    };
-    let all = [greeting, request].concat();
-    let mut unsent = all.as_slice();
-    while !unsent.is_empty() {
-        // Each time anew: a peer that reads a little now and then must not draw it out.
-        stream.set_write_timeout(Some(left()?))?;
-        match stream.send(unsent).map_err(late)? {
-            0 => return Err(FetchError::Short),
-            n => unsent = &unsent[n..],
-        }
-    }
+    let mut talk = Talk::begin(address, limit)?;
+    talk.say(&[greeting, request].concat())?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        stream.set_read_timeout(Some(left()?))?;
-        let n = stream.receive(&mut buffer).map_err(late)?;
+        let n = talk.hear(&mut buffer)?;
         if n == 0 {
             if parser.end() {
                 break;
@@ -169,4 +230,56 @@ pub fn fetch_after(
         status: parser.head().status,
         body,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A peer that hears four bytes and says `parts`, each after a while.
+    fn peer(parts: &'static [&'static [u8]]) -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut heard = [0; 4];
+            stream.read_exact(&mut heard).unwrap();
+            for part in parts {
+                stream.write_all(part).unwrap();
+            }
+            // Not closed until the other end is: nothing but what was said tells it to stop.
+            let _ = stream.read(&mut heard);
+        });
+        address.into()
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn an_exchange_ends_with_what_was_wanted_or_its_time() {
+        let heard = exchange(&peer(&[b"+PO", b"NG\r\n"]), b"ping", b"+PONG", LONG, 100).unwrap();
+        assert!(heard.starts_with(b"+PONG"));
+        let short = Duration::from_millis(50);
+        let late = exchange(&peer(&[b"-ERR"]), b"ping", b"+PONG", short, 100);
+        assert!(matches!(late, Err(FetchError::Late(_))), "{late:?}");
+        let large = exchange(&peer(&[&[b'x'; 5000]]), b"ping", b"+PONG", LONG, 100);
+        assert!(matches!(large, Err(FetchError::Large(100))), "{large:?}");
+    }
+
+    #[test]
+    fn an_exchange_ends_when_the_peer_closes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().into();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4]);
+            stream.write_all(b"bye").unwrap();
+        });
+        assert_eq!(
+            exchange(&address, b"ping", b"+PONG", LONG, 100).unwrap(),
+            b"bye"
+        );
+    }
 }

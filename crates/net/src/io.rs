@@ -26,6 +26,7 @@ impl ConnId {
 #[derive(Debug)]
 pub struct Buf {
     pub(crate) id: u16,
+    pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
@@ -38,6 +39,15 @@ impl Buf {
     /// Whether it holds nothing (it never does when it comes with an event).
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Keeps a part of its bytes, counted from where it begins now, and forgets the others; what
+    /// of the range it does not hold is left out.
+    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.len());
+        let from = range.start.min(end);
+        self.start += from as u32;
+        self.len = (end - from) as u32;
     }
 }
 
@@ -102,6 +112,15 @@ pub enum Event {
     },
 }
 
+/// How long a busy loop may wait for more events than one, so that it wakes up less often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gather {
+    /// It waits no longer once there are so many; at least 1.
+    pub want: u32,
+    /// Nor longer than this, us, when there is one.
+    pub wait_us: u32,
+}
+
 /// Sizes of an event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct IoOptions {
@@ -111,6 +130,9 @@ pub struct IoOptions {
     pub accepted: u32,
     /// Number of receive buffers: a power of two, at most 32,768.
     pub buffers: u16,
+    /// How many there may become when those do not suffice, as [`IoOptions::buffers`]; a smaller
+    /// number means no more. Memory is taken only for those that were needed.
+    pub buffers_max: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
     /// For a relay: connections are files of the process also where the loop could hold them
@@ -125,6 +147,7 @@ impl Default for IoOptions {
             outgoing: 1024,
             accepted: 0,
             buffers: 256,
+            buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
         }
@@ -186,6 +209,15 @@ pub trait Io: Sized {
     /// Sends received bytes and recycles their buffer; [`Event::Drained`] follows.
     fn forward(&mut self, conn: ConnId, buf: Buf);
 
+    /// Sends a part of received bytes and recycles their buffer, as [`Io::forward`] does.
+    fn forward_part(&mut self, conn: ConnId, mut buf: Buf, range: std::ops::Range<usize>) {
+        buf.keep(range);
+        if buf.is_empty() {
+            return self.recycle(buf);
+        }
+        self.forward(conn, buf);
+    }
+
     /// Number of sends that are not in the kernel yet.
     fn queued(&self, conn: ConnId) -> usize;
 
@@ -201,6 +233,13 @@ pub trait Io: Sized {
     /// Closes a connection and forgets what it had still to send.
     fn close(&mut self, conn: ConnId);
 
+    /// Closes a connection as [`Io::close`] does, and has its peer see a reset, where connections
+    /// are files of the process.
+    fn abort(&mut self, conn: ConnId);
+
+    /// Closes the listeners; connections that were accepted go on.
+    fn stop_listening(&mut self);
+
     /// Submits what was asked for and waits for events: not at all with `Some(0)`, at most so many
     /// nanoseconds, or for as long as it takes.
     ///
@@ -208,8 +247,19 @@ pub trait Io: Sized {
     /// When the kernel refuses; the loop is of no more use then.
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
 
+    /// As [`Io::poll`], and waits a little for further events. A loop that cannot do so waits as
+    /// [`Io::poll`] does.
+    ///
+    /// # Errors
+    /// As [`Io::poll`].
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()>;
+
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
+
+    /// Whether more than half of the receive buffers that there may be are lent. When all are,
+    /// nothing is received until one is given back.
+    fn scarce(&self) -> bool;
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];
@@ -217,6 +267,10 @@ pub trait Io: Sized {
     /// The address of a connection's peer, where connections are files of the process; a system
     /// call.
     fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
+
+    /// The address that a connection's peer connected to or is connected from, as
+    /// [`Io::peer`] tells the other.
+    fn local(&self, conn: ConnId) -> Option<SocketAddr>;
 
     /// Gives a buffer back.
     fn recycle(&mut self, buf: Buf);

@@ -21,5 +21,5 @@ mod uring;
 pub use address::{Address, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};
 pub use epoll::Epoll;
-pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+pub use io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 pub use uring::Uring;

@@ -12,6 +12,13 @@ pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of the monotonic clock as of the kernel's last tick, some milliseconds ago at most;
+/// cheaper to ask for than [`now_ns`].
+#[inline]
+pub fn coarse_now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// CPU time of the calling thread, in nanoseconds.
 #[inline]
 pub fn thread_cpu_ns() -> u64 {
@@ -121,6 +128,16 @@ pub fn run_first() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &lowest) }).map(drop)
 }
 
+/// Has the calling thread sleep for so many microseconds; a signal ends it earlier.
+pub(crate) fn sleep_us(us: u32) {
+    let time = libc::timespec {
+        tv_sec: libc::time_t::from(us / 1_000_000),
+        tv_nsec: libc::c_long::from(us % 1_000_000) * 1_000,
+    };
+    // SAFETY: `time` is valid; the place for what is left may be null.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
 /// Makes this process the parent of its descendants' orphans.
 pub fn adopt_orphans() {
     // SAFETY: takes numbers, touches no memory.
@@ -157,6 +174,19 @@ pub fn reap() -> Option<(i32, i32)> {
 /// # Errors
 /// When the address is in use, not of this machine, or not allowed.
 pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let mut attempts = if address.port() == 0 { 8 } else { 1 };
+    loop {
+        attempts -= 1;
+        match listen_once(address, backlog, share_port) {
+            // A free port can be given to two sockets that do not listen yet; the later one takes
+            // another.
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
+            result => return result,
+        }
+    }
+}
+
+fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
     let address = Address::Inet(address);
     let fd = stream_socket(address.family(), false)?;
     set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -186,12 +216,42 @@ pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedF
 
 /// The address of a socket's peer, if it has an IP address.
 pub(crate) fn peer(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: the call writes an address of at most the given length.
+    ask_address(|storage, len| unsafe { libc::getpeername(fd, storage, len) })
+}
+
+/// The address of a socket's own end, if it has an IP address.
+pub(crate) fn local(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: the call writes an address of at most the given length.
+    ask_address(|storage, len| unsafe { libc::getsockname(fd, storage, len) })
+}
+
+fn ask_address(
+    ask: impl FnOnce(*mut libc::sockaddr, &mut libc::socklen_t) -> i32,
+) -> Option<SocketAddr> {
     // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut len = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    // SAFETY: both pointers are valid places for the answer.
-    let got = unsafe { libc::getpeername(fd, (&raw mut storage).cast(), &mut len) };
+    let got = ask((&raw mut storage).cast(), &mut len);
     (got == 0).then(|| from_raw(&storage)).flatten()
+}
+
+/// Has the socket's closing tell the peer of a reset.
+pub(crate) fn reset_when_closed(fd: RawFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer and length describe `linger`. Where it fails, closing is as usual.
+    unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            std::mem::size_of::<libc::linger>() as libc::socklen_t,
+        )
+    };
 }
 
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {

@@ -10,17 +10,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
 mod connect;
 mod entries;
 mod events;
+mod sending;
+mod wait;
 use buffers::BufferRing;
 use entries::File;
 
@@ -79,6 +81,9 @@ struct Slot {
     outgoing: bool,
     receiving: bool,
     paused: bool,
+    /// It brings more than is taken from it: it is received from once at a time, so that a pause
+    /// is never followed by more than one buffer.
+    careful: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
@@ -128,13 +133,22 @@ pub struct Uring {
     files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
+    /// Sends of the queues' fronts since the last turn; most of them complete at once.
+    sending: usize,
+    /// Whether the kernel can wait for several completions for a time, and then for one.
+    gathers: bool,
     targets: Vec<TargetAddress>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     relisten: Vec<usize>,
     starved: Vec<ConnId>,
+    /// Whether a buffer was put behind the front of a queue since the last time that such were
+    /// taken back.
+    waiting: bool,
     /// What closed connections were still sending: kept until the kernel lets go of it.
     limbo: Vec<(u64, VecDeque<Outgoing>)>,
+    /// Room that earlier copies have left, for the next ones.
+    spare: Vec<Vec<u8>>,
     one: Box<i32>,
 }
 
@@ -143,11 +157,6 @@ fn user_data(op: Op, generation: u32, index: u32) -> u64 {
 }
 
 impl Uring {
-    fn is_quiet(&mut self) -> bool {
-        let queue = self.ring.submission();
-        queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
-    }
-
     fn push(&mut self, entry: squeue::Entry) {
         // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
         // queued bytes are boxed and owned by `self` until their completion was seen, and the
@@ -184,62 +193,20 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let entry = self.slots[conn.index as usize]
-            .file(conn.index)
-            .receive(group)
-            .user_data(user_data(Op::Recv, conn.generation, conn.index));
+        let file = self.slots[conn.index as usize].file(conn.index);
+        let careful = self.slots[conn.index as usize].careful || self.buffers.is_scarce();
+        let entry = match careful {
+            true => file.receive_one(group),
+            false => file.receive(group),
+        }
+        .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
-    }
-
-    /// Sends the front of the queue.
-    fn send_front(&mut self, conn: ConnId) {
-        let index = conn.index as usize;
-        let (pointer, len) = match self.slots[index].sends.front() {
-            None => return,
-            Some(Outgoing::Shared(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Own(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
-            Some(Outgoing::Lent(buf, from)) => {
-                let bytes = &self.buffers.bytes(buf)[*from..];
-                (bytes.as_ptr(), bytes.len())
-            }
-        };
-        let entry = self.slots[index]
-            .file(conn.index)
-            .send(pointer, len)
-            .user_data(user_data(Op::Send, conn.generation, conn.index));
-        self.slots[index].pending += 1;
-        self.push(entry);
-    }
-
-    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing) {
-        let Some(slot) = self.slot(conn) else {
-            self.discard(outgoing);
-            return;
-        };
-        if slot.failed {
-            self.discard(outgoing);
-            return;
-        }
-        slot.sends.push_back(outgoing);
-        if slot.sends.len() == 1 {
-            self.send_front(conn);
-        }
-    }
-
-    fn discard(&mut self, outgoing: Outgoing) {
-        if let Outgoing::Lent(buf, _) = outgoing {
-            self.buffers.give(buf);
-        }
-    }
-
-    fn discard_sends(&mut self, index: usize) {
-        while let Some(outgoing) = self.slots[index].sends.pop_front() {
-            self.discard(outgoing);
-        }
     }
 
     fn accept(&mut self, listener: usize) {
-        let fd = Fd(self.listeners[listener].as_raw_fd());
+        let Some(fd) = self.listeners.get(listener).map(|one| Fd(one.as_raw_fd())) else {
+            return;
+        };
         let entry = opcode::AcceptMulti::new(fd)
             .allocate_file_index(!self.files)
             .flags(if self.files { libc::SOCK_CLOEXEC } else { 0 })
@@ -313,7 +280,13 @@ impl Uring {
         while let Some(listener) = self.relisten.pop() {
             self.accept(listener);
         }
-        while let Some(conn) = self.starved.pop() {
+        if self.buffers.is_empty() && !self.starved.is_empty() && !self.buffers.grow() {
+            self.reclaim();
+        }
+        // Without a buffer they would only fail again.
+        while !self.buffers.is_empty()
+            && let Some(conn) = self.starved.pop()
+        {
             self.receive(conn);
         }
     }
@@ -331,6 +304,7 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
+        let gathers = ring.params().is_feature_min_timeout();
         let slots = options.slots() as u32;
         if !options.files {
             ring.submitter().register_files_sparse(slots.max(1))?;
@@ -351,7 +325,12 @@ impl Io for Uring {
         }
         // Saves a descriptor look-up per call; not needed for anything to work.
         let _ = ring.submitter().register_ring_fd();
-        let buffers = BufferRing::register(&ring, options.buffers, options.buffer_size)?;
+        let buffers = BufferRing::register(
+            &ring,
+            options.buffers,
+            options.buffers_max,
+            options.buffer_size,
+        )?;
         let mut table = Vec::with_capacity(slots as usize);
         table.resize_with(slots as usize, Slot::default);
         Ok(Self {
@@ -367,12 +346,16 @@ impl Io for Uring {
             files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
+            sending: 0,
+            gathers,
             targets: Vec::new(),
             payloads: Vec::new(),
             listeners: Vec::new(),
             relisten: Vec::new(),
             starved: Vec::new(),
+            waiting: false,
             limbo: Vec::new(),
+            spare: Vec::new(),
             one: Box::new(1),
         })
     }
@@ -430,7 +413,8 @@ impl Io for Uring {
     }
 
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
-        self.enqueue(conn, Outgoing::Own(bytes.to_vec(), 0));
+        let own = self.copied(bytes);
+        self.enqueue(conn, Outgoing::Own(own, 0));
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
@@ -456,6 +440,7 @@ impl Io for Uring {
     fn pause(&mut self, conn: ConnId) {
         let Some(slot) = self.slot(conn) else { return };
         slot.paused = true;
+        slot.careful = true;
         if slot.receiving {
             let recv = user_data(Op::Recv, conn.generation, conn.index);
             let entry = opcode::AsyncCancel::new(recv)
@@ -487,41 +472,32 @@ impl Io for Uring {
         }
     }
 
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(fd) = self.slot(conn).and_then(|slot| slot.descriptor) {
+            os::reset_when_closed(fd);
+        }
+        self.close(conn);
+    }
+
+    fn stop_listening(&mut self) {
+        for listener in 0..self.listeners.len() {
+            let accept = user_data(Op::Accept, 0, listener as u32);
+            let entry = opcode::AsyncCancel::new(accept)
+                .build()
+                .flags(squeue::Flags::SKIP_SUCCESS)
+                .user_data(user_data(Op::Cancel, 0, 0));
+            self.push(entry);
+        }
+        self.relisten.clear();
+        self.listeners.clear();
+    }
+
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        if self.next < self.batch.len() {
-            return Ok(());
-        }
-        self.rearm();
-        self.buffers.publish();
-        self.batch.clear();
-        self.next = 0;
-        let ready = !self.ring.completion().is_empty();
-        let result = match wait_ns {
-            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
-            // call is made at all.
-            Some(0) if !ready && self.is_quiet() => Ok(0),
-            Some(0) => self.ring.submit_and_wait(0),
-            _ if ready => self.ring.submit_and_wait(0),
-            None => self.ring.submit_and_wait(1),
-            Some(ns) => {
-                let time = Timespec::new()
-                    .sec(ns / 1_000_000_000)
-                    .nsec((ns % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &args)
-            }
-        };
-        match result {
-            Ok(_) => {}
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ETIME | libc::EINTR | libc::EBUSY)
-                ) => {}
-            Err(e) => return Err(e),
-        }
-        self.batch.extend(self.ring.completion());
-        Ok(())
+        self.turn(wait_ns, None)
+    }
+
+    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
+        self.turn(Some(wait_ns), Some(gather))
     }
 
     fn next_event(&mut self) -> Option<Event> {
@@ -535,6 +511,10 @@ impl Io for Uring {
         None
     }
 
+    fn scarce(&self) -> bool {
+        self.buffers.is_scarce()
+    }
+
     fn bytes(&self, buf: &Buf) -> &[u8] {
         self.buffers.bytes(buf)
     }
@@ -545,6 +525,14 @@ impl Io for Uring {
             return None;
         }
         os::peer(slot.descriptor?)
+    }
+
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if !slot.open || slot.generation != conn.generation {
+            return None;
+        }
+        os::local(slot.descriptor?)
     }
 
     fn recycle(&mut self, buf: Buf) {

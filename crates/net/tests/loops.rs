@@ -12,6 +12,7 @@ const OPTIONS: IoOptions = IoOptions {
     outgoing: 16,
     accepted: 16,
     buffers: 8,
+    buffers_max: 0,
     buffer_size: 4096,
     files: false,
 };

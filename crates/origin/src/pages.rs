@@ -8,6 +8,9 @@ pub(crate) const HELLO: &[u8] = b"Hello, world!";
 /// Largest body that `/bytes/N` makes.
 pub(crate) const BYTES_MAX: usize = 64 << 20;
 
+/// Most turns that `/burn/N` makes.
+const BURN_MAX: u64 = 1_000_000_000;
+
 /// An answer to a request.
 pub(crate) enum Page {
     /// Bytes that are the same for every such request.
@@ -138,6 +141,26 @@ pub(crate) fn page(request: &Request) -> Page {
             ),
         };
     }
+    if let Some(turns) = path.strip_prefix("/burn/") {
+        return match turns.parse() {
+            Ok(turns @ 0..=BURN_MAX) => {
+                burn(turns);
+                // Not kept for the next such request: each has to burn.
+                Page::Own(answer(
+                    200,
+                    "text/plain",
+                    HELLO,
+                    head_only,
+                    Persist::of(request),
+                ))
+            }
+            _ => fixed(
+                400,
+                "text/plain",
+                b"expected /burn/N with N at most 1000000000\n",
+            ),
+        };
+    }
     if let Some(status) = path.strip_prefix("/status/")
         && let Ok(status @ 200..=599) = status.parse::<u16>()
     {
@@ -149,6 +172,18 @@ pub(crate) fn page(request: &Request) -> Page {
         return fixed(status, "text/plain", body);
     }
     fixed(404, "text/plain", b"no such page\n")
+}
+
+/// Keeps the CPU busy for so many turns, each about as long as the others: a step of Marsaglia's
+/// xorshift, which needs the one before.
+fn burn(turns: u64) {
+    let mut state = std::hint::black_box(0x9e37_79b9_7f4a_7c15_u64);
+    for _ in 0..turns {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    std::hint::black_box(state);
 }
 
 /// A body of readable text that differs from position to position.

@@ -110,6 +110,7 @@ impl Origin {
                         outgoing: 0,
                         accepted: connections,
                         buffers: 256,
+                        buffers_max: 0,
                         buffer_size: 4096,
                         files: false,
                     };

@@ -42,12 +42,33 @@ fn pages() {
         assert_eq!(get(&origin, "/bytes/3000000").1.len(), 3_000_000);
         assert_eq!(get(&origin, "/bytes/x").0, 400);
         assert_eq!(get(&origin, "/status/502").0, 502);
+        assert_eq!(get(&origin, "/burn/1000"), (200, "Hello, world!".into()));
+        assert_eq!(get(&origin, "/burn/x").0, 400);
         assert_eq!(get(&origin, "/nothing").0, 404);
         let (status, page) = get(&origin, "/cgi-bin/second.pl?a=1");
         assert_eq!(status, 200);
         assert!(page.contains("QUERY_STRING --> a=1<br>"), "{page}");
         assert!(page.contains("HTTP_X_TAG --> a&lt;b<br>"), "{page}");
     }
+}
+
+#[test]
+fn every_request_burns_also_on_the_same_connection() {
+    let origin = origin(IoKind::Epoll, 1);
+    // Of the whole process, in which only this test's origin burns so much.
+    let cost = |requests: usize| {
+        let mut text = "GET /burn/3000000 HTTP/1.1\r\nHost: x\r\n\r\n".repeat(requests - 1);
+        text.push_str("GET /burn/3000000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let before = net::os::process_cpu_ns();
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).unwrap();
+        assert_eq!(answers.matches("Hello, world!").count(), requests);
+        net::os::process_cpu_ns() - before
+    };
+    let (one, ten) = (cost(1), cost(10));
+    assert!(ten > 4 * one, "{one} {ten}");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, LoadReading};
+use crate::{DriverReading, LimiterReading, LoadReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -17,14 +17,17 @@ pub enum JournalRow {
     Rate(RateChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
+    /// What was measured to find out what held a throughput.
+    Limiter(Box<LimiterReading>),
     /// Something the reader of the result should know.
     Warning {
         /// The sentence.
         text: String,
     },
-    /// The run ended: `true` when it was complete, `false` when it was stopped early.
+    /// The run ended.
     End {
-        /// Whether every planned trial was carried out.
+        /// Whether the plan was carried out, or everything was settled before; `false` when the
+        /// run was stopped.
         complete: bool,
     },
 }

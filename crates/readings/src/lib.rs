@@ -10,6 +10,7 @@ mod errors;
 mod histogram;
 pub mod hlog;
 mod journal;
+mod limiter;
 mod load;
 mod quantiles;
 pub mod tools;
@@ -20,6 +21,7 @@ pub use histogram::{Histogram, HistogramError};
 pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
+pub use limiter::{Change, CpuSeen, KernelSeen, LimiterReading, Probe, Seen, ServerSeen};
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
     StatusCount, ThreadReading, Wrong, WrongKind,

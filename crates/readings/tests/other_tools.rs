@@ -288,3 +288,26 @@ fn json_that_is_cut_off_or_not_the_tools_says_so() {
         "line 1: expected the JSON of k6: found no `metrics.http_reqs`"
     );
 }
+
+#[test]
+fn time_is_read_in_the_forms_of_shells_and_programs() {
+    for (name, seconds) in [
+        ("time.txt", 0.171),
+        ("time-posix.txt", 0.16),
+        ("time-csh.txt", 0.16),
+        ("time-gnu.txt", 0.16),
+        ("time-gnu-v.txt", 0.16),
+    ] {
+        let reading = one(name);
+        assert_eq!(reading.tool, Tool::Time, "{name}");
+        assert_eq!(reading.duration_s, Some(seconds), "{name}");
+        assert!(reading.client_cpu_s.unwrap() < 0.011, "{name}");
+        let url = reading.url.as_deref();
+        assert_eq!(
+            url,
+            Some("http://127.0.0.1:18097/delay/constant/150ms"),
+            "{name}"
+        );
+        assert_eq!(reading.requests, None, "{name}");
+    }
+}

@@ -4,7 +4,7 @@ use verdict::{latest, reasons};
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment.
 pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
-    let rows = latest(trials);
+    let rows = latest(header, trials);
     let mut factors: Vec<&String> = Vec::new();
     let conditions = header.conditions.iter();
     for condition in conditions.chain(rows.iter().map(|t| &t.condition)) {

@@ -3,7 +3,7 @@
 use crate::columns::Columns;
 
 /// The columns side by side. Where they do not fit into `width` they go on below, the columns up to
-/// the subject's name repeated; where not even one fits beside those, each row is a list.
+/// the subject's name or number repeated; where not even one fits beside those, each row is a list.
 pub(crate) fn grid(columns: &Columns, width: usize) -> String {
     let sizes: Vec<usize> = (0..columns.head.len())
         .map(|i| {
@@ -11,7 +11,7 @@ pub(crate) fn grid(columns: &Columns, width: usize) -> String {
             2 + cells.chain([len(&columns.head[i])]).max().unwrap_or(0)
         })
         .collect();
-    let subject = columns.head.iter().position(|h| h == "subject");
+    let subject = columns.head.iter().position(|h| h == "subject" || h == "#");
     let names: Vec<usize> = (0..subject.map_or(0, |at| at + 1)).collect();
     let names_size: usize = names.iter().map(|i| sizes[*i]).sum();
     let mut bands: Vec<Vec<usize>> = Vec::new();

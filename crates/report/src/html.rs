@@ -6,5 +6,7 @@ mod curves;
 mod forest;
 mod page;
 mod svg;
+mod sweep;
 
 pub use page::html;
+pub use sweep::{capacity_html, scaling_html};

@@ -6,7 +6,7 @@ use verdict::Analysis;
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `noise_floor`, `table`,
-/// `limiters`, `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// `limiters`, `rates` (sentences), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     object!({
@@ -23,7 +23,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "comparisons": analysis.comparisons,
         "noise_floor": analysis.noise_floor,
         "table": analysis.table,
-        "limiters": [],
+        "limiters": analysis.limiters,
+        "rates": analysis.rates,
         "warnings": analysis.warnings,
         "trials": {
             "done": analysis.trials_done,

@@ -4,6 +4,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod capacity;
 mod columns;
 mod csv;
 mod grid;
@@ -13,18 +14,24 @@ mod load_json;
 mod load_parts;
 mod load_terminal;
 mod markdown;
+mod plot;
+mod read;
+mod scaling;
 mod terminal;
 mod units;
 
 #[cfg(test)]
 mod fixtures;
 
+pub use capacity::{CapacityView, capacity_json, capacity_markdown, capacity_terminal};
 pub use csv::csv;
-pub use html::html;
+pub use html::{capacity_html, html, scaling_html};
 pub use json::json;
 pub use load_json::load_json;
 pub use load_parts::{crawl_terminal, load_row};
 pub use load_terminal::load_terminal;
 pub use markdown::markdown;
+pub use read::{Read, read_json, read_markdown, read_terminal};
+pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
 pub use terminal::terminal;
 pub use units::time;

@@ -3,7 +3,7 @@ use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
-use crate::terminal::{after_word, by_metric, invalid_trial};
+use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 
 /// What others published, beside which the figures stand.
 fn published(header: &RunHeader) -> String {
@@ -44,6 +44,17 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
+    if !analysis.rates.is_empty() {
+        out.push('\n');
+    }
+    for text in &analysis.rates {
+        out.push_str(&format!("- {}\n", escaped(text)));
+    }
+    list(
+        &mut out,
+        "Limiters",
+        analysis.limiters.iter().map(|f| f.sentence.clone()),
+    );
     list(
         &mut out,
         "Noise floor",
@@ -65,8 +76,9 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
             .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
     );
     out.push_str(&format!(
-        "\n---\n\nExperiment `{}`, seed {}, {} planned, {} done, {} failed, {} invalid. \
+        "\n---\n\n{}. Experiment `{}`, seed {}, {} planned, {} done, {} failed, {} invalid. \
          Differences within {} do not matter. Weighstation {}.\n",
+        escaped(&stage(analysis)),
         header.experiment.replace('`', "'"),
         header.seed,
         counted(header.blocks as usize, "block"),
@@ -79,14 +91,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     out
 }
 
-fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
+pub(crate) fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
     let items: Vec<String> = items.map(|i| format!("- {}\n", escaped(&i))).collect();
     if !items.is_empty() {
         out.push_str(&format!("\n## {title}\n\n{}", items.concat()));
     }
 }
 
-fn table(columns: &Columns) -> String {
+pub(crate) fn table(columns: &Columns) -> String {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|c| escaped(c)).collect();
         format!("| {} |\n", cells.join(" | "))
@@ -105,7 +117,7 @@ fn table(columns: &Columns) -> String {
 }
 
 /// Text that Markdown takes literally, on one line.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -137,6 +149,7 @@ mod tests {
             "| --- | --- | ---: |",
             "## Noise floor\n\n- noise floor, throughput at connections=96",
             "## Invalid trials\n\n- trial 13",
+            "---\n\nFixed design: one look, after all 6 blocks",
             "## Failed trials\n\n- 1 of lighttpd: did not become ready within 10 s",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

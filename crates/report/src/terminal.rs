@@ -32,6 +32,17 @@ pub fn terminal(
         out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
     }
     out.push_str(&figures(analysis, width, &paint));
+    if !analysis.rates.is_empty() {
+        for text in &analysis.rates {
+            out.push_str(&wrapped("  ", text, 4, width));
+        }
+    }
+    if !analysis.limiters.is_empty() {
+        out.push_str(&paint.heading("Limiters"));
+        for finding in &analysis.limiters {
+            out.push_str(&wrapped("  ", &finding.sentence, 4, width));
+        }
+    }
     if !analysis.noise_floor.is_empty() {
         out.push_str(&paint.heading("Noise floor"));
         for floor in &analysis.noise_floor {
@@ -89,7 +100,8 @@ fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
 fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> String {
     let confidence = analysis.comparisons.first().map_or(0.95, |c| c.confidence);
     let mut text = format!(
-        "{}, seed {}; {} intervals; differences within {} do not matter.",
+        "{}. {}, seed {}; {} intervals; differences within {} do not matter.",
+        stage(analysis),
         counted(analysis.trials_done, "trial"),
         header.seed,
         fraction(confidence),
@@ -99,6 +111,16 @@ fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> Str
         text.push_str(&format!(" Everything is in {folder}"));
     }
     text
+}
+
+/// Where in its looks the run stands, as the beginning of a sentence.
+pub(crate) fn stage(analysis: &Analysis) -> String {
+    let sentence = &analysis.stage.sentence;
+    let mut letters = sentence.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: usize) {
@@ -213,6 +235,7 @@ mod tests {
             "Invalid: 5 trials\n  trial 13 (lighttpd, block 1, connections=96): throughput: \
              31,204 of 31,204 answers were wrong: expected status 200, found 502",
             "Failed: 1 trial\n  1 of lighttpd: did not become ready within 10 s",
+            "\nFixed design: one look, after all 6 blocks, with the whole error budget of 5%. 23 trials",
             "differences within 3% do not matter. Everything is in runs/7\n",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

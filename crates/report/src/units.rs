@@ -1,4 +1,4 @@
-//! Times and sizes as they are read best.
+//! Times, sizes and names as they are read best.
 
 /// A time in microseconds as `412us`, `1.23ms` or `2.10s`: three significant digits.
 pub fn time(us: f64) -> String {
@@ -41,6 +41,15 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
+/// A text of at most so many characters; what was cut off shows as an ellipsis.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +74,11 @@ mod tests {
         assert_eq!(bytes(812.0), "812B");
         assert_eq!(bytes(1536.0), "1.50KB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3.00MB");
+    }
+
+    #[test]
+    fn long_names_are_cut_by_characters() {
+        assert_eq!(shortened("ééééé", 5), "ééééé");
+        assert_eq!(shortened("éééééé", 5), "éééé…");
     }
 }

@@ -1,10 +1,12 @@
-use readings::{Condition, Outcome, RunHeader, Trial};
+use readings::{Condition, Outcome, RateChoice, RunHeader, Trial};
 use serde::Serialize;
 
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::limiter::Finding;
 use crate::table::table;
+use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
 use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict};
 
@@ -29,6 +31,10 @@ pub struct Analysis {
     pub invalid: Vec<InvalidTrial>,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// What limits each subject, by [`with_limiters`](crate::with_limiters).
+    pub limiters: Vec<Finding>,
+    /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
+    pub rates: Vec<String>,
 }
 
 /// A reason for which trials failed.
@@ -61,8 +67,8 @@ pub struct InvalidTrial {
 
 /// Says what a run's trials show, by the rules that its header declares.
 ///
-/// Rows may be in any order; of rows for the same block, condition, subject and copy, the last one
-/// counts.
+/// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
+/// is valid, the last one.
 pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
     analyse_with(&Rules::of(header), header, trials)
 }
@@ -85,7 +91,34 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         invalid: invalid(&cells),
         warnings,
         noise_floor,
+        limiters: Vec::new(),
+        rates: Vec::new(),
     }
+}
+
+/// At which rate latency is compared under each condition, a sentence each.
+pub fn rates(choices: &[&RateChoice]) -> Vec<String> {
+    choices
+        .iter()
+        .map(|choice| {
+            let at = match condition(&choice.condition) {
+                text if text.is_empty() => text,
+                text => format!(" at {text}"),
+            };
+            let from = match choice.slowest_per_s {
+                Some(slowest) => format!(
+                    "{} of the {} requests/s that the slowest subject carried in the first block",
+                    fraction(((choice.rate_per_s / slowest) * 100.0).round() / 100.0),
+                    rate(slowest)
+                ),
+                None => "as the experiment says".to_owned(),
+            };
+            format!(
+                "latency{at} is compared in an open loop at {} requests/s for every subject, {from}",
+                rate(choice.rate_per_s)
+            )
+        })
+        .collect()
 }
 
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.

@@ -4,9 +4,10 @@ use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, Trial};
 
 use crate::validity::flaws;
 
-/// The rows that count, in the order in which they were first seen: a resumed run measures a
-/// trial again, and the later row replaces the earlier one.
-pub fn latest(trials: &[Trial]) -> Vec<&Trial> {
+/// The rows that count, in the order in which they were first seen. A trial that cannot be used is
+/// made again, and so is one of a run that goes on: of its rows the last valid one counts, and the
+/// last one where none is valid. Which row counts thus never hangs on how fast it was.
+pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
     let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
     let mut rows: Vec<&Trial> = Vec::new();
     for trial in trials {
@@ -17,7 +18,11 @@ pub fn latest(trials: &[Trial]) -> Vec<&Trial> {
             trial.again,
         );
         match place.get(&key) {
-            Some(&at) => rows[at] = trial,
+            Some(&at) => {
+                if is_valid(header, trial) || !is_valid(header, rows[at]) {
+                    rows[at] = trial;
+                }
+            }
             None => {
                 place.insert(key, rows.len());
                 rows.push(trial);
@@ -25,6 +30,16 @@ pub fn latest(trials: &[Trial]) -> Vec<&Trial> {
         }
     }
     rows
+}
+
+fn is_valid(header: &RunHeader, trial: &Trial) -> bool {
+    matches!(trial.outcome, Outcome::Done(_)) && trial_flaws(header, trial).is_empty()
+}
+
+/// Why a trial that was measured cannot be used or only in part, each reason with the load that
+/// it is about; empty for a valid trial, and for one that failed.
+pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<String> {
+    Cell::judge(trial, header.max_error).reasons
 }
 
 /// One trial, judged.
@@ -118,7 +133,7 @@ impl<'a> Cells<'a> {
             subjects: header.subjects.clone(),
             declared: header.conditions.len() * header.subjects.len(),
         };
-        for trial in latest(trials) {
+        for trial in latest(header, trials) {
             if !cells.conditions.contains(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
             }
@@ -216,10 +231,34 @@ mod tests {
             trial(1, "direct", true, failed.clone()),
             trial(1, "direct", false, done(Some(closed(1000.0)), None)),
         ];
-        let rows = latest(&trials);
+        let rows = latest(&header(1), &trials);
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0], &trials[2]);
         assert_eq!(rows[1], &trials[1]);
+    }
+
+    #[test]
+    fn the_last_valid_row_counts() {
+        let mut wrong = closed(900.0);
+        wrong.errors_all.status = 9_000;
+        let row = |load| trial(1, "direct", false, done(Some(load), None));
+        let header = header(1);
+        let trials = [
+            row(closed(1000.0)),
+            row(closed(1100.0)),
+            row(wrong.clone()),
+            trial(
+                1,
+                "direct",
+                false,
+                Outcome::Failed {
+                    reason: "no port".into(),
+                },
+            ),
+        ];
+        assert_eq!(latest(&header, &trials), [&trials[1]]);
+        assert_eq!(latest(&header, &trials[2..]), [&trials[3]]);
+        assert!(trial_flaws(&header, &trials[2])[0].starts_with("throughput: "));
     }
 
     #[test]

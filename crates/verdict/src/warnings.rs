@@ -3,6 +3,7 @@ use readings::{Condition, LoadReading, Pacing};
 use crate::cells::{Cell, Cells};
 use crate::compare::Unresolved;
 use crate::floor::NoiseFloor;
+use crate::slices::depends_on_length;
 use crate::steady::memory;
 use crate::text::{condition, counted, fraction, grouped, number, rate};
 use crate::{Comparison, Rules};
@@ -40,6 +41,10 @@ pub(crate) fn warnings(
             let trials = cells.of_subject(place, subject, false);
             let trials: Vec<&Cell<'_>> = trials.into_values().collect();
             let name = format!("{subject}{}", at(place));
+            if *subject != rules.baseline {
+                let all = comparisons.len();
+                found.extend(depends_on_length(rules, cells, place, subject, all));
+            }
             found.extend(at_least(&name, &trials).filter(|_| !of_drivers));
             found.extend(rate_not_kept(&name, &trials));
             found.extend(errors(&name, &trials));

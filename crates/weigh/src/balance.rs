@@ -1,6 +1,6 @@
 //! `weigh balance`.
 
-use balance::{Balancer, BalancerConfig, BalancerError, ConfigError};
+use balance::{Balancer, BalancerError, ConfigError};
 use net::IoKind;
 
 use crate::cli::BalanceArgs;
@@ -27,24 +27,25 @@ pub fn balance(args: &BalanceArgs) -> Result<u8, Failure> {
         print_text(&balance::config::write::toml(&config));
         return Ok(0);
     }
-    let config = BalancerConfig::of(&config).map_err(Failure::words)?;
     net::os::raise_open_files();
     let signals = Signals::listen()?;
     let io = args.io.unwrap_or_else(IoKind::best);
     let balancer = Balancer::start(&config, io).map_err(|e| match e {
-        BalancerError::Listen { .. } => Failure::words(e),
         BalancerError::Loop(_) => Failure::failed(e),
+        BalancerError::Access { source, .. } => Failure::file(*source),
+        _ => Failure::words(e),
     })?;
-    eprintln!(
-        "balancer on {} ({io}, threads: {}), round robin over {} upstreams",
-        balancer.address(),
-        config.threads,
-        config.upstreams.len()
-    );
+    let threads = config.threads;
+    eprintln!("balancer: {io}, threads: {threads}, stop with Ctrl-C");
+    for (name, address) in balancer.addresses() {
+        let service = config.services.iter().find(|one| one.name == name);
+        let backends = service.map_or(0, |one| one.backends.len());
+        eprintln!("service {name} on {address}, back ends: {backends}");
+    }
     signals.wait();
     let stats = balancer.stats();
     eprintln!(
-        "{} clients, {} refused, by upstream: {:?}",
+        "{} clients, {} refused, by back end: {:?}",
         stats.clients, stats.refused, stats.served
     );
     Ok(0)

@@ -9,9 +9,13 @@ use net::IoKind;
 
 use crate::units;
 
+mod capacity;
 mod load;
+mod read;
 
+pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, Wait};
+pub use read::{ReadArgs, ReadFormat};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.
@@ -41,6 +45,10 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Put load on a URL and say what it took.
     Load(Box<LoadArgs>),
+    /// Find the highest rate that keeps an objective, or measure throughput over concurrency.
+    Capacity(Box<CapacityArgs>),
+    /// Read what other load generators printed, and say what follows from it.
+    Read(ReadArgs),
     /// Show a run's folder again.
     Report(ReportArgs),
     /// Look what on this machine would spoil a measurement, and how to mend it.
@@ -82,11 +90,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "limiter", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Look after the last block for what limits each subject: `--limiter=false` does not
+    /// [default: true, with --quick false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub limiter: Option<bool>,
     /// Change a value of the experiment, such as design.blocks=20.
     #[arg(long, value_name = "KEY=VALUE", value_parser = units::key_value)]
     pub set: Vec<(String, String)>,
@@ -116,8 +128,8 @@ pub struct CompareArgs {
     /// Threads that make the load.
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Blocks.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Blocks at most; 30 may end after 10 or 20.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: u32,
     /// Measured time per subject and block, such as 2s.
     #[arg(long, default_value = "2s", value_parser = units::duration)]
@@ -129,6 +141,9 @@ pub struct CompareArgs {
     /// the slower carries, at most a fifth of what the client could].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
+    /// Look after the last block for what limits each subject: `--limiter=false` does not.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub limiter: bool,
     /// Folder of the run [default: weigh-runs/compare-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -4,6 +4,7 @@
 
 mod agent;
 mod balance;
+mod capacity;
 mod cli;
 mod compare;
 mod doctor;
@@ -14,6 +15,7 @@ mod load;
 mod origin;
 mod output;
 mod progress;
+mod read;
 mod report;
 mod run;
 mod signals;
@@ -49,6 +51,8 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Run(args) => run::run(&args),
         Verb::Compare(args) => compare::compare(&args),
         Verb::Load(args) => load::load(&args),
+        Verb::Capacity(args) => capacity::capacity(&args),
+        Verb::Read(args) => read::read(&args),
         Verb::Report(args) => report::report(&args),
         Verb::Doctor(args) => examine::doctor(&args),
         Verb::List(args) => examine::list(&args),

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::run::RunEvent;
 use readings::Outcome;
+use verdict::Looks;
 
 /// Shows how a run goes on: a bar on a terminal, a line per step elsewhere.
 pub struct Progress {
     bar: ProgressBar,
     terminal: bool,
     started: Instant,
-    estimated_s: f64,
+    to_go: ToGo,
     step: String,
     what: String,
     requests: u64,
@@ -33,7 +34,7 @@ impl Progress {
             bar,
             terminal,
             started: Instant::now(),
-            estimated_s: 0.0,
+            to_go: ToGo::default(),
             step: String::new(),
             what: String::new(),
             requests: 0,
@@ -46,14 +47,26 @@ impl Progress {
         match event {
             RunEvent::Begins {
                 trials,
+                groups,
+                groups_per_block,
+                blocks,
                 estimated_s,
                 folder,
-                ..
             } => {
-                self.estimated_s = estimated_s.max(1.0);
+                self.to_go = ToGo {
+                    looks: Looks::of(*blocks),
+                    groups: *groups,
+                    groups_per_block: *groups_per_block,
+                    made: 0,
+                    estimated_s: estimated_s / (*groups).max(1) as f64,
+                };
+                let how_many = match self.to_go.looks.is_fixed() {
+                    true => format!("{trials} trials"),
+                    false => format!("at most {trials} trials"),
+                };
                 self.line(&format!(
-                    "{trials} trials, about {}, kept in {}",
-                    time(*estimated_s),
+                    "{how_many}, about {}, kept in {}",
+                    self.to_go.words(0.0),
                     folder.display()
                 ));
             }
@@ -66,7 +79,8 @@ impl Progress {
                     condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 self.step = format!("block {block}/{blocks} {}", condition.join(" "));
                 if !self.terminal {
-                    eprintln!("{}", self.step.trim_end());
+                    let left = self.to_go.words(self.started.elapsed().as_secs_f64());
+                    eprintln!("{}, {left} to go", self.step.trim_end());
                 }
             }
             RunEvent::Phase { what } => {
@@ -102,7 +116,36 @@ impl Progress {
                 ));
             }
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
-            RunEvent::GroupEnds => self.show(""),
+            RunEvent::GroupEnds => {
+                self.to_go.groups = self.to_go.groups.saturating_sub(1);
+                self.to_go.made += 1;
+                self.show("");
+            }
+            RunEvent::Again { reasons, left } => {
+                self.to_go.groups += 1;
+                for reason in reasons {
+                    self.line(reason);
+                }
+                self.line(&format!(
+                    "made again, which can be done {left} more {}",
+                    if *left == 1 { "time" } else { "times" }
+                ));
+            }
+            RunEvent::LimiterBegins {
+                condition,
+                subject,
+                left,
+            } => {
+                let condition: Vec<String> =
+                    condition.iter().map(|(k, v)| format!(" {k}={v}")).collect();
+                self.step = format!("what limits {subject}{}, {left} left", condition.join(""));
+                if !self.terminal {
+                    eprintln!("{}", self.step);
+                }
+            }
+            RunEvent::Settled { block, blocks } => self.line(&format!(
+                "everything is settled after {block} of at most {blocks} blocks"
+            )),
         }
     }
 
@@ -111,12 +154,11 @@ impl Progress {
             return;
         }
         let elapsed = self.started.elapsed().as_secs_f64();
-        let share = (elapsed / self.estimated_s.max(1.0)).min(0.99);
-        self.bar.set_position((share * 1000.0) as u64);
-        let left = (self.estimated_s - elapsed).max(0.0);
+        let share = elapsed / (elapsed + self.to_go.most_s(elapsed)).max(1.0);
+        self.bar.set_position((share.min(0.99) * 1000.0) as u64);
         self.bar.set_message(format!(
-            "{} left  {} {}{more}",
-            time(left),
+            "{} to go  {} {}{more}",
+            self.to_go.words(elapsed),
             self.step.trim_end(),
             self.what
         ));
@@ -136,6 +178,74 @@ impl Progress {
     }
 }
 
+/// How long a run still takes. Where it may stop early that is a span: to its next look, and to
+/// its end.
+struct ToGo {
+    looks: Looks,
+    /// Groups that are left, the one under way among them.
+    groups: usize,
+    groups_per_block: usize,
+    /// Groups that were made.
+    made: usize,
+    /// What the plan says of one group, s.
+    estimated_s: f64,
+}
+
+impl Default for ToGo {
+    fn default() -> Self {
+        Self {
+            looks: Looks::of(1),
+            groups: 0,
+            groups_per_block: 1,
+            made: 0,
+            estimated_s: 0.0,
+        }
+    }
+}
+
+impl ToGo {
+    /// What one group takes: as long as those before it have taken, once there are some.
+    fn group_s(&self, elapsed_s: f64) -> f64 {
+        match self.made {
+            0 => self.estimated_s,
+            // The one under way is in the time, and in part in the count.
+            made => elapsed_s / (made as f64 + 0.5),
+        }
+    }
+
+    /// To the end, if nothing settles before, s.
+    fn most_s(&self, elapsed_s: f64) -> f64 {
+        let under_way = match self.made {
+            0 => elapsed_s.min(self.estimated_s),
+            _ => 0.0,
+        };
+        self.groups as f64 * self.group_s(elapsed_s) - under_way
+    }
+
+    /// Blocks to the next look, and to the end.
+    fn next_look(&self) -> Option<u32> {
+        let per_block = self.groups_per_block.max(1);
+        let blocks_left = self.groups.div_ceil(per_block) as u32;
+        let done = self.looks.planned().saturating_sub(blocks_left);
+        self.looks.next_look(done)
+    }
+
+    fn words(&self, elapsed_s: f64) -> String {
+        let most_s = self.most_s(elapsed_s).max(0.0);
+        let after = self.next_look().unwrap_or(self.looks.planned());
+        let beyond = (self.looks.planned() - after) as usize * self.groups_per_block;
+        let least_s = (most_s - beyond as f64 * self.group_s(elapsed_s)).max(0.0);
+        if beyond == 0 || self.groups == 0 {
+            return time(most_s);
+        }
+        format!(
+            "{} (look after block {after}) to {}",
+            time(least_s),
+            time(most_s)
+        )
+    }
+}
+
 /// A rough time for people.
 fn time(seconds: f64) -> String {
     let duration = Duration::from_secs_f64(seconds.clamp(0.0, 1e7));
@@ -143,5 +253,30 @@ fn time(seconds: f64) -> String {
         s @ 0..90 => format!("{s} s"),
         s @ 90..5_400 => format!("{} min", (s + 30) / 60),
         s => format!("{:.1} h", s as f64 / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_go_is_that_to_the_next_look_and_to_the_end() {
+        let mut to_go = ToGo {
+            looks: Looks::of(30),
+            groups: 60,
+            groups_per_block: 2,
+            made: 0,
+            estimated_s: 6.0,
+        };
+        assert_eq!(to_go.words(0.0), "2 min (look after block 10) to 6 min");
+        // Each group took twice as long as planned: 18 blocks are done.
+        (to_go.groups, to_go.made) = (24, 36);
+        assert_eq!(to_go.words(438.0), "48 s (look after block 20) to 5 min");
+        (to_go.groups, to_go.made) = (4, 56);
+        assert_eq!(to_go.words(56.5 * 12.0), "48 s");
+        to_go.looks = Looks::of(5);
+        (to_go.groups, to_go.groups_per_block, to_go.made) = (5, 1, 0);
+        assert_eq!(to_go.words(0.0), "30 s");
     }
 }

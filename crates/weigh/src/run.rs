@@ -7,9 +7,12 @@ use lab::experiment::Experiment;
 use lab::journal::Journal;
 use lab::plan::Plan;
 use lab::recipe::Recipes;
-use lab::run::{RunOptions, default_folder, missing, run as carry_out};
+use lab::run::{Judge, RunOptions, default_folder, missing, run as carry_out};
+use readings::{RunHeader, Trial};
 use serde_json::{Value, json};
-use verdict::{Analysis, Metric, Verdict, analyse};
+use verdict::{
+    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_limiters,
+};
 
 use crate::cli::{Format, RunArgs};
 use crate::examine;
@@ -37,8 +40,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
+    let mut sets = args.set.clone();
+    sets.extend(
+        args.limiter
+            .map(|limiter| ("design.limiter".to_owned(), limiter.to_string())),
+    );
     let experiment =
-        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
+        catalogue::open_experiment(name, &sets, args.quick, &recipes).map_err(Failure::file)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     if args.dry_run {
         return dry_run(&experiment, &recipes, seed, args.format);
@@ -98,6 +106,14 @@ fn dry_run(
 /// What to know about the drivers of an experiment before their figures are used.
 fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
     let mut text = String::new();
+    let looks = Looks::of(experiment.design.blocks);
+    if !looks.is_fixed() {
+        let after: Vec<String> = looks.blocks().iter().map(u32::to_string).collect();
+        text.push_str(&format!(
+            "\nit looks at its data after {} blocks, and ends when everything is settled\n",
+            after.join(", ")
+        ));
+    }
     for driver in lab::run::drivers(experiment, recipes) {
         if !driver.notes.is_empty() {
             text.push_str(&format!("\nabout the driver {}:\n", driver.name));
@@ -137,6 +153,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
         folder: &wanted.folder,
         resume: wanted.resume,
         weigh: &weigh,
+        judge: &Statistician,
     };
     let mut progress = Progress::new();
     let result = carry_out(&options, &signals.stop, |event| progress.event(&event));
@@ -159,6 +176,21 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     Ok(status)
 }
 
+/// The statistics that a run asks for while it goes on.
+struct Statistician;
+
+impl Judge for Statistician {
+    fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
+        let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+        // Between the looks nobody looks.
+        Looks::of(header.blocks).look_at(block).is_some() && settled(&analyse(header, trials))
+    }
+
+    fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
+        trial_flaws(header, trial)
+    }
+}
+
 /// A run's folder, read and decided.
 pub struct Decided {
     /// The journal.
@@ -172,6 +204,8 @@ pub fn decide(folder: &Path) -> Result<Decided, Failure> {
     let journal = Journal::read(folder).map_err(Failure::words)?;
     let mut analysis = analyse(&journal.header, &journal.trials());
     analysis.warnings.splice(0..0, journal.warnings());
+    analysis.rates = rates(&journal.rates());
+    with_limiters(&mut analysis, &journal.limiters());
     Ok(Decided { journal, analysis })
 }
 

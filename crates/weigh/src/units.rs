@@ -20,6 +20,17 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share such as `2%`, as a fraction.
+pub fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim);
+    match number.and_then(|n| n.parse::<f64>().ok()) {
+        Some(percent) if percent.is_finite() && percent > 0.0 => Ok(percent / 100.0),
+        _ => Err(format!(
+            "expected a share above 0 such as 2%, found `{text}`"
+        )),
+    }
+}
+
 /// A stage of an open loop: `10s@2000`, or `10s@0-2000` for a ramp.
 pub fn stage(text: &str) -> Result<load::Stage, String> {
     let wrong = || {
@@ -81,6 +92,8 @@ mod tests {
         assert!(duration("10").is_err());
         assert_eq!(rate("2000/s"), Ok(2000.0));
         assert!(rate("-1").is_err());
+        assert_eq!(share("2%"), Ok(0.02));
+        assert!(share("2").is_err() && share("0%").is_err());
         let ramp = stage("10s@0-2_000").unwrap();
         assert_eq!(ramp.duration, Duration::from_secs(10));
         assert_eq!((ramp.from_per_s, ramp.to_per_s), (0.0, 2_000.0));

@@ -1,59 +1,21 @@
 //! What the balancer's threads know together: the life of each back end, and counters.
 //!
 //! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
-//! [`Health`] is taken only when something happens to a back end. Counters are added to with
-//! relaxed atomics; they are read for `--status` and the Prometheus page only.
+//! [`Health`] is taken only when something happens to a back end. Counters are read for
+//! `--status` and the Prometheus page only.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use net::os;
+
+pub use super::counters::{Counter, Times};
+use super::events::{EVENTS_MAX, Happened};
 use crate::config::model::{Backend, Config, Service};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
-
-/// A count that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds to it.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// What it is now.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// How often a time fell below each power of two of microseconds: 32 buckets, the first below
-/// 1 us, the last without an upper bound.
-#[derive(Debug, Default)]
-pub struct Times {
-    buckets: [Counter; 32],
-    sum_us: Counter,
-}
-
-impl Times {
-    /// Notes a time, ns.
-    pub fn note_ns(&self, time_ns: u64) {
-        let us = time_ns / 1_000;
-        let bucket = (64 - us.leading_zeros() as usize).min(31);
-        self.buckets[bucket].add(1);
-        self.sum_us.add(us);
-    }
-
-    /// Counts by bucket; bucket n holds times below 2^n us.
-    pub fn counts(&self) -> [u64; 32] {
-        std::array::from_fn(|n| self.buckets[n].get())
-    }
-
-    /// The sum of all times, us.
-    pub fn sum_us(&self) -> u64 {
-        self.sum_us.get()
-    }
-}
 
 /// One back end, as all threads see it.
 #[derive(Debug)]
@@ -63,6 +25,12 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
+    /// An answer of it has failed since the last good one.
+    doubted: AtomicBool,
+    /// Since when an operator has it down, ns; 0 while it is not.
+    down_since_ns: AtomicU64,
+    address: Mutex<SocketAddr>,
+    moves: AtomicU32,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
     pub active: AtomicU32,
     /// Connections that were opened to it.
@@ -84,13 +52,20 @@ pub struct BackendState {
 }
 
 impl BackendState {
-    fn new(backend: &Backend, policy: &HealthPolicy, now_ns: u64) -> Self {
+    fn new(backend: &Backend, address: SocketAddr, policy: &HealthPolicy, now_ns: u64) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
-            health: Mutex::new(health),
             share_millis: AtomicU32::new(1000),
+            doubted: AtomicBool::new(false),
+            down_since_ns: AtomicU64::new(match health.state() {
+                State::Down => now_ns.max(1),
+                _ => 0,
+            }),
+            address: Mutex::new(address),
+            moves: AtomicU32::new(0),
+            health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
@@ -103,9 +78,45 @@ impl BackendState {
         }
     }
 
+    /// Takes a place for one more connection or request, below a limit; gives it back with
+    /// [`BackendState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Health> {
         // A thread that died left a whole value behind: it is plain data.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an answer of it has failed since the last good one.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn doubt(&self, doubted: bool) {
+        self.doubted.store(doubted, Ordering::Relaxed);
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves it: whoever is connected stays where it is, new connections go there.
+    pub fn move_to(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
+        self.moves.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often it was moved.
+    pub fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Acquire)
     }
 
     /// Whether clients may be sent to it.
@@ -118,13 +129,21 @@ impl BackendState {
         f64::from(self.share_millis.load(Ordering::Relaxed)) / 1e3
     }
 
+    /// For how long an operator has it down, ns; `None` while it is not.
+    pub fn down_for_ns(&self, now_ns: u64) -> Option<u64> {
+        match self.down_since_ns.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(now_ns.saturating_sub(since)),
+        }
+    }
+
     /// Its state.
     pub fn state(&self) -> State {
         self.lock().state()
     }
 
     /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer.
+    /// no longer; [`Shared::note`] also tells of that.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let changed = health.note(event, now_ns, policy);
@@ -145,6 +164,14 @@ impl BackendState {
         self.usable.store(health.usable(), Ordering::Relaxed);
         let millis = (health.share(now_ns, policy) * 1e3).max(1.0) as u32;
         self.share_millis.store(millis, Ordering::Relaxed);
+        let since = match health.state() {
+            State::Down => match self.down_since_ns.load(Ordering::Relaxed) {
+                0 => now_ns.max(1),
+                since => since,
+            },
+            _ => 0,
+        };
+        self.down_since_ns.store(since, Ordering::Relaxed);
     }
 }
 
@@ -176,7 +203,7 @@ pub struct ServiceState {
 }
 
 impl ServiceState {
-    fn new(service: &Service, now_ns: u64) -> Self {
+    fn new(service: &Service, addresses: &[SocketAddr], now_ns: u64) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let policy = HealthPolicy {
             reviving_interval_ns: ns(service.reviving_interval),
@@ -190,7 +217,8 @@ impl ServiceState {
             backends: service
                 .backends
                 .iter()
-                .map(|backend| BackendState::new(backend, &policy, now_ns))
+                .zip(addresses)
+                .map(|(backend, &address)| BackendState::new(backend, address, &policy, now_ns))
                 .collect(),
             policy,
             active: AtomicU32::new(0),
@@ -203,6 +231,30 @@ impl ServiceState {
             timeouts: Counter::default(),
         }
     }
+
+    /// Takes a place for one more client, below a limit; it is given back with
+    /// [`ServiceState::release`].
+    pub fn reserve(&self, most: u32) -> bool {
+        reserve(&self.active, most)
+    }
+
+    /// Gives a place back.
+    pub fn release(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts one more unless there are as many as may be.
+fn reserve(count: &AtomicU32, most: u32) -> bool {
+    if most == u32::MAX {
+        count.fetch_add(1, Ordering::Relaxed);
+        return true;
+    }
+    count
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            (now < most).then_some(now + 1)
+        })
+        .is_ok()
 }
 
 /// Everything that the threads of a balancer share.
@@ -216,20 +268,59 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
+    /// How many workers still have listening sockets.
+    pub listening: AtomicU32,
+    /// Events that found the channel full, or nobody at its end.
+    pub events_lost: Counter,
+    sender: SyncSender<Happened>,
+    receiver: Mutex<Option<Receiver<Happened>>>,
 }
 
 impl Shared {
-    /// The state at the start.
-    pub fn new(config: &Config, now_ns: u64) -> Self {
+    /// The state at the start; `addresses` are those of the back ends, by service.
+    pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
+        let (sender, receiver) = sync_channel(EVENTS_MAX);
         Self {
             services: config
                 .services
                 .iter()
-                .map(|service| ServiceState::new(service, now_ns))
+                .zip(addresses)
+                .map(|(service, addresses)| ServiceState::new(service, addresses, now_ns))
                 .collect(),
             started_ns: now_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            listening: AtomicU32::new(0),
+            events_lost: Counter::default(),
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+
+    /// Tells whoever reads the events; never waits.
+    pub fn tell(&self, happened: Happened) {
+        if self.sender.try_send(happened).is_err() {
+            self.events_lost.add(1);
+        }
+    }
+
+    /// The end of the channel where events are read; there is one.
+    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()
+    }
+
+    /// Takes note of what happened to a back end, and tells of it when clients are from now on
+    /// sent there, or no longer.
+    pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
+        let state = &self.services[service];
+        let one = &state.backends[backend];
+        if one.note(event, os::now_ns(), &state.policy) {
+            self.tell(Happened::BackendChanged {
+                service,
+                backend,
+                usable: one.usable(),
+            });
         }
     }
 }
@@ -239,24 +330,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_fall_into_powers_of_two() {
-        let times = Times::default();
-        for ns in [0, 999, 1_000, 1_999, 2_000, 1_000_000, u64::MAX] {
-            times.note_ns(ns);
-        }
-        let counts = times.counts();
-        assert_eq!((counts[0], counts[1], counts[2]), (2, 2, 1));
-        assert_eq!((counts[10], counts[31]), (1, 1));
-    }
-
-    #[test]
     fn a_back_end_that_failed_is_not_used_until_a_probe_went_well() {
         let mut service = Service::new("web");
         let address = "127.0.0.1:80".parse::<std::net::SocketAddr>().unwrap();
         service.backends.push(Backend::new("one", address.into()));
         let mut config = Config::new();
         config.services.push(service);
-        let shared = Shared::new(&config, 0);
+        let shared = Shared::new(&config, &[vec![address]], 0);
         let service = &shared.services[0];
         let (one, policy) = (&service.backends[0], &service.policy);
         assert!(one.usable());

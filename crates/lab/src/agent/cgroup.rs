@@ -98,11 +98,7 @@ impl Cgroup {
 
     /// The processes that are in it now.
     pub(super) fn processes(&self) -> Vec<i32> {
-        fs::read_to_string(self.folder.join("cgroup.procs"))
-            .unwrap_or_default()
-            .lines()
-            .filter_map(|line| line.trim().parse().ok())
-            .collect()
+        processes_in(&self.folder)
     }
 }
 
@@ -110,6 +106,15 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         remove(&self.folder);
     }
+}
+
+/// The processes that are in a group now.
+pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
+    fs::read_to_string(folder.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect()
 }
 
 /// Where this process's groups go: where its host has a group, which bounds them all, into that.
@@ -133,7 +138,7 @@ fn own_place(base: &Path) -> PathBuf {
 /// Removes the groups of an agent that did not live to do so itself; their names begin with the
 /// name of its folder.
 pub(super) fn remove_all(agent: &str) {
-    for base in [V1, V2] {
+    for base in [V1, "/sys/fs/cgroup/cpu", V2] {
         let Ok(entries) = fs::read_dir(base) else {
             continue;
         };

@@ -10,12 +10,13 @@ use load::{
 };
 use net::IoKind;
 
+use super::probe::Look;
 use super::watch::{self, Watched};
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
 /// With more processes than this, servers are looked at only in long windows: looking costs time
 /// on their CPUs.
-const PROCESSES_FEW: usize = 8;
+const PROCESSES_FEW: usize = 16;
 const LONG_WINDOW_MS: f64 = 900.0;
 
 fn ms(value: f64) -> Duration {
@@ -125,6 +126,8 @@ pub(super) fn carry_out(
     let effort: usize = servers.values().map(Watched::effort).sum();
     let mut cpu_before = None;
     let mut opens_before = None;
+    let mut look_before = None;
+    let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
     loaded.readings = load::run(&job, stop, |progress| match progress {
         Progress::StintBegins { .. } => opens_before = watch::passive_opens(&order.watch_others),
         Progress::StintEnds { stint } => {
@@ -140,8 +143,14 @@ pub(super) fn carry_out(
                 || order.stints[stint].window_ms >= LONG_WINDOW_MS
                 || order.stints[stint].requests.is_some();
             cpu_before = look.then(|| watch::cpu_s(servers));
+            if looked_at == Some(stint) {
+                look_before = Some(Look::now(servers));
+            }
         }
         Progress::WindowCloses { stint } => {
+            if let Some(before) = look_before.take() {
+                loaded.seen = Some(Look::now(servers).since(&before));
+            }
             if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading)
             {
                 for (server, after) in watch::cpu_s(servers) {

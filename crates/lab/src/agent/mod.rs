@@ -8,10 +8,13 @@ mod cgroup;
 mod client;
 mod drive;
 mod load;
+mod probe;
+mod quota;
 mod serve;
 mod servers;
 mod watch;
 pub mod wire;
 
 pub use client::{Agent, AgentError};
+pub(crate) use probe::port_range;
 pub use serve::serve;

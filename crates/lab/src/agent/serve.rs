@@ -4,11 +4,14 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::drive;
 use super::load;
+use super::probe::Look;
+use super::quota::Quota;
 use super::servers::Servers;
+use super::watch::Watched;
 use super::wire::{Answer, Order};
 
 /// Carries orders out until the input ends; then kills everything that was started.
@@ -128,9 +131,31 @@ fn carry_out(
         Order::Logs { server } => Ok(Answer::Logs {
             files: servers.logs(&server),
         }),
+        Order::Look {
+            servers: names,
+            others,
+            duration_ms,
+        } => {
+            let watched = servers.all_watched(&names, &others);
+            let before = Look::now(&watched);
+            let end = Instant::now() + Duration::from_millis(duration_ms);
+            while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Ok(Answer::Seen(Box::new(Look::now(&watched).since(&before))))
+        }
         Order::Load(order) => {
             let watched = servers.all_watched(&order.watch, &order.watch_others);
+            let quota = match order.quota_cpus {
+                Some(cpus) => {
+                    let pids: Vec<i32> = watched.values().flat_map(Watched::pids).collect();
+                    let name = format!("{}-limit", servers.folder_name());
+                    Some(Quota::set(&name, &pids, cpus)?)
+                }
+                None => None,
+            };
             let loaded = load::carry_out(&order, &watched, stop, tell)?;
+            drop(quota);
             drop(watched);
             match servers.ended() {
                 Some(reason) => Err(reason),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::fetch::{Answer, FetchError, fetch};
+use net::fetch::{Answer, FetchError, exchange, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
@@ -174,38 +174,13 @@ impl Servers {
             {
                 return self.must_be_alive(order.server.as_deref());
             }
-            let fetched = fetch_unless(order.address, &order.request, limit, stop)
+            let asked = ask_unless(order, limit, stop)
                 .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
-            let found = match fetched {
-                Err(e) => e.to_string(),
-                Ok(answer) => {
-                    let status_fits = match order.status {
-                        Some(status) => answer.status == status,
-                        None => answer.status < 500,
-                    };
-                    let text = String::from_utf8_lossy(&answer.body);
-                    let body_fits = order
-                        .contains
-                        .as_ref()
-                        .is_none_or(|wanted| text.contains(wanted.as_str()));
-                    if status_fits && body_fits {
-                        return self.must_be_alive(order.server.as_deref());
-                    }
-                    if status_fits {
-                        format!(
-                            "status {} without `{}` in the body, which begins: {:.120}",
-                            answer.status,
-                            order.contains.as_deref().unwrap_or_default(),
-                            text
-                        )
-                    } else {
-                        format!(
-                            "status {} (expected {})",
-                            answer.status,
-                            order.status.map_or("below 500".into(), |s| s.to_string())
-                        )
-                    }
-                }
+            let Err(found) = asked
+                .map_err(|e| e.to_string())
+                .and_then(|a| fits(order, &a))
+            else {
+                return self.must_be_alive(order.server.as_deref());
             };
             self.must_be_alive(order.server.as_deref())?;
             if Instant::now() >= end {
@@ -386,17 +361,51 @@ pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>,
     }
 }
 
-/// Fetches a page; nothing as soon as `stop` is set.
-fn fetch_unless(
-    address: SocketAddr,
-    request: &str,
+/// Whether an answer is the expected one; otherwise what it is.
+fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
+    let status_fits = match order.status {
+        _ if order.raw => true,
+        Some(status) => answer.status == status,
+        None => answer.status < 500,
+    };
+    if !status_fits {
+        let expected = order.status.map_or("below 500".into(), |s| s.to_string());
+        return Err(format!("status {} (expected {expected})", answer.status));
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    match &order.contains {
+        Some(wanted) if !text.contains(wanted.as_str()) => Err(if order.raw {
+            format!("an answer without `{wanted}`, which begins: {text:.120}")
+        } else {
+            format!(
+                "status {} without `{wanted}` in the body, which begins: {text:.120}",
+                answer.status
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Asks once; nothing as soon as `stop` is set. An answer in another protocol than HTTP is all
+/// body.
+fn ask_unless(
+    order: &AwaitServer,
     limit: Duration,
     stop: &AtomicBool,
 ) -> Option<Result<Answer, FetchError>> {
+    const BYTES_MAX: usize = 1 << 20;
     let (sender, receiver) = mpsc::channel();
-    let request = request.to_string();
+    let address = order.address.into();
+    let request = order.request.clone().into_bytes();
+    let wanted = order.contains.clone().unwrap_or_default().into_bytes();
+    let raw = order.raw;
     std::thread::spawn(move || {
-        sender.send(fetch(&address.into(), request.as_bytes(), limit, 1 << 20))
+        sender.send(if raw {
+            exchange(&address, &request, &wanted, limit, BYTES_MAX)
+                .map(|body| Answer { status: 0, body })
+        } else {
+            fetch(&address, &request, limit, BYTES_MAX)
+        })
     });
     while !stop.load(Ordering::Relaxed) {
         match receiver.recv_timeout(Duration::from_millis(20)) {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
-use super::cgroup::{Cgroup, CpuTime};
+use super::cgroup::{Cgroup, CpuTime, processes_in};
 use super::wire::OtherServer;
 
 /// Connections accepted so far in this network namespace and in those of other agents' servers.
@@ -74,7 +75,7 @@ pub(super) enum Watched<'a> {
     /// Its control group: exact, whatever it starts.
     Group(&'a Cgroup),
     /// The control group of another agent's.
-    Other(CpuTime),
+    Other(CpuTime, PathBuf),
     /// The processes that it had when the load began.
     Processes(Vec<i32>),
 }
@@ -82,9 +83,9 @@ pub(super) enum Watched<'a> {
 impl Watched<'_> {
     /// A server of another agent.
     pub(super) fn of_another(other: &OtherServer) -> Self {
-        let group = other.group.as_ref();
-        match group.and_then(|folder| CpuTime::of(folder.as_ref())) {
-            Some(time) => Watched::Other(time),
+        let folder = other.group.as_ref().map(PathBuf::from);
+        match folder.and_then(|folder| Some((CpuTime::of(&folder)?, folder))) {
+            Some((time, folder)) => Watched::Other(time, folder),
             None => Watched::Processes(tree(other.pid)),
         }
     }
@@ -92,8 +93,17 @@ impl Watched<'_> {
     /// How many files are read for one look.
     pub(super) fn effort(&self) -> usize {
         match self {
-            Watched::Group(_) | Watched::Other(_) => 1,
+            Watched::Group(_) | Watched::Other(..) => 1,
             Watched::Processes(pids) => pids.len(),
+        }
+    }
+
+    /// Its processes: those that are in its group now, or those that it had when the load began.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        match self {
+            Watched::Group(group) => group.processes(),
+            Watched::Other(_, folder) => processes_in(folder),
+            Watched::Processes(pids) => pids.clone(),
         }
     }
 
@@ -101,7 +111,7 @@ impl Watched<'_> {
     pub(super) fn cpu_s(&self) -> f64 {
         match self {
             Watched::Group(group) => group.usage_s().unwrap_or(0.0),
-            Watched::Other(time) => time.read_s().unwrap_or(0.0),
+            Watched::Other(time, _) => time.read_s().unwrap_or(0.0),
             Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),
         }
     }

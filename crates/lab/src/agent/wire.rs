@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{LoadReading, Pacing};
+use readings::{LoadReading, Pacing, Seen};
 use serde::{Deserialize, Serialize};
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
@@ -37,6 +37,16 @@ pub enum Order {
     },
     /// Make load.
     Load(LoadOrder),
+    /// Look at servers of this agent for a time, without load.
+    Look {
+        /// The servers.
+        servers: Vec<String>,
+        /// Servers of other agents on this machine.
+        #[serde(default)]
+        others: Vec<OtherServer>,
+        /// How long, ms.
+        duration_ms: u64,
+    },
     /// Run an outside driver once; its start is told before it is answered.
     Drive(DriveOrder),
     /// Cut the load under way short. The only order that is taken during a load or a driver's
@@ -85,6 +95,9 @@ pub struct AwaitServer {
     pub address: SocketAddr,
     /// The request; empty where it is enough that a connection can be opened.
     pub request: String,
+    /// Whether the request is of another protocol than HTTP: then there is no status, and
+    /// `contains` is looked for in all that comes back.
+    pub raw: bool,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,
     /// What the body must contain.
@@ -119,6 +132,12 @@ pub struct LoadOrder {
     pub watch_others: Vec<OtherServer>,
     /// Seed of random arrivals.
     pub seed: u64,
+    /// Whether to look at the servers' threads, the CPUs and the kernel in the last stint.
+    #[serde(default)]
+    pub look: bool,
+    /// CPUs that the watched servers get together meanwhile; `None` for no limit.
+    #[serde(default)]
+    pub quota_cpus: Option<f64>,
 }
 
 /// A server that another agent on this machine has started, in another network namespace.
@@ -247,6 +266,8 @@ pub enum Answer {
     },
     /// What a load measured.
     Loaded(Box<Loaded>),
+    /// What was seen without load.
+    Seen(Box<Seen>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
     /// It could not be carried out.
@@ -268,6 +289,9 @@ pub struct Loaded {
     pub accepted: Vec<Option<u64>>,
     /// Lanes whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
+    /// What was seen in the last stint's window, where that was asked for.
+    #[serde(default)]
+    pub seen: Option<Seen>,
 }
 
 /// What one run of an outside driver came to.

@@ -26,8 +26,8 @@ pub use setting::{ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Level, LoadChange, LoadSpec,
-    Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
+    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Level, LoadChange,
+    LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
 };
 
 use crate::recipe::Recipes;

@@ -9,7 +9,7 @@ use super::source::tree::{self, Entry, Node, Place, Table, Tree};
 use super::source::units::shown;
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 7] = [
+pub(super) const QUICK_KEYS: [&str; 10] = [
     "blocks",
     "warmup",
     "window",
@@ -17,6 +17,9 @@ pub(super) const QUICK_KEYS: [&str; 7] = [
     "slice",
     "matters",
     "max_error",
+    "retries",
+    "apart",
+    "limiter",
 ];
 
 /// Each of the keys below is compared with all before it; nobody has this many.

@@ -78,6 +78,10 @@ fn whole(
         return None;
     }
     let quick_given = table.get("quick").is_some();
+    let quick_says_limiter = matches!(
+        table.get("quick").map(|entry| &entry.node.tree),
+        Some(super::source::tree::Tree::Table(quick)) if quick.get("limiter").is_some()
+    );
     let set_keys = overrides::apply(reader, &mut table, sets, quick);
     let top = Section {
         path: String::new(),
@@ -100,6 +104,9 @@ fn whole(
     check_quick(reader, &top, &design);
     if quick && !quick_given {
         shorten(&mut design, &set_keys);
+    }
+    if quick && !quick_says_limiter && !set_keys.iter().any(|set| set == "design.limiter") {
+        design.limiter = false;
     }
     let mut experiment = Experiment {
         name: name(reader, &top, source_name),

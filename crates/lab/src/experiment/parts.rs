@@ -9,7 +9,9 @@ use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
 use super::source::tree::{Node, Place, Tree};
 use super::source::units::{self, shown};
-use super::types::{BodyCheck, Design, Expect, LoadChange, LoadSpec, Published, Rate, SliceLength};
+use super::types::{
+    Apart, BodyCheck, Design, Expect, LoadChange, LoadSpec, Published, Rate, SliceLength,
+};
 use crate::recipe::Recipes;
 
 /// The keys of `[load]` that a factor can vary.
@@ -254,6 +256,22 @@ pub(super) fn design_values(reader: &mut Reader, section: &Section<'_>, design: 
     }
     if let Some(share) = section.share(reader, "max_error") {
         design.max_error = share;
+    }
+    if let Some(retries) = section.integer(reader, "retries", 0..=20) {
+        // The range fits.
+        design.retries = u32::try_from(retries).unwrap_or_default();
+    }
+    match section
+        .word(reader, "apart", &["auto", "never", "always"])
+        .as_deref()
+    {
+        Some("auto") => design.apart = Apart::Auto,
+        Some("never") => design.apart = Apart::Never,
+        Some("always") => design.apart = Apart::Always,
+        _ => {}
+    }
+    if let Some(limiter) = section.boolean(reader, "limiter") {
+        design.limiter = limiter;
     }
     let slice_place = section.table.get("slice").or(section.table.get("window"));
     if let (SliceLength::Fixed(slice), Some(entry)) = (design.slice, slice_place)

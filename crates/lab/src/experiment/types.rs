@@ -281,6 +281,23 @@ pub struct Design {
     pub matters: f64,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
+    /// How often a condition of a block is made again because of trials that cannot be used.
+    pub retries: u32,
+    /// Whether subjects are measured one after the other instead of side by side.
+    pub apart: Apart,
+    /// Whether what held the throughput is looked for after the last block.
+    pub limiter: bool,
+}
+
+/// Whether each subject has the machine for itself while it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// Where servers take CPU time while nobody asks them, or do not come up beside each other.
+    Auto,
+    /// All subjects of a condition are up at once, whatever they do.
+    Never,
+    /// They are started and measured one after the other.
+    Always,
 }
 
 impl Design {
@@ -288,13 +305,16 @@ impl Design {
     pub fn with_baseline(baseline: &str) -> Self {
         Self {
             baseline: baseline.to_owned(),
-            blocks: 10,
+            blocks: 30,
             warmup: Duration::from_secs(2),
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
             slice: SliceLength::Auto,
             matters: 0.03,
             max_error: 0.01,
+            retries: 2,
+            apart: Apart::Auto,
+            limiter: true,
         }
     }
 }

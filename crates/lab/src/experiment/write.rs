@@ -5,7 +5,9 @@ use std::time::Duration;
 use toml::{Table, Value as Toml};
 
 use super::source::units;
-use super::types::{BodyCheck, Design, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream};
+use super::types::{
+    Apart, BodyCheck, Design, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream,
+};
 use super::types::{Server, Target};
 use crate::driver::Choice;
 use crate::hosts::{Access, HostSpec};
@@ -216,6 +218,14 @@ fn design(design: &Design) -> Table {
     ] {
         put(&mut table, key, Toml::String(value));
     }
+    put(&mut table, "retries", i64::from(design.retries).into());
+    let apart = match design.apart {
+        Apart::Auto => "auto",
+        Apart::Never => "never",
+        Apart::Always => "always",
+    };
+    put(&mut table, "apart", text(apart));
+    put(&mut table, "limiter", design.limiter.into());
     table
 }
 

@@ -11,6 +11,8 @@ use crate::experiment::source::open::open;
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
 
+/// A folder beside those of recipes. Its files are in each of them, below this name.
+const SHARED: &str = "shared";
 /// A recipe's folder holds configuration and small programs.
 const LARGEST_FOLDER_BYTES: u64 = 16 * 1024 * 1024;
 const MOST_FILES: usize = 500;
@@ -32,11 +34,15 @@ impl Recipes {
     /// When a folder cannot be read or a `recipe.toml` has mistakes.
     pub fn load(dirs: &[PathBuf]) -> Result<Self, RecipeError> {
         let mut by_name = BTreeMap::new();
+        let mut shared = BTreeMap::new();
+        if let Some(dir) = EMBEDDED.get_dir(SHARED) {
+            embedded_files(dir, Path::new(""), &mut shared);
+        }
         for dir in EMBEDDED.dirs() {
             let Some(name) = dir.path().file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            let mut files = BTreeMap::new();
+            let mut files = shared.clone();
             embedded_files(dir, dir.path(), &mut files);
             let Some(text) = files.get("recipe.toml") else {
                 continue;
@@ -46,8 +52,12 @@ impl Recipes {
             by_name.insert(name.to_owned(), read::recipe(name, &shown, &text, files)?);
         }
         for dir in dirs {
+            let mut shared = BTreeMap::new();
+            if dir.join(SHARED).is_dir() {
+                folder_files(&dir.join(SHARED), dir, &mut shared, &mut 0)?;
+            }
             for folder in folders(dir)? {
-                let (name, recipe) = from_folder(&folder)?;
+                let (name, recipe) = from_folder(&folder, shared.clone())?;
                 by_name.insert(name, recipe);
             }
         }
@@ -124,14 +134,16 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, RecipeError> {
     Ok(found)
 }
 
-fn from_folder(folder: &Path) -> Result<(String, Recipe), RecipeError> {
+fn from_folder(
+    folder: &Path,
+    mut files: BTreeMap<String, Vec<u8>>,
+) -> Result<(String, Recipe), RecipeError> {
     let name = folder
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
     let file = folder.join("recipe.toml");
     let text = open(&file)?;
-    let mut files = BTreeMap::new();
     let mut bytes = 0;
     folder_files(folder, folder, &mut files, &mut bytes)?;
     let recipe = read::recipe(&name, &file.display().to_string(), &text, files)?;

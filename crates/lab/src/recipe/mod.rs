@@ -19,7 +19,7 @@ pub use available::Availability;
 pub use error::RecipeError;
 pub use load::Recipes;
 pub use param::{Kind, Param};
-pub use render::{Ready, RenderContext, Rendered, RenderedFile};
+pub use render::{Behind, Ready, RenderContext, Rendered, RenderedFile};
 pub use value::Value;
 
 /// One kind of server.
@@ -50,7 +50,7 @@ pub struct Recipe {
     pub longest_dir_bytes: Option<usize>,
     /// Its log files inside its folder.
     pub log_files: Vec<String>,
-    pub(crate) templates: Vec<(String, String)>,
+    pub(crate) templates: Vec<Copy>,
     pub(crate) copies: Vec<Copy>,
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
@@ -118,14 +118,14 @@ impl Upstreams {
     }
 }
 
-/// A file that is copied unchanged.
+/// A file that is filled in, or copied unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     /// Destination, a template.
     pub to: String,
     /// Path inside the recipe's folder, a template.
     pub from: String,
-    /// A list parameter: the copy is made once for each `item` of it.
+    /// A list parameter: the file is made once for each `item` of it.
     pub each: Option<String>,
     pub mode: u32,
 }

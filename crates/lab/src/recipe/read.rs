@@ -120,8 +120,8 @@ fn whole(
             .integer(reader, "longest_dir_bytes", 20..=4000)
             .and_then(|bytes| usize::try_from(bytes).ok()),
         log_files: inner_paths(reader, top, "log_files"),
-        templates: templates(reader, top, &files),
-        copies: copies(reader, top, &params, &files),
+        templates: templates(reader, top, &params, &files),
+        copies: copies(reader, top, "copy", &params, &files),
         params,
         command,
         env,
@@ -247,22 +247,27 @@ fn limit(reader: &mut Reader, section: &Section<'_>, key: &str, kind: Kind) -> O
 fn templates(
     reader: &mut Reader,
     top: &Section<'_>,
+    params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<(String, String)> {
-    let mut templates = Vec::new();
-    for (to, from, place) in pairs(reader, top, "files") {
-        match files.get(&from) {
-            None => no_such_file(reader, place, &from, files),
-            Some(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => template(reader, place, &from, text),
-                Err(_) => reader.fault(Fault::at(
-                    place,
-                    format!("the template `{from}` is not UTF-8"),
-                    "files that are no text belong under [copy]",
-                )),
-            },
+) -> Vec<Copy> {
+    let templates = copies(reader, top, "files", params, files);
+    let Some(section) = top.section(reader, "files") else {
+        return templates;
+    };
+    for entry in &section.table.entries {
+        let made = templates.iter().find(|made| made.to == entry.name);
+        let Some(bytes) = made.and_then(|made| files.get(&made.from)) else {
+            continue;
+        };
+        let (from, place) = (&made.map_or("", |made| &made.from), entry.node.place);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => template(reader, place, from, text),
+            Err(_) => reader.fault(Fault::at(
+                place,
+                format!("the template `{from}` is not UTF-8"),
+                "files that are no text belong under [copy]",
+            )),
         }
-        templates.push((to, from));
     }
     templates
 }
@@ -270,10 +275,11 @@ fn templates(
 fn copies(
     reader: &mut Reader,
     top: &Section<'_>,
+    key: &str,
     params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<Copy> {
-    let Some(section) = top.section(reader, "copy") else {
+    let Some(section) = top.section(reader, key) else {
         return Vec::new();
     };
     let mut copies = Vec::new();
@@ -408,6 +414,7 @@ fn stop(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Duration)> {
 fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     let mut ready = Ready {
         path: "/".to_owned(),
+        send: None,
         status: None,
         contains: None,
         timeout: Duration::from_secs(10),
@@ -415,7 +422,19 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     let Some(section) = top.section(reader, "ready") else {
         return ready;
     };
-    section.only(reader, &["path", "status", "contains", "timeout"]);
+    section.only(reader, &["path", "send", "status", "contains", "timeout"]);
+    ready.send = section.text(reader, "send");
+    if ready.send.is_some() {
+        for key in ["path", "status"] {
+            if let Some(entry) = section.table.get(key) {
+                reader.fault(Fault::at(
+                    entry.place,
+                    format!("`ready.{key}` is for HTTP, and `ready.send` for other protocols"),
+                    "expected one of the two",
+                ));
+            }
+        }
+    }
     if let Some(path) = section.text(reader, "path") {
         let place = section
             .table

@@ -18,8 +18,8 @@ pub struct RenderContext {
     pub dir: PathBuf,
     /// Where it shall listen.
     pub listen_addr: SocketAddr,
-    /// The servers it passes requests on to: their names and where they listen.
-    pub upstreams: Vec<(String, SocketAddr)>,
+    /// The servers it passes requests on to.
+    pub upstreams: Vec<Behind>,
     /// Its parameters; [`Recipe::render`] checks them and adds the defaults.
     pub params: BTreeMap<String, Value>,
     /// The programs that [`Recipe::available`] found; one that is not here goes by its first
@@ -29,6 +29,17 @@ pub struct RenderContext {
     pub weigh: PathBuf,
     /// How many CPUs it may use.
     pub cpus: usize,
+}
+
+/// A server that another passes requests on to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behind {
+    /// Its name; its address where the experiment gives only that.
+    pub name: String,
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// Its folder, where the run has started it.
+    pub dir: Option<PathBuf>,
 }
 
 /// A server's files, command and probes.
@@ -71,9 +82,11 @@ pub struct RenderedFile {
 pub struct Ready {
     /// The path to ask for.
     pub path: String,
+    /// What to send to a server that does not speak HTTP, instead of a request for the path.
+    pub send: Option<String>,
     /// The status to expect; without it any below 500 will do.
     pub status: Option<u16>,
-    /// A text that the body has to hold.
+    /// A text that the body has to hold, or with `send` all that comes back.
     pub contains: Option<String>,
     /// How long it may take from the start.
     pub timeout: Duration,
@@ -95,32 +108,25 @@ impl Recipe {
         }
         let filler = Filler::new(self, ctx)?;
         let mut files = Vec::new();
-        for (to, template) in &self.templates {
-            let source = self.files.get(template).ok_or_else(|| RecipeError::Path {
-                recipe: self.name.clone(),
-                place: "files".to_owned(),
-                path: template.clone(),
-                why: "the recipe's folder has no such file".to_owned(),
-            })?;
-            let text = String::from_utf8_lossy(source);
-            files.push(RenderedFile {
-                path: filler.path("files", to, None)?,
-                bytes: filler.text(template, &text, None)?.into_bytes(),
-                mode: 0o644,
-            });
+        for template in &self.templates {
+            for item in filler.items(template.each.as_deref()) {
+                let item = item.as_deref();
+                let (from, source) = filler.source("files", template, item)?;
+                let text = String::from_utf8_lossy(source);
+                files.push(RenderedFile {
+                    path: filler.path("files", &template.to, item)?,
+                    bytes: filler.text(&from, &text, item)?.into_bytes(),
+                    mode: template.mode,
+                });
+            }
         }
         for copy in &self.copies {
             for item in filler.items(copy.each.as_deref()) {
-                let from = filler.path("copy", &copy.from, item.as_deref())?;
-                let bytes = self.files.get(&from).ok_or_else(|| RecipeError::Path {
-                    recipe: self.name.clone(),
-                    place: "copy".to_owned(),
-                    path: from.clone(),
-                    why: "the recipe's folder has no such file".to_owned(),
-                })?;
+                let item = item.as_deref();
+                let (_, bytes) = filler.source("copy", copy, item)?;
                 files.push(RenderedFile {
-                    path: filler.path("copy", &copy.to, item.as_deref())?,
-                    bytes: bytes.clone(),
+                    path: filler.path("copy", &copy.to, item)?,
+                    bytes: bytes.to_vec(),
                     mode: copy.mode,
                 });
             }
@@ -216,12 +222,13 @@ impl<'r> Filler<'r> {
         let upstreams: Vec<minijinja::Value> = ctx
             .upstreams
             .iter()
-            .map(|(name, addr)| {
+            .map(|behind| {
                 context! {
-                    name => name,
-                    addr => addr.to_string(),
-                    ip => addr.ip().to_string(),
-                    port => addr.port(),
+                    name => behind.name,
+                    addr => behind.addr.to_string(),
+                    ip => behind.addr.ip().to_string(),
+                    port => behind.addr.port(),
+                    dir => behind.dir.as_ref().map(|dir| dir.to_string_lossy()),
                 }
             })
             .collect();
@@ -285,6 +292,25 @@ impl<'r> Filler<'r> {
             path,
             why: "it has to stay inside the folder".to_owned(),
         })
+    }
+
+    /// A file of the recipe's: its path and its content.
+    fn source(
+        &self,
+        place: &str,
+        file: &super::Copy,
+        item: Option<&str>,
+    ) -> Result<(String, &'r [u8]), RecipeError> {
+        let from = self.path(place, &file.from, item)?;
+        match self.recipe.files.get(&from) {
+            Some(bytes) => Ok((from, bytes)),
+            None => Err(RecipeError::Path {
+                recipe: self.recipe.name.clone(),
+                place: place.to_owned(),
+                path: from,
+                why: "the recipe's folder has no such file".to_owned(),
+            }),
+        }
     }
 
     /// The items of a list parameter, or one `None` for a copy that is made once.

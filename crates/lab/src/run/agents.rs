@@ -1,18 +1,19 @@
 //! The agents of a run: one on this machine, or one in each host where hosts are apart.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use readings::LoadReading;
 use serde_json::{Value, json};
 
-use crate::agent::wire::{Answer, Order, OtherServer, StartServer};
+use crate::agent::wire::{Answer, Loaded, Order, OtherServer, StartServer};
 use crate::agent::{Agent, AgentError};
-use crate::experiment::{Experiment, Setting};
+use crate::experiment::{Experiment, Setting, Target};
 use crate::hosts::{World, WorldError, WorldOptions};
 use crate::link::LinkKind;
-use crate::run::{Places, RunError};
+use crate::run::group::{GroupResult, Ready, Runner};
+use crate::run::{Places, RunError, RunEvent};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// A load that makes so much of what its round trips allow is bound by them.
@@ -197,9 +198,59 @@ impl From<WorldError> for RunError {
     }
 }
 
+impl<F: FnMut(RunEvent)> Runner<'_, F> {
+    /// Where a server is, as a host sees it.
+    pub(super) fn seen(
+        &self,
+        from: Option<&str>,
+        server: &str,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Option<SocketAddr> {
+        let port = addresses.get(server)?.port();
+        let server = self.options.experiment.server(server)?;
+        let address = self.agents.address(from, server.host.as_deref());
+        Some(SocketAddr::new(address, port))
+    }
+
+    /// Where a subject is asked.
+    pub(super) fn resolve(
+        &self,
+        from: Option<&str>,
+        target: &Target,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<SocketAddr, String> {
+        match target {
+            Target::Server(name) => self
+                .seen(from, name, addresses)
+                .ok_or_else(|| format!("server `{name}` is not up")),
+            Target::Address(text) => text
+                .to_socket_addrs()
+                .map_err(|e| format!("{text} cannot be resolved: {e}"))?
+                .next()
+                .ok_or_else(|| format!("{text} has no address")),
+        }
+    }
+
+    /// Warns, once, of closed loops that went as fast as their round trips allow.
+    pub(super) fn tell_what_distance_binds(
+        &self,
+        setting: &Setting,
+        ready: &[Ready],
+        closed: &Loaded,
+        result: &mut GroupResult,
+    ) {
+        let first = ready.iter().zip(&closed.readings);
+        let first = first.filter(|(one, _)| self.block == 1 && !one.lane.again);
+        let told = first.filter_map(|(one, load)| {
+            bound_by_distance(self.options.experiment, setting, &one.subject.name, load)
+        });
+        result.warnings.extend(told);
+    }
+}
+
 /// The sentence for a closed loop that went as fast as its round trips allow: connections over
 /// round trip, whatever the servers could do.
-pub(super) fn bound_by_distance(
+fn bound_by_distance(
     experiment: &Experiment,
     setting: &Setting,
     subject: &str,

@@ -1,7 +1,7 @@
 //! One condition in one block: servers up, warm-up, slices, servers down.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,12 +19,14 @@ use crate::experiment::{
     BodyCheck, Expect, LoadSpec, ServerSpec, Setting, SubjectSpec, Target, Upstream,
 };
 use crate::plan::{Group, Lane};
-use crate::recipe::{RenderContext, Rendered};
-use crate::run::agents::{self, Agents};
-use crate::run::{Places, RunEvent, RunOptions, places, schedule};
+use crate::recipe::{Behind, RenderContext, Rendered};
+use crate::run::agents::Agents;
+use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
+/// A longer file is not written down with a server's configuration.
+const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) options: &'a RunOptions<'a>,
@@ -38,6 +40,8 @@ pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) configurations: BTreeMap<String, Value>,
     /// The versions of the outside drivers, by name.
     pub(super) versions: &'a BTreeMap<String, Option<String>>,
+    /// Conditions whose subjects are measured one after the other.
+    pub(super) apart: &'a mut apart::Conditions,
 }
 
 /// What a group came to. It is empty when the run was stopped inside it.
@@ -50,12 +54,15 @@ pub(super) struct GroupResult {
     /// What the reader of the result should know.
     pub(super) warnings: Vec<String>,
     pub(super) agent_lost: bool,
+    /// Why the subjects cannot be measured side by side; nothing was measured then.
+    pub(super) disturbed: Option<String>,
 }
 
 /// A server that was started.
-struct Up {
-    name: String,
+pub(super) struct Up {
+    pub(super) name: String,
     host: Option<String>,
+    folder: PathBuf,
     signals: Vec<(String, u64)>,
 }
 
@@ -64,6 +71,8 @@ pub(super) struct Ready {
     pub(super) lane: Lane,
     pub(super) subject: SubjectSpec,
     pub(super) address: SocketAddr,
+    /// The host that it is asked from.
+    pub(super) from: Option<String>,
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
@@ -75,9 +84,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Makes the trials of a group. `rate` is the common rate when it is known already.
-    pub(super) fn group(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
-        let setting = self.options.experiment.under(&group.condition);
+    /// Makes the trials of a group with all its subjects up at once. `rate` is the common rate when
+    /// it is known already.
+    pub(super) fn side_by_side(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let setting = apart::setting(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
         let mut random = fastrand::Rng::with_seed(self.seed);
@@ -86,9 +96,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             Ok(addresses) => self
                 .measure(&setting, group, &addresses, rate, &mut random, &mut result)
                 .err(),
-            Err(reason) => Some(reason),
+            Err(reason) => {
+                let design = &self.options.experiment.design;
+                self.apart
+                    .do_not_fit(design, group, &setting, &reason, &mut result);
+                Some(reason)
+            }
         };
-        if self.stopped() {
+        if self.stopped() || result.disturbed.is_some() {
             result.outcomes.clear();
         } else if let Some(reason) = failure {
             for lane in &group.lanes {
@@ -106,14 +121,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         result
     }
 
-    fn start_servers(
+    pub(super) fn start_servers(
         &mut self,
         setting: &Setting,
         up: &mut Vec<Up>,
         random: &mut fastrand::Rng,
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
-        for server in &setting.servers {
+        for server in places::start_order(&setting.servers, random) {
             let apart = self.agents.are_apart();
             let port = server
                 .port
@@ -163,14 +178,25 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .map(|upstream| match upstream {
                 Upstream::Server(name) => self
                     .seen(host, name, addresses)
-                    .map(|address| (name.clone(), address))
+                    .map(|addr| Behind {
+                        name: name.clone(),
+                        addr,
+                        dir: up
+                            .iter()
+                            .find(|u| u.name == *name)
+                            .map(|u| u.folder.clone()),
+                    })
                     .ok_or_else(|| failed(&format!("upstream `{name}` is not up"))),
-                Upstream::Address(address) => Ok((address.to_string(), *address)),
+                Upstream::Address(address) => Ok(Behind {
+                    name: address.to_string(),
+                    addr: *address,
+                    dir: None,
+                }),
             })
             .collect::<Result<Vec<_>, _>>()?;
         let context = RenderContext {
             name: server.name.clone(),
-            dir: folder,
+            dir: folder.clone(),
             listen_addr: address,
             upstreams,
             params: server.params.clone(),
@@ -188,6 +214,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         up.push(Up {
             name: server.name.clone(),
             host: server.host.clone(),
+            folder,
             signals,
         });
         let order = StartServer {
@@ -210,48 +237,22 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         };
         self.agents.start_server(host, order)?;
         let ready = rendered.ready;
-        let request = net::fetch::request("GET", &server.name, &ready.path, &closing());
+        let raw = ready.send.is_some();
+        let request = ready.send.unwrap_or_else(|| {
+            let http = net::fetch::request("GET", &server.name, &ready.path, &closing());
+            String::from_utf8_lossy(&http).into_owned()
+        });
         let order = Order::Await(AwaitServer {
             server: Some(server.name.clone()),
             address,
-            request: String::from_utf8_lossy(&request).into_owned(),
+            request,
+            raw,
             status: ready.status,
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
         });
         self.agents.of(host)?.ask_unless(&order, self.stop)?;
         Ok(())
-    }
-
-    /// Where a server is, as a host sees it.
-    fn seen(
-        &self,
-        from: Option<&str>,
-        server: &str,
-        addresses: &BTreeMap<String, SocketAddr>,
-    ) -> Option<SocketAddr> {
-        let port = addresses.get(server)?.port();
-        let server = self.options.experiment.server(server)?;
-        let address = self.agents.address(from, server.host.as_deref());
-        Some(SocketAddr::new(address, port))
-    }
-
-    fn resolve(
-        &self,
-        from: Option<&str>,
-        target: &Target,
-        addresses: &BTreeMap<String, SocketAddr>,
-    ) -> Result<SocketAddr, String> {
-        match target {
-            Target::Server(name) => self
-                .seen(from, name, addresses)
-                .ok_or_else(|| format!("server `{name}` is not up")),
-            Target::Address(text) => text
-                .to_socket_addrs()
-                .map_err(|e| format!("{text} cannot be resolved: {e}"))?
-                .next()
-                .ok_or_else(|| format!("{text} has no address")),
-        }
     }
 
     fn note_configuration(
@@ -265,7 +266,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .files
             .iter()
             .map(|file| {
-                let text = String::from_utf8_lossy(&file.bytes).into_owned();
+                // What a server serves can be large, and its recipe can make it again.
+                let text = match file.bytes.len() {
+                    ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
+                    bytes => format!("({bytes} bytes)"),
+                };
                 (file.path.as_str(), text)
             })
             .collect();
@@ -300,11 +305,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         if ready.iter().any(|one| !one.subject.driver.is_engine()) {
             return self.measure_outside(setting, group, &ready, rate, random, result);
         }
-        let design = self.options.experiment.design.clone();
+        let design = self.apart.design(self.options.experiment);
         let lanes = ready.len();
         self.phase("warming up");
         let warm = self.load(setting, &ready, schedule::warm_up(lanes, design.warmup))?;
-        if self.stopped() {
+        if self.stopped() || self.disturb_each_other(setting, group, result)? {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
@@ -328,13 +333,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 open = Some(self.load(setting, &ready, slices)?);
             }
         }
-        for (one, load) in ready.iter().zip(&closed.readings) {
-            let experiment = self.options.experiment;
-            let told = agents::bound_by_distance(experiment, setting, &one.subject.name, load);
-            result
-                .warnings
-                .extend(told.filter(|_| self.block == 1 && !one.lane.again));
-        }
+        self.tell_what_distance_binds(setting, &ready, &closed, result);
         for (number, one) in ready.into_iter().enumerate() {
             let reading = reading(number, &one, &closed, open.as_ref());
             result
@@ -345,7 +344,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 
     /// Looks which subjects answer as expected; those that do not fail here.
-    fn ready_subjects(
+    pub(super) fn ready_subjects(
         &mut self,
         setting: &Setting,
         group: &Group,
@@ -359,34 +358,35 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 continue;
             };
             let from = setting.load.host.as_deref();
-            let outcome = self
-                .resolve(from, &subject.target, addresses)
-                .and_then(|address| {
-                    let fields = [setting.load.headers.as_slice(), &closing()].concat();
-                    let request = match subject.scheme.as_str() {
-                        "http" => request(subject, &setting.load, &fields),
-                        _ => String::new(),
-                    };
-                    let order = Order::Await(AwaitServer {
-                        server: None,
-                        address,
-                        request,
-                        status: Some(expect.status),
-                        contains: expect.contains.clone(),
-                        timeout_ms: SUBJECT_READY_MS,
-                    });
-                    let agent = self.agents.of(from).map_err(|e| e.to_string())?;
-                    match agent.ask_unless(&order, self.stop) {
-                        Ok(_) => Ok(address),
-                        Err(AgentError::Failed(reason)) => Err(reason),
-                        Err(lost) => Err(lost.to_string()),
-                    }
+            let address = self.resolve(from, &subject.target, addresses);
+            let outcome = address.and_then(|address| {
+                let fields = [setting.load.headers.as_slice(), &closing()].concat();
+                let request = match subject.scheme.as_str() {
+                    "http" => request(subject, &setting.load, &fields),
+                    _ => String::new(),
+                };
+                let order = Order::Await(AwaitServer {
+                    server: None,
+                    address,
+                    request,
+                    raw: false,
+                    status: Some(expect.status),
+                    contains: expect.contains.clone(),
+                    timeout_ms: SUBJECT_READY_MS,
                 });
+                let agent = self.agents.of(from).map_err(|e| e.to_string())?;
+                match agent.ask_unless(&order, self.stop) {
+                    Ok(_) => Ok(address),
+                    Err(AgentError::Failed(reason)) => Err(reason),
+                    Err(lost) => Err(lost.to_string()),
+                }
+            });
             match outcome {
                 Ok(address) => ready.push(Ready {
                     lane: lane.clone(),
                     subject: subject.clone(),
                     address,
+                    from: setting.load.host.clone(),
                 }),
                 Err(reason) => result.outcomes.push((
                     lane.clone(),
@@ -399,22 +399,19 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         Ok(ready)
     }
 
-    fn load(
-        &mut self,
+    /// The order for a load on subjects.
+    pub(super) fn order(
+        &self,
         setting: &Setting,
         ready: &[Ready],
         stints: Vec<StintOrder>,
-    ) -> Result<Loaded, AgentError> {
+    ) -> LoadOrder {
         let load = &setting.load;
         let expect = &self.options.experiment.expect;
         let cpus = self.places.load_cpus.clone();
-        let subjects: Vec<String> = stints
-            .iter()
-            .map(|stint| ready[stint.lane].lane.subject.clone())
-            .collect();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
         let (watch, watch_others) = self.agents.watched(load.host.as_deref(), setting);
-        let order = LoadOrder {
+        LoadOrder {
             lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
             stints,
             threads: threads.clamp(1, load.connections) as usize,
@@ -430,10 +427,36 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             watch,
             watch_others,
             seed: self.seed,
-        };
+            look: false,
+            quota_cpus: None,
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        setting: &Setting,
+        ready: &[Ready],
+        stints: Vec<StintOrder>,
+    ) -> Result<Loaded, AgentError> {
+        let order = self.order(setting, ready, stints);
+        self.load_as(order, ready)
+    }
+
+    /// Has an order carried out and tells how it goes on.
+    pub(super) fn load_as(
+        &mut self,
+        order: LoadOrder,
+        ready: &[Ready],
+    ) -> Result<Loaded, AgentError> {
+        let subjects: Vec<String> = order
+            .stints
+            .iter()
+            .map(|stint| ready[stint.lane].lane.subject.clone())
+            .collect();
         let tell = &mut *self.tell;
+        let from = ready.first().and_then(|one| one.from.as_deref());
         self.agents
-            .of(load.host.as_deref())?
+            .of(from)?
             .load(order, self.stop, |stint, requests, errors| {
                 tell(RunEvent::Load {
                     subject: subjects.get(stint).cloned().unwrap_or_default(),
@@ -444,7 +467,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 
     /// Stops what was started, upstreams last, and keeps the logs.
-    fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
+    pub(super) fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
         let mut files = BTreeMap::new();
         for server in up.iter().rev() {
             let signals = server.signals.clone();
@@ -530,12 +553,27 @@ pub(super) fn choose_rate(
     if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
         return Some(rate);
     }
-    let all = ready.len() == group.lanes.len();
+    if ready.len() != group.lanes.len() {
+        return None;
+    }
+    choose_rate_of(group, setting, closed, result)
+}
+
+/// The common rate from the closed loops of all subjects.
+pub(super) fn choose_rate_of(
+    group: &Group,
+    setting: &Setting,
+    closed: &[LoadReading],
+    result: &mut GroupResult,
+) -> Option<f64> {
+    if let crate::experiment::Rate::PerSecond(rate) = setting.load.rate {
+        return Some(rate);
+    }
     let slowest = closed
         .iter()
         .map(LoadReading::requests_per_s)
         .fold(f64::INFINITY, f64::min);
-    if !all || !slowest.is_finite() || slowest <= 0.0 {
+    if !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
     let client = closed

@@ -1,13 +1,16 @@
 //! Carries a plan out: block after block, condition after condition.
 
 mod agents;
+mod apart;
 mod folder;
 mod group;
+mod judge;
+mod limiter;
 mod outside;
 mod places;
 mod schedule;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,6 +26,7 @@ use crate::plan::{Group, Plan};
 use crate::recipe::{RecipeError, Recipes};
 
 pub use folder::{default_folder, machine};
+pub use judge::Judge;
 pub use places::Places;
 
 use agents::Agents;
@@ -37,6 +41,10 @@ pub enum RunEvent {
         trials: usize,
         /// Groups (a condition in a block) still to make.
         groups: usize,
+        /// Groups of one block.
+        groups_per_block: usize,
+        /// Blocks of the whole run, at most.
+        blocks: u32,
         /// About how long it takes, s.
         estimated_s: f64,
         /// Where everything is kept.
@@ -72,6 +80,29 @@ pub enum RunEvent {
     },
     /// A condition in a block is done.
     GroupEnds,
+    /// A condition in a block is made again, since some of its trials cannot be used.
+    Again {
+        /// What cannot be used, a sentence fragment each.
+        reasons: Vec<String>,
+        /// How often it can still be made.
+        left: u32,
+    },
+    /// After the last block: what limits a subject is looked for.
+    LimiterBegins {
+        /// The condition.
+        condition: Condition,
+        /// The subject.
+        subject: String,
+        /// Subjects and conditions that are left, this one among them.
+        left: usize,
+    },
+    /// All that was declared is settled: the blocks that are left are not made.
+    Settled {
+        /// Blocks that were made.
+        block: u32,
+        /// Blocks that were planned.
+        blocks: u32,
+    },
     /// The rate at which latency is compared was chosen.
     RateChosen(RateChoice),
     /// Something to know.
@@ -165,6 +196,8 @@ pub struct RunOptions<'a> {
     pub resume: bool,
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
+    /// What judges the rows while the run goes on.
+    pub judge: &'a dyn Judge,
 }
 
 /// What is missing on this machine for an experiment, a sentence each.
@@ -218,18 +251,24 @@ pub fn run(
     }
     let vantages = Vantages::of(experiment)?;
     let places = vantages.first();
-    let _out_of_the_way = places::OutOfTheWay::of(places);
-    let (mut journal, before, seed) = open_journal(options)?;
+    let (mut journal, before, header) = open_journal(options)?;
+    let seed = header.seed;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);
     let mut rates = done.rates.clone();
-    let groups: Vec<(u32, &Group)> = plan
+    let mut kept = judge::Kept::of(options.judge, &header, done.trials.clone());
+    let mut groups: VecDeque<(u32, &Group)> = plan
         .groups()
         .filter(|(block, group)| !done.has(*block, group))
         .collect();
+    if options.resume && kept.is_settled() {
+        groups.clear();
+    }
     tell(RunEvent::Begins {
         trials: groups.iter().map(|(_, group)| group.lanes.len()).sum(),
         groups: groups.len(),
+        groups_per_block: plan.conditions.len(),
+        blocks: experiment.design.blocks,
         estimated_s: plan.estimated.as_secs_f64() * groups.len() as f64
             / plan.groups().count().max(1) as f64,
         folder: options.folder.to_path_buf(),
@@ -247,16 +286,17 @@ pub fn run(
         .iter()
         .map(|driver| (driver.name.clone(), driver.version(options.weigh)))
         .collect();
-    let mut agents = Agents::start(options.weigh, experiment, vantages.first(), seed)?;
+    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
     notices.extend(agents.notices());
     for text in &notices {
         tell(RunEvent::Warning { text: text.clone() });
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
+    let mut apart = apart::Conditions::default();
     // How many servers `hosts.json` describes; an earlier part of the run may have died before it
     // wrote one.
     let mut described = folder::is_described(options.folder).then_some(usize::MAX);
-    for (block, group) in groups {
+    while let Some((block, group)) = groups.pop_front() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -265,17 +305,21 @@ pub fn run(
             blocks: experiment.design.blocks,
             condition: group.condition.clone(),
         });
-        let places = vantages.from(experiment.under(&group.condition).load.host.as_ref());
+        let group_seed = kept.seed(block, group);
+        let vantage = vantages.from(experiment.under(&group.condition).load.host.as_ref());
+        let drawn = vantage.drawn(group_seed);
+        let _out_of_the_way = places::OutOfTheWay::of(&drawn);
         let mut runner = group::Runner {
             options,
-            places,
+            places: &drawn,
             agents: &mut agents,
             stop,
-            seed: seed ^ (u64::from(block) << 20),
+            seed: group_seed,
             block,
             tell: &mut tell,
             configurations: BTreeMap::new(),
             versions: &versions,
+            apart: &mut apart,
         };
         let known = rates.get(&group.condition).copied();
         let result = runner.group(group, known);
@@ -295,6 +339,7 @@ pub fn run(
                 outcome,
             };
             journal.append(&JournalRow::Trial(Box::new(trial.clone())))?;
+            kept.take(&trial);
             tell(RunEvent::TrialEnds {
                 trial: Box::new(trial),
             });
@@ -310,19 +355,70 @@ pub fn run(
         let describes_more = described.is_none_or(|before| servers > before);
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
-            folder::write_machine(
-                options,
-                places,
-                &configurations,
-                &versions,
-                agents.described(),
-            )?;
+            let hosts = agents.described();
+            folder::write_machine(options, places, &configurations, &versions, hosts)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
             // What is left of them goes first: hosts and servers have the same names again.
             drop(agents);
             agents = Agents::start(options.weigh, experiment, places, seed)?;
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if let Some((reasons, left)) = kept.again(block, group, experiment.design.retries) {
+            tell(RunEvent::Again { reasons, left });
+            groups.push_front((block, group));
+        }
+        let block_ends = groups.front().is_none_or(|(next, _)| *next != block);
+        if block_ends && !groups.is_empty() && kept.is_settled() {
+            tell(RunEvent::Settled {
+                block,
+                blocks: experiment.design.blocks,
+            });
+            groups.clear();
+        }
+    }
+    // A limit that is tried on servers would take them out of their host's control group.
+    let limiter = experiment.design.limiter && !agents.are_apart();
+    if limiter && !stop.load(Ordering::Relaxed) {
+        let wanted: Vec<(Condition, String)> = limiter::wanted(experiment)
+            .into_iter()
+            .filter(|one| !done.limiters.contains(one))
+            .collect();
+        for (number, (condition, subject)) in wanted.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            tell(RunEvent::LimiterBegins {
+                condition: condition.clone(),
+                subject: subject.clone(),
+                left: wanted.len() - number,
+            });
+            let _out_of_the_way = places::OutOfTheWay::of(places);
+            let mut runner = group::Runner {
+                options,
+                places,
+                agents: &mut agents,
+                stop,
+                seed: seed ^ (1 << 60) ^ (number as u64),
+                block: 0,
+                tell: &mut tell,
+                configurations: BTreeMap::new(),
+                versions: &versions,
+                apart: &mut apart,
+            };
+            match runner.limiter(condition, subject) {
+                Ok(Some(reading)) => {
+                    journal.append(&JournalRow::Limiter(Box::new(reading)))?;
+                }
+                Ok(None) => {}
+                Err(_) => {
+                    drop(agents);
+                    agents = Agents::start(options.weigh, experiment, places, seed)?;
+                }
+            }
         }
     }
     for text in agents.faults_of_links() {
@@ -337,13 +433,13 @@ pub fn run(
 
 fn open_journal(
     options: &RunOptions<'_>,
-) -> Result<(JournalWriter, Option<Journal>, u64), RunError> {
+) -> Result<(JournalWriter, Option<Journal>, RunHeader), RunError> {
     let experiment = options.experiment;
     if options.resume {
         let journal = Journal::read(options.folder)?;
         let writer = JournalWriter::resume(options.folder, &journal)?;
-        let seed = journal.header.seed;
-        return Ok((writer, Some(journal), seed));
+        let header = journal.header.clone();
+        return Ok((writer, Some(journal), header));
     }
     folder::prepare(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -380,7 +476,7 @@ fn open_journal(
             }))?;
         }
     }
-    Ok((writer, None, options.seed))
+    Ok((writer, None, header))
 }
 
 /// What an earlier part of the run has done.
@@ -388,6 +484,7 @@ fn open_journal(
 struct Done {
     trials: Vec<Trial>,
     rates: BTreeMap<Condition, f64>,
+    limiters: Vec<(Condition, String)>,
 }
 
 impl Done {
@@ -395,6 +492,11 @@ impl Done {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
         done.trials = journal.trials();
+        done.limiters = journal
+            .limiters()
+            .into_iter()
+            .map(|reading| (reading.condition.clone(), reading.subject.clone()))
+            .collect();
         for row in &journal.rows {
             if let JournalRow::Rate(choice) = row
                 && plan.conditions.contains(&choice.condition)

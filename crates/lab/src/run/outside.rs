@@ -82,7 +82,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        let design = self.options.experiment.design.clone();
+        let design = self.apart.design(self.options.experiment);
         let warmup_s = schedule::outside_warm_up_s(design.warmup);
         self.phase("warming up");
         for lane in lanes.iter_mut() {

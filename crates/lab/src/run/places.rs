@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, ServerSpec, Upstream};
 use crate::run::RunError;
 
 /// The CPUs of the load and of servers that no host binds.
@@ -16,6 +16,9 @@ pub struct Places {
     pub load_alone: bool,
     /// What the reader of the result should know about them.
     pub warnings: Vec<String>,
+    /// CPUs that the load may have instead, one by one; empty where the experiment binds the load
+    /// or a server, and where servers that run already may be on any CPU.
+    pub load_may_have: Vec<u32>,
 }
 
 impl Places {
@@ -58,6 +61,10 @@ impl Places {
         named_servers.sort_unstable();
         named_servers.dedup();
         let mut load_cpus = cpus_of(load_host.as_ref());
+        let mut load_may_have = Vec::new();
+        if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
+            load_may_have.clone_from(&have);
+        }
         if load_cpus.is_empty() {
             let free: Vec<u32> = have
                 .iter()
@@ -95,7 +102,29 @@ impl Places {
             load_cpus,
             server_cpus,
             warnings,
+            load_may_have,
         })
+    }
+
+    /// Other places for one block: where nothing binds the load, its CPU is drawn, and the servers
+    /// get the others. CPUs differ in what else they do, such as interrupts.
+    pub(super) fn drawn(&self, seed: u64) -> Self {
+        let mut places = self.clone();
+        if self.load_may_have.len() > 1 {
+            let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
+            places.load_cpus = random
+                .choice(&self.load_may_have)
+                .copied()
+                .into_iter()
+                .collect();
+            places.server_cpus = self
+                .load_may_have
+                .iter()
+                .copied()
+                .filter(|cpu| !places.load_cpus.contains(cpu))
+                .collect();
+        }
+        places
     }
 }
 
@@ -155,6 +184,28 @@ impl Drop for OutOfTheWay {
     }
 }
 
+/// The servers in a random order in which each still comes after its upstreams. Which server was
+/// started first settles more than one would think: memory, CPUs, ports.
+pub(super) fn start_order<'a>(
+    servers: &'a [ServerSpec],
+    random: &mut fastrand::Rng,
+) -> Vec<&'a ServerSpec> {
+    let mut left: Vec<&ServerSpec> = servers.iter().collect();
+    let mut order = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |server: &ServerSpec| {
+            server.upstreams.iter().any(|upstream| {
+                matches!(upstream, Upstream::Server(name) if left.iter().any(|one| one.name == *name))
+            })
+        };
+        let can: Vec<usize> = (0..left.len()).filter(|&at| !waits(left[at])).collect();
+        // A circle was refused when the file was read; the declared order is then as good as any.
+        let at = random.choice(&can).copied().unwrap_or(0);
+        order.push(left.remove(at));
+    }
+    order
+}
+
 /// Looks whether the ports that the experiment names are free.
 ///
 /// # Errors
@@ -189,4 +240,64 @@ pub(super) fn free_port(random: &mut fastrand::Rng, apart: bool) -> u16 {
     }
     // All taken: the server will say so itself.
     18_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn server(name: &str, upstreams: &[&str]) -> ServerSpec {
+        ServerSpec {
+            name: name.to_owned(),
+            recipe: "origin".to_owned(),
+            host: None,
+            cpus: Vec::new(),
+            port: None,
+            upstreams: upstreams
+                .iter()
+                .map(|name| Upstream::Server((*name).to_owned()))
+                .collect(),
+            params: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn servers_start_in_any_order_that_their_upstreams_allow() {
+        let servers = [server("a", &[]), server("b", &[]), server("p", &["a"])];
+        let mut random = fastrand::Rng::with_seed(5);
+        let orders: BTreeSet<Vec<&str>> = (0..200)
+            .map(|_| {
+                let order = start_order(&servers, &mut random);
+                order.into_iter().map(|one| one.name.as_str()).collect()
+            })
+            .collect();
+        let all = BTreeSet::from([
+            vec!["a", "b", "p"],
+            vec!["a", "p", "b"],
+            vec!["b", "a", "p"],
+        ]);
+        assert_eq!(orders, all);
+    }
+
+    #[test]
+    fn the_loads_cpu_is_drawn_where_nothing_binds_it() {
+        let mut places = Places {
+            load_cpus: vec![1],
+            server_cpus: vec![0],
+            load_may_have: vec![0, 1],
+            ..Places::default()
+        };
+        let drawn: BTreeSet<(Vec<u32>, Vec<u32>)> = (0..50)
+            .map(|seed| places.drawn(seed))
+            .map(|one| (one.load_cpus, one.server_cpus))
+            .collect();
+        assert_eq!(
+            drawn,
+            BTreeSet::from([(vec![0], vec![1]), (vec![1], vec![0])])
+        );
+        assert_eq!(places.drawn(7), places.drawn(7));
+        places.load_may_have.clear();
+        assert_eq!(places.drawn(7).load_cpus, [1]);
+    }
 }

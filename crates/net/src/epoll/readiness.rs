@@ -46,7 +46,10 @@ impl Epoll {
         let (bits, data) = (event.events as i32, event.u64);
         let index = data as u32;
         if index == LISTENER {
-            self.to_accept.push_back((data >> 32) as usize);
+            let listener = (data >> 32) as usize;
+            if listener < self.listeners.len() {
+                self.to_accept.push_back(listener);
+            }
             return;
         }
         let conn = ConnId {
@@ -72,13 +75,17 @@ impl Epoll {
         }
     }
 
-    fn take_buffer(&mut self) -> u16 {
-        self.free_buffers.pop().unwrap_or_else(|| {
-            // All are lent out: one more, so that reading never stands still.
-            let size = self.buffers.first().map_or(16 * 1024, |b| b.len());
-            self.buffers.push(vec![0; size].into_boxed_slice());
-            (self.buffers.len() - 1) as u16
-        })
+    fn take_buffer(&mut self) -> Option<u16> {
+        if let Some(id) = self.free_buffers.pop() {
+            return Some(id);
+        }
+        let id = u16::try_from(self.buffers.len()).ok()?;
+        if self.buffers.len() >= self.buffers_max {
+            return None;
+        }
+        let size = self.buffers.first().map_or(16 * 1024, |b| b.len());
+        self.buffers.push(vec![0; size].into_boxed_slice());
+        Some(id)
     }
 
     pub(super) fn read_one(&mut self, conn: ConnId) -> Option<Event> {
@@ -88,7 +95,11 @@ impl Epoll {
             return None;
         }
         let fd = slot.socket.as_ref()?.as_raw_fd();
-        let id = self.take_buffer();
+        let Some(id) = self.take_buffer() else {
+            // It stays readable, and is read once a buffer was given back.
+            self.starved.push(conn);
+            return None;
+        };
         let buffer = &mut self.buffers[id as usize];
         let size = buffer.len();
         let n = loop {
@@ -111,11 +122,11 @@ impl Epoll {
             let len = n as u32;
             return Some(Event::Data {
                 conn,
-                buf: Buf { id, len },
+                buf: Buf { id, start: 0, len },
             });
         }
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        self.free_buffers.push(id);
+        self.give_back(id);
         let slot = self.slot(conn)?;
         slot.readable = false;
         if n == 0 {
@@ -128,7 +139,7 @@ impl Epoll {
     }
 
     pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
-        let fd = self.listeners[listener].as_raw_fd();
+        let fd = self.listeners.get(listener)?.as_raw_fd();
         // SAFETY: null pointers mean that the peer's address is not wanted.
         let got = unsafe {
             libc::accept4(

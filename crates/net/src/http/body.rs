@@ -2,6 +2,98 @@
 
 use super::HttpError;
 
+/// What is shown the parts of a body while they are passed over.
+///
+/// A closure that takes slices is shown the content only. Whoever passes a body on as it is coded
+/// can look at the lines of the chunked coding too, and refuse them.
+pub trait BodySink {
+    /// Bytes of the content.
+    fn content(&mut self, bytes: &[u8]);
+
+    /// The size of a chunk, once its digits are complete; 0 in the last one.
+    ///
+    /// # Errors
+    /// To end the reading.
+    #[inline]
+    fn chunk_size(&mut self, _size: u64) -> Result<(), HttpError> {
+        Ok(())
+    }
+
+    /// A byte behind a chunk's size, up to and with the carriage return that ends the line.
+    ///
+    /// # Errors
+    /// To end the reading.
+    #[inline]
+    fn behind_size(&mut self, _byte: u8) -> Result<(), HttpError> {
+        Ok(())
+    }
+
+    /// A byte of a trailer line; its end is one line feed.
+    ///
+    /// # Errors
+    /// To end the reading.
+    #[inline]
+    fn trailer(&mut self, _byte: u8) -> Result<(), HttpError> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut(&[u8])> BodySink for F {
+    #[inline]
+    fn content(&mut self, bytes: &[u8]) {
+        self(bytes);
+    }
+}
+
+/// A body that is passed over piece by piece, wherever it is cut. It holds no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageBody(Body);
+
+impl MessageBody {
+    /// No body, or nothing more of it.
+    pub const EMPTY: MessageBody = MessageBody(Body::Empty);
+    /// In the chunked coding.
+    pub const CHUNKED: MessageBody = MessageBody(Body::Chunked(Chunk::START));
+    /// Everything until the connection ends.
+    pub const UNTIL_CLOSE: MessageBody = MessageBody(Body::UntilClose);
+
+    /// So many bytes.
+    pub fn of_length(bytes: u64) -> MessageBody {
+        MessageBody(match bytes {
+            0 => Body::Empty,
+            left => Body::Length(left),
+        })
+    }
+
+    /// Whether nothing more belongs to it.
+    pub fn is_complete(&self) -> bool {
+        self.0 == Body::Empty
+    }
+
+    /// Whether it is complete when the connection ends now.
+    pub fn ends_with_connection(&self) -> bool {
+        matches!(self.0, Body::Empty | Body::UntilClose)
+    }
+
+    /// Passes over the bytes of the body at the front of `input`, showing them to `sink`. Returns
+    /// how many belong to it, and whether it is complete; nothing more belongs to it then.
+    ///
+    /// # Errors
+    /// When the chunked coding is malformed or the sink refuses something. The body is not to be
+    /// read on then.
+    pub fn take(
+        &mut self,
+        input: &[u8],
+        sink: &mut impl BodySink,
+    ) -> Result<(usize, bool), HttpError> {
+        let (taken, complete) = self.0.take(input, sink)?;
+        if complete {
+            self.0 = Body::Empty;
+        }
+        Ok((taken, complete))
+    }
+}
+
 /// The framing of a body and how much of it is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
@@ -52,12 +144,12 @@ const LINE_MAX: u16 = 4096;
 const TRAILER_MAX: u16 = 16 * 1024;
 
 impl Body {
-    /// Takes the bytes of the body at the front of `input`, showing its content to `content`.
-    /// Returns how many bytes were taken and whether the body is complete.
+    /// Takes the bytes of the body at the front of `input`, showing them to `sink`. Returns how
+    /// many bytes were taken and whether the body is complete.
     pub(super) fn take(
         &mut self,
         input: &[u8],
-        content: &mut impl FnMut(&[u8]),
+        sink: &mut impl BodySink,
     ) -> Result<(usize, bool), HttpError> {
         match self {
             Body::Empty => Ok((0, true)),
@@ -66,18 +158,18 @@ impl Body {
                     .len()
                     .min(usize::try_from(*left).unwrap_or(usize::MAX));
                 if n > 0 {
-                    content(&input[..n]);
+                    sink.content(&input[..n]);
                 }
                 *left -= n as u64;
                 Ok((n, *left == 0))
             }
             Body::UntilClose => {
                 if !input.is_empty() {
-                    content(input);
+                    sink.content(input);
                 }
                 Ok((input.len(), false))
             }
-            Body::Chunked(chunk) => take_chunks(chunk, input, content),
+            Body::Chunked(chunk) => take_chunks(chunk, input, sink),
         }
     }
 }
@@ -85,13 +177,13 @@ impl Body {
 fn take_chunks(
     chunk: &mut Chunk,
     input: &[u8],
-    content: &mut impl FnMut(&[u8]),
+    sink: &mut impl BodySink,
 ) -> Result<(usize, bool), HttpError> {
     let mut at = 0;
     while at < input.len() {
         if let Chunk::Data { left } = chunk {
             let n = (input.len() - at).min(usize::try_from(*left).unwrap_or(usize::MAX));
-            content(&input[at..at + n]);
+            sink.content(&input[at..at + n]);
             at += n;
             *left -= n as u64;
             if *left == 0 {
@@ -102,14 +194,23 @@ fn take_chunks(
         let byte = input[at];
         at += 1;
         *chunk = match *chunk {
-            Chunk::Size { size, digits } => size_byte(byte, size, digits)?,
+            Chunk::Size { size, digits } => {
+                let next = size_byte(byte, size, digits)?;
+                if !matches!(next, Chunk::Size { .. }) {
+                    sink.chunk_size(size)?;
+                    sink.behind_size(byte)?;
+                }
+                next
+            }
             Chunk::Blanks { size, .. } | Chunk::Extension { size, .. } if byte == b'\r' => {
+                sink.behind_size(byte)?;
                 Chunk::SizeEnd { size }
             }
             Chunk::Blanks { line: LINE_MAX, .. } | Chunk::Extension { line: LINE_MAX, .. } => {
                 return Err(HttpError::Chunk);
             }
             Chunk::Blanks { size, line } => {
+                sink.behind_size(byte)?;
                 let line = line + 1;
                 match byte {
                     b' ' | b'\t' => Chunk::Blanks { size, line },
@@ -118,10 +219,13 @@ fn take_chunks(
                 }
             }
             Chunk::Extension { .. } if matches!(byte, b'\n' | 0) => return Err(HttpError::Chunk),
-            Chunk::Extension { size, line } => Chunk::Extension {
-                size,
-                line: line + 1,
-            },
+            Chunk::Extension { size, line } => {
+                sink.behind_size(byte)?;
+                Chunk::Extension {
+                    size,
+                    line: line + 1,
+                }
+            }
             Chunk::SizeEnd { size } => match (byte, size) {
                 (b'\n', 0) => Chunk::Trailer { bytes: 0 },
                 (b'\n', left) => Chunk::Data { left },
@@ -133,7 +237,10 @@ fn take_chunks(
             Chunk::DataEnd | Chunk::DataEndLf => return Err(HttpError::Chunk),
             Chunk::Trailer { .. } if byte == b'\r' => Chunk::LastLf,
             Chunk::TrailerLine { bytes } if byte == b'\r' => Chunk::TrailerLf { bytes },
-            Chunk::TrailerLf { bytes } if byte == b'\n' => Chunk::Trailer { bytes },
+            Chunk::TrailerLf { bytes } if byte == b'\n' => {
+                sink.trailer(byte)?;
+                Chunk::Trailer { bytes }
+            }
             // A line ends with both bytes; one alone could be read in two ways.
             Chunk::Trailer { .. } | Chunk::TrailerLine { .. } if byte == b'\n' => {
                 return Err(HttpError::Chunk);
@@ -143,6 +250,7 @@ fn take_chunks(
                 return Err(HttpError::TrailersTooLarge);
             }
             Chunk::Trailer { bytes } | Chunk::TrailerLine { bytes } => {
+                sink.trailer(byte)?;
                 Chunk::TrailerLine { bytes: bytes + 1 }
             }
             Chunk::LastLf if byte == b'\n' => return Ok((at, true)),
@@ -173,7 +281,10 @@ fn size_byte(byte: u8, size: u64, digits: u8) -> Result<Chunk, HttpError> {
 }
 
 /// A Content-Length value: at most 19 digits and nothing else, at most 2^63 - 1.
-pub(super) fn content_length(value: &[u8]) -> Result<u64, HttpError> {
+///
+/// # Errors
+/// [`HttpError::ContentLength`] for anything else.
+pub fn content_length(value: &[u8]) -> Result<u64, HttpError> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HttpError::ContentLength);
     }

@@ -9,6 +9,7 @@ mod head;
 mod request;
 mod response;
 
+pub use body::{BodySink, MessageBody, content_length};
 pub use error::HttpError;
 pub use request::{Request, RequestParser};
 pub use response::{Progress, ResponseHead, ResponseParser};

@@ -59,7 +59,9 @@ impl RequestParser {
             return Ok((at, false));
         };
         let count = &mut self.request.body_bytes;
-        let (n, complete) = body.take(&input[at..], &mut |bytes| *count += bytes.len() as u64)?;
+        let (n, complete) = body.take(&input[at..], &mut |bytes: &[u8]| {
+            *count += bytes.len() as u64
+        })?;
         if complete {
             self.body = None;
         }

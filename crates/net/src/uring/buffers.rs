@@ -21,10 +21,16 @@ pub(super) struct BufferRing {
     size: u32,
     mask: u16,
     tail: u16,
+    /// Buffers that the kernel was given for the first time; those beyond were never touched.
+    begun: u16,
+    /// Buffers that the kernel has, to fill.
+    free: u16,
 }
 
 impl BufferRing {
-    pub(super) fn register(ring: &IoUring, count: u16, size: u32) -> io::Result<Self> {
+    /// Registers room for `most` buffers and gives the kernel `first` of them.
+    pub(super) fn register(ring: &IoUring, first: u16, most: u16, size: u32) -> io::Result<Self> {
+        let count = most.max(first);
         if !count.is_power_of_two() || size == 0 {
             return Err(io::Error::other(format!(
                 "expected a power of two of buffers that hold something, found {count} of {size}"
@@ -54,17 +60,60 @@ impl BufferRing {
             size,
             mask: count - 1,
             tail: 0,
+            begun: 0,
+            free: 0,
         };
         // SAFETY: the entries live until `buffers` is dropped, which is after the ring is.
         unsafe {
             ring.submitter()
                 .register_buf_ring_with_flags(entries as u64, count, GROUP, 0)?;
         }
-        for id in 0..count {
-            buffers.give(Buf { id, len: 0 });
-        }
+        buffers.begin(first);
         buffers.publish();
         Ok(buffers)
+    }
+
+    /// Gives the kernel so many more buffers, or as many as there are.
+    fn begin(&mut self, more: u16) {
+        let end = self
+            .begun
+            .saturating_add(more)
+            .min(self.mask.saturating_add(1));
+        for id in self.begun..end {
+            self.give(Buf {
+                id,
+                start: 0,
+                len: 0,
+            });
+        }
+        self.begun = end;
+    }
+
+    /// Doubles the buffers in use, as far as there are more; whether there were.
+    pub(super) fn grow(&mut self) -> bool {
+        let before = self.begun;
+        self.begin(before);
+        self.begun > before
+    }
+
+    /// Bytes that each holds.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The kernel has filled one.
+    pub(super) fn taken(&mut self) {
+        self.free = self.free.saturating_sub(1);
+    }
+
+    /// Whether the kernel has none to fill.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free == 0
+    }
+
+    /// Whether more than half of all are in use.
+    pub(super) fn is_scarce(&self) -> bool {
+        self.begun - self.free > self.mask / 2
     }
 
     pub(super) fn group(&self) -> u16 {
@@ -72,12 +121,13 @@ impl BufferRing {
     }
 
     pub(super) fn bytes(&self, buf: &Buf) -> &[u8] {
-        debug_assert!(buf.id <= self.mask && buf.len <= self.size);
-        // SAFETY: the kernel filled `len` bytes of this buffer and does not touch it again until
-        // it is given back, which takes the `Buf`.
+        debug_assert!(buf.id <= self.mask && buf.start + buf.len <= self.size);
+        // SAFETY: the kernel filled this buffer up to `start + len` at least and does not touch it
+        // again until it is given back, which takes the `Buf`.
         unsafe {
             std::slice::from_raw_parts(
-                self.memory.add(buf.id as usize * self.size as usize),
+                self.memory
+                    .add(buf.id as usize * self.size as usize + buf.start as usize),
                 buf.len as usize,
             )
         }
@@ -94,6 +144,7 @@ impl BufferRing {
         entry.set_len(self.size);
         entry.set_bid(buf.id);
         self.tail = self.tail.wrapping_add(1);
+        self.free += 1;
     }
 
     /// Shows the kernel what was given.

@@ -35,6 +35,18 @@ impl File {
         on!(self, |file| opcode::RecvMulti::new(file, group).build())
     }
 
+    /// Receives once.
+    pub(super) fn receive_one(self, group: u16) -> squeue::Entry {
+        on!(self, |file| opcode::Recv::new(
+            file,
+            std::ptr::null_mut(),
+            0
+        )
+        .buf_group(group)
+        .build())
+        .flags(squeue::Flags::BUFFER_SELECT)
+    }
+
     pub(super) fn send(self, bytes: *const u8, len: usize) -> squeue::Entry {
         on!(self, |file| opcode::Send::new(file, bytes, len as u32)
             .flags(SEND_FLAGS)

@@ -62,10 +62,17 @@ impl Uring {
     fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<Event> {
         let more = cqueue::more(flags);
         let buffer = cqueue::buffer_select(flags);
+        if buffer.is_some() {
+            self.buffers.taken();
+        }
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
-                self.buffers.give(Buf { id, len: 0 });
+                self.buffers.give(Buf {
+                    id,
+                    start: 0,
+                    len: 0,
+                });
             }
             return None;
         }
@@ -74,17 +81,23 @@ impl Uring {
         if result > 0 {
             slot.quiet = false;
             let id = buffer?;
+            let len = result as u32;
             if !more {
+                // Its socket is empty again.
+                slot.careful &= len >= self.buffers.size();
                 self.starved.push(conn);
             }
-            let len = result as u32;
             return Some(Event::Data {
                 conn,
-                buf: Buf { id, len },
+                buf: Buf { id, start: 0, len },
             });
         }
         if let Some(id) = buffer {
-            self.buffers.give(Buf { id, len: 0 });
+            self.buffers.give(Buf {
+                id,
+                start: 0,
+                len: 0,
+            });
         }
         match -result {
             0 => Some(Event::Eof { conn }),
@@ -106,7 +119,8 @@ impl Uring {
             self.relisten.push(listener);
         }
         if result < 0 {
-            return Some(Event::AcceptFailed { errno: -result });
+            let told = listener < self.listeners.len();
+            return told.then_some(Event::AcceptFailed { errno: -result });
         }
         let (index, descriptor) = if self.files {
             let Some(index) = self.free_accepted.pop() else {

@@ -251,6 +251,15 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.duration_s = value(&["d", "duration"]).and_then(units::duration_s);
         }
         Tool::Weigh => return None,
+        Tool::Time => {
+            // Of a load generator's command the generator's own reading is made. Without a place
+            // to go to, it may be a sentence.
+            if words.iter().any(|word| tool_of(word).is_some())
+                || !words.iter().any(|w| w.contains("://"))
+            {
+                return None;
+            }
+        }
         Tool::RedisBenchmark => {
             if options.is_empty() && !others.is_empty() {
                 return None;
@@ -280,9 +289,10 @@ fn read_httperf<'a>(
     if value(&["wsess", "wsesslog", "wset"]).is_some() {
         return;
     }
-    let calls = amount(&["num-calls", "num-call"]).unwrap_or(1);
+    // Slides and printed pages lose hyphens.
+    let calls = amount(&["num-calls", "num-call", "numcalls"]).unwrap_or(1);
     command.keepalive = Some(calls > 1);
-    let connections = amount(&["num-conns", "num-conn"]).unwrap_or(1);
+    let connections = amount(&["num-conns", "num-conn", "numconns"]).unwrap_or(1);
     command.requests = Some(connections.saturating_mul(calls));
     // The rate is that of connections.
     let rate = value(&["rate"])
@@ -424,6 +434,13 @@ mod tests {
         ] {
             assert_eq!(parse(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_hyphen_that_a_slide_has_lost_does_not_hide_a_count() {
+        let httperf = command("httperf --server=localhost --port=81 --numconns=9 --num-calls=5");
+        assert_eq!(httperf.requests, Some(45));
+        assert_eq!(httperf.url.as_deref(), Some("http://localhost:81/"));
     }
 
     #[test]

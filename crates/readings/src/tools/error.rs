@@ -35,6 +35,16 @@ pub enum ReadError {
         /// The line that is missing.
         expected: &'static str,
     },
+    /// An output in a longer text lacks its result: it was cut off, or quoted only in part.
+    #[error("{}: the output of {tool} is not all there: {expected} is missing", in_lines(*.lines))]
+    Part {
+        /// The tool.
+        tool: Tool,
+        /// The lines that are there, counted from 1, both included.
+        lines: (usize, usize),
+        /// The line that is missing.
+        expected: &'static str,
+    },
     /// The tool ended without a result and said why.
     #[error("line {line}: {tool} gave up: {said}")]
     GaveUp {
@@ -55,6 +65,13 @@ pub enum ReadError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+fn in_lines((first, last): (usize, usize)) -> String {
+    match last {
+        last if last == first => format!("line {first}"),
+        last => format!("lines {first} to {last}"),
+    }
 }
 
 fn found_instead(instead: &Option<Tool>) -> String {

@@ -1,4 +1,4 @@
-//! What other load generators print, read.
+//! What other load generators print, and the shell's `time`, read.
 //!
 //! A [`ToolReading`] holds what one run of a tool said of itself, in our units. A tool that does
 //! not say something leaves it `None`: nothing is guessed here. What the words of a tool mean, and
@@ -11,12 +11,16 @@ mod h2load;
 mod hey;
 mod httperf;
 mod k6;
+mod numbered;
 mod oha;
 mod options;
+mod process;
 mod read;
 mod reading;
 mod redis_benchmark;
 mod scan;
+mod table;
+mod time;
 mod units;
 mod weigh;
 mod wrk;
@@ -28,11 +32,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use error::ReadError;
-pub use read::{read_all, read_output};
+pub use process::ProcessLine;
+pub use read::{ReadText, looked_for, read_all, read_output, read_text};
+pub use table::FigureTable;
 
 use crate::ErrorCounts;
 
-/// A load generator whose output can be read.
+/// A program whose output can be read: a load generator, or the shell's `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -56,11 +62,13 @@ pub enum Tool {
     RedisBenchmark,
     /// Our own engine, by the command line: `weigh load`.
     Weigh,
+    /// The shell's `time`, or GNU time.
+    Time,
 }
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 10] = [
+    pub const ALL: [Tool; 11] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -71,6 +79,7 @@ impl Tool {
         Tool::K6,
         Tool::RedisBenchmark,
         Tool::Weigh,
+        Tool::Time,
     ];
 
     /// The tool's command.
@@ -86,6 +95,7 @@ impl Tool {
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
             Tool::Weigh => "weigh",
+            Tool::Time => "time",
         }
     }
 }
@@ -130,6 +140,10 @@ pub struct ToolLatency {
 pub struct ToolReading {
     /// The tool.
     pub tool: Tool,
+    /// The text that it was read from, where there are several: a file's name. Readers leave it
+    /// open.
+    #[serde(default)]
+    pub source: Option<String>,
     /// The lines that it was read from, counted from 1, both included.
     pub lines: (usize, usize),
     /// The command line, where one stands above the output.
@@ -164,7 +178,8 @@ pub struct ToolReading {
     pub first_byte: ToolLatency,
     /// Failures, as far as the tool tells their kinds apart.
     pub errors: ErrorCounts,
-    /// CPU time that the tool says it took itself, user and system.
+    /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
+    /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
 }
 
@@ -173,6 +188,7 @@ impl ToolReading {
     pub fn new(tool: Tool) -> Self {
         Self {
             tool,
+            source: None,
             lines: (0, 0),
             command: None,
             url: None,

@@ -123,6 +123,7 @@ fn grammar(tool: Tool) -> Grammar {
         ),
         // Its document says all.
         Tool::Weigh => ("", &[]),
+        Tool::Time => ("fo", &[]),
         Tool::RedisBenchmark => ("hpsacndkrPtu", &["user", "threads", "dbnum", "pass"]),
     };
     Grammar {

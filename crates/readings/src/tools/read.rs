@@ -2,7 +2,8 @@ use super::command::{self, Placed};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block, Line};
 use super::{
-    ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha, redis_benchmark, weigh, wrk,
+    FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
+    process, redis_benchmark, table, time, weigh, wrk,
 };
 
 /// A command may stand so many lines above the output that nothing else ties to it.
@@ -39,8 +40,6 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
     if let Some(wrong) = figures.wrong.into_iter().next() {
         return Err(wrong);
     }
-    let has_result =
-        |reading: &ToolReading| reading.requests.is_some() || reading.requests_per_s.is_some();
     if let Some(cut) = readings.iter().find(|reading| !has_result(reading)) {
         return Err(gave_up(tool, &lines).unwrap_or(ReadError::Cut {
             tool,
@@ -72,15 +71,101 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
 ///
 /// The readings come in the order of the text. A text without any output gives none.
 pub fn read_all(text: &str) -> Vec<ToolReading> {
+    read_text(text).readings
+}
+
+/// [`read_all`], with what is missing or damaged in the outputs.
+pub fn read_text(text: &str) -> ReadText {
     let lines = scan::lines(text);
     let mut readings = Vec::new();
+    let mut problems = Vec::new();
     for block in scan::all_blocks(&lines) {
         let mut figures = Figures::new(block.tool);
         let read = read_block(&block, &lines, &mut figures);
+        problems.append(&mut figures.wrong);
+        for reading in &read {
+            if !has_result(reading) {
+                problems.push(without_result(reading, &lines));
+            }
+        }
         readings.extend(read.into_iter().filter(has_figures));
     }
     complete(&mut readings, &lines);
-    readings
+    join_times(&mut readings);
+    ReadText {
+        readings,
+        problems,
+        processes: process::listed(&lines),
+        tables: table::tables(&lines),
+    }
+}
+
+/// Why an output has no result: its tool said so, or it is not all there.
+fn without_result(reading: &ToolReading, lines: &[Line]) -> ReadError {
+    let (tool, (first, last)) = (reading.tool, reading.lines);
+    // The message stands in the output or right below it.
+    let from = lines.partition_point(|line| line.number < first);
+    let to = lines.partition_point(|line| line.number <= last + 2);
+    gave_up(tool, lines.get(from..to).unwrap_or_default()).unwrap_or(ReadError::Part {
+        tool,
+        lines: (first, last),
+        expected: words(tool).result,
+    })
+}
+
+/// So many lines may stand between an output and what `time` says of its run.
+const TIME_LINES: usize = 2;
+
+/// Takes what `time` says right below a run that took as long as the run's own CPU time.
+fn join_times(readings: &mut Vec<ToolReading>) {
+    let mut at = 1;
+    while at < readings.len() {
+        let (run, time) = (&readings[at - 1], &readings[at]);
+        let follows = time.tool == Tool::Time
+            && run.tool != Tool::Time
+            && time.command.is_none()
+            && time.lines.0 <= run.lines.1 + 1 + TIME_LINES;
+        let as_long = run.duration_s.zip(time.duration_s).is_some_and(|(r, t)| {
+            // It also saw the start, and what the tool worked out at the end.
+            r - 0.1 <= t && t <= r + f64::max(2.0, r * 0.1)
+        });
+        if follows && as_long {
+            let time = readings.remove(at);
+            let run = &mut readings[at - 1];
+            run.client_cpu_s = run.client_cpu_s.or(time.client_cpu_s);
+            run.lines.1 = time.lines.1;
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// What was found in a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadText {
+    /// The outputs, in the order of the text.
+    pub readings: Vec<ToolReading>,
+    /// Outputs without their result, and lines without the figure that should stand there.
+    pub problems: Vec<ReadError>,
+    /// Where the text says that a load generator ran on a machine, and what it took of it.
+    pub processes: Vec<ProcessLine>,
+    /// Tables in which the text compares subjects.
+    pub tables: Vec<FigureTable>,
+}
+
+/// A line of each tool's output by which it is known, for messages.
+pub fn looked_for() -> impl Iterator<Item = (Tool, &'static str)> {
+    let known = |tool: &Tool| *tool != Tool::Wrk2;
+    let tools = Tool::ALL.into_iter().filter(known);
+    tools.map(|tool| (tool, words(tool).first))
+}
+
+/// Whether a reading holds what its tool prints as the result.
+fn has_result(reading: &ToolReading) -> bool {
+    match reading.tool {
+        Tool::Time => reading.duration_s.is_some(),
+        _ => reading.requests.is_some() || reading.requests_per_s.is_some(),
+    }
 }
 
 fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolReading> {
@@ -100,6 +185,7 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
                 Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
                 // Its document is read as a whole.
                 Tool::Weigh => Vec::new(),
+                Tool::Time => time::read(&own, figures),
             }
         }
     };
@@ -203,6 +289,7 @@ fn words(tool: Tool) -> Words {
         Tool::Hey => (hey::EXPECTED, hey::RESULT, hey::GIVES_UP),
         Tool::Oha => (oha::EXPECTED, oha::RESULT, oha::GIVES_UP),
         Tool::K6 => (k6::EXPECTED, k6::RESULT, k6::GIVES_UP),
+        Tool::Time => (time::EXPECTED, time::RESULT, time::GIVES_UP),
         Tool::RedisBenchmark => (
             redis_benchmark::EXPECTED,
             redis_benchmark::RESULT,

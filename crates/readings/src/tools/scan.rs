@@ -7,14 +7,15 @@
 
 use serde_json::Value;
 
-use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, wrk};
+use super::numbered;
+use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, time, wrk};
 
 /// So many lines that are nobody's may stand inside an output: what a script of the tool's printed,
 /// or a heading that somebody put between.
 const GAP_LINES: usize = 3;
 
 /// The tools in the order in which they are asked; wrk2 prints wrk's lines.
-const ASKED: [Tool; 8] = [
+const ASKED: [Tool; 9] = [
     Tool::Wrk,
     Tool::Ab,
     Tool::Httperf,
@@ -23,9 +24,10 @@ const ASKED: [Tool; 8] = [
     Tool::Hey,
     Tool::K6,
     Tool::RedisBenchmark,
+    Tool::Time,
 ];
 
-/// A line without its indentation, quoting, colours and overwritten progress.
+/// A line without its indentation, quoting, colours, overwritten progress and a listing's number.
 pub(super) struct Line {
     /// Its number in the text, from 1. Progress that was overwritten shares the number.
     pub number: usize,
@@ -46,9 +48,11 @@ impl Line {
 /// The lines of a text.
 pub(super) fn lines(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (index, raw) in text.split('\n').enumerate() {
+    let raws: Vec<&str> = text.split('\n').collect();
+    let prefixes = numbered::prefixes(&raws);
+    for (index, (raw, prefix)) in raws.into_iter().zip(prefixes).enumerate() {
         let before = lines.len();
-        for part in raw.split('\r') {
+        for part in raw[prefix..].split('\r') {
             let text = clean(part);
             if !text.is_empty() {
                 let number = index + 1;
@@ -172,6 +176,7 @@ pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
         Tool::K6 => k6::mark(line),
         Tool::RedisBenchmark => redis_benchmark::mark(line),
         Tool::Weigh => None,
+        Tool::Time => time::mark(line),
     }
 }
 

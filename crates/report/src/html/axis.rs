@@ -1,6 +1,6 @@
 //! Scales from a value to a place in a picture, and where their ticks stand.
 
-use verdict::text::{number, percent};
+use verdict::text::{number, percent, rate};
 
 use crate::units::time;
 
@@ -71,6 +71,20 @@ pub(crate) fn ratio_ticks(low: f64, high: f64) -> Vec<Tick> {
         at += 1.0;
     }
     ticks
+}
+
+/// Ticks for a scale of requests per second.
+pub(crate) fn rate_ticks(low: f64, high: f64) -> Vec<Tick> {
+    let step = nice_step(high - low, 6.0);
+    let first = (low / step).ceil() as i64;
+    let ticks = (first..first + 20).map(|n| n as f64 * step);
+    ticks
+        .take_while(|value| *value <= high)
+        .map(|value| match value {
+            0.0 => (value, "0".to_owned()),
+            value => (value, rate(value)),
+        })
+        .collect()
 }
 
 /// Ticks for a scale of log10 microseconds.
@@ -160,6 +174,10 @@ mod tests {
         assert_eq!(
             labels(time_ticks(2.0, 3.0)),
             ["100us", "200us", "500us", "1ms"]
+        );
+        assert_eq!(
+            labels(rate_ticks(0.0, 2600.0)),
+            ["0", "500", "1,000", "1,500", "2,000", "2,500"]
         );
         assert_eq!(
             labels(quantile_ticks(4.2)),

@@ -5,7 +5,8 @@ use verdict::text::{condition, fraction};
 use verdict::{Analysis, BlockRatio, Metric};
 
 use super::axis::{Scale, ratio_ticks};
-use super::svg::{Anchor, Picture, escaped, shortened};
+use super::svg::{Anchor, Picture, escaped};
+use crate::units::shortened;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 236.0;

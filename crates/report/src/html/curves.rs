@@ -5,7 +5,8 @@ use verdict::text::condition;
 use verdict::{latest, reasons};
 
 use super::axis::{Scale, quantile_ticks, time_ticks};
-use super::svg::{Anchor, Picture, escaped, shortened};
+use super::svg::{Anchor, Picture, escaped};
+use crate::units::shortened;
 use crate::units::time;
 
 const WIDTH: f64 = 880.0;
@@ -29,7 +30,7 @@ struct Curve<'a> {
 /// One picture for each condition: the merged response histograms of every subject's valid trials,
 /// from the open loop where there is one.
 pub(crate) fn curves(header: &RunHeader, trials: &[Trial], subjects: &[String]) -> String {
-    let rows = latest(trials);
+    let rows = latest(header, trials);
     let mut conditions: Vec<&Condition> = Vec::new();
     for trial in &rows {
         if !conditions.contains(&&trial.condition) {

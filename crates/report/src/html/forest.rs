@@ -4,7 +4,8 @@ use verdict::text::{change, condition, fraction};
 use verdict::{Analysis, Comparison, Metric, NoiseFloor};
 
 use super::axis::{Scale, ratio_ticks};
-use super::svg::{Anchor, Picture, shortened};
+use super::svg::{Anchor, Picture};
+use crate::units::shortened;
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 290.0;

@@ -7,7 +7,7 @@ use super::curves::curves;
 use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
-use crate::terminal::{after_word, by_metric, invalid_trial};
+use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -31,12 +31,20 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
         header.seed
     );
     main.push_str(&verdicts(analysis));
+    main.push_str(&format!(
+        "<p class=\"sub\">{}.</p>\n",
+        escaped(&stage(analysis))
+    ));
     main.push_str(&section("Differences", &forests(analysis, header.matters)));
     main.push_str(&figures(analysis));
     let blocks = panels(analysis, &subjects, header.matters);
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(header, trials, &subjects)));
+    main.push_str(&list(
+        "Limiters",
+        analysis.limiters.iter().map(|f| f.sentence.clone()),
+    ));
     main.push_str(&list(
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
@@ -55,12 +63,17 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
             .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
     ));
     main.push_str(&footer(header, analysis));
+    shell(&header.title, &main)
+}
+
+/// A whole page around its content.
+pub(super) fn shell(title: &str, main: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{main}</main>\n\
          </body>\n</html>\n",
-        escaped(&header.title)
+        escaped(title)
     )
 }
 
@@ -110,6 +123,22 @@ fn figures(analysis: &Analysis) -> String {
         return String::new();
     }
     let columns = Columns::of(&analysis.table);
+    let table = table(&columns);
+    let note = escaped(&legend(&columns));
+    let body = wrapped_in("scroll", &table);
+    let rates: String = analysis
+        .rates
+        .iter()
+        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
+        .collect();
+    section(
+        "Figures",
+        &format!("{body}<p class=\"sub\">({note})</p>\n{rates}"),
+    )
+}
+
+/// Columns as a table.
+pub(super) fn table(columns: &Columns) -> String {
     let row = |cells: &[String], tag: &str, scope: &str| {
         let cells: Vec<String> = cells
             .iter()
@@ -128,10 +157,7 @@ fn figures(analysis: &Analysis) -> String {
     for cells in &columns.rows {
         table.push_str(&row(cells, "td", ""));
     }
-    let table = format!("<table>\n{table}</tbody>\n</table>\n");
-    let note = escaped(&legend(&columns));
-    let body = wrapped_in("scroll", &table);
-    section("Figures", &format!("{body}<p class=\"sub\">({note})</p>\n"))
+    format!("<table>\n{table}</tbody>\n</table>\n")
 }
 
 fn section(title: &str, body: &str) -> String {
@@ -195,6 +221,7 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let page = page();
+        assert!(page.contains("<p class=\"sub\">Fixed design: one look, after all 6 blocks"));
         assert!(page.contains("<h1>What a &lt;balancer&gt; costs</h1>"));
         assert!(!page.contains("<balancer>"));
     }

@@ -129,15 +129,6 @@ impl Picture {
     }
 }
 
-/// A text of at most so many characters; what was cut off shows as an ellipsis.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{kept}…")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,11 +145,5 @@ mod tests {
         let svg = picture.finish(50.0);
         assert!(!svg.contains("<script>") && !svg.contains("a<b"));
         assert!(svg.contains("<title id=\"p-t\">&lt;t&gt;</title>"));
-    }
-
-    #[test]
-    fn long_names_are_cut_by_characters() {
-        assert_eq!(shortened("ééééé", 5), "ééééé");
-        assert_eq!(shortened("éééééé", 5), "éééé…");
     }
 }

@@ -4,16 +4,20 @@
 //! one offered rate. [`Search`] says which rate to offer next and when enough is known. The caller
 //! measures; nothing here does.
 //!
+//! [`curve`] is the latency against offered rate of all trials, [`sentences`] says what was found.
+//!
 //! The search is in the manner of MLRsearch (Multiple Loss Ratio Search, IETF draft
 //! draft-ietf-bmwg-mlrsearch): it keeps a lower bound, a rate that held, and an upper bound, one
 //! that did not, a *lower* rate that failed counts more than a higher one that held, and trials are
 //! repeated where it matters, at the bounds.
 
+mod curve;
 mod interval;
 mod objective;
 mod parse;
 mod search;
 
+pub use curve::{QuantileAt, RatePoint, RateStep, Spread, curve, quantiles_of, sentences};
 pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{

@@ -108,61 +108,107 @@ impl Objective {
         }
     }
 
-    /// Judges an open loop. One whose client could not offer the rate on time is unusable.
+    /// Judges an open loop.
+    ///
+    /// Response times run from when a request was due, so the client's own lateness is in them. An
+    /// objective that is kept all the same is kept. One that is missed counts as missed only if
+    /// the client's lateness does not explain it; with a busy client nothing is known then.
     pub fn judge_load(&self, load: &LoadReading) -> Judgement {
         if load.pacing == Pacing::Closed {
             return Judgement::Unusable("a closed loop offers no rate".to_owned());
         }
-        if load.client.saturated || late_at(load, 0.5).is_some() {
-            let reason = late_at(load, 0.5);
-            let busy = "the client was too busy to offer the rate on time";
-            return Judgement::Unusable(reason.unwrap_or_else(|| busy.to_owned()));
+        let judgement = self.judge(&AsMeasured(load));
+        if judgement == Judgement::Held {
+            return judgement;
         }
-        self.judge(load)
+        if load.client.saturated {
+            let busy = "the client was too busy to offer the rate on time";
+            return Judgement::Unusable(late_at(load, 0.5).unwrap_or_else(|| busy.to_owned()));
+        }
+        let Judgement::Missed(all) = judgement else {
+            return judgement;
+        };
+        let explained = self.limits.iter().find_map(|limit| {
+            let late = late_at(load, limit.quantity.share()?)?;
+            let value = AsMeasured(load).value(limit.quantity).ok()?;
+            // It came late to send, and as late to what was answered.
+            let lag = load.schedule_lag.quantile_us(limit.quantity.share()?);
+            (!limit.is_kept(value) && limit.is_kept(value - 2.0 * lag)).then_some(late)
+        });
+        match explained {
+            // Another limit may have been missed without the client's doing.
+            Some(late) if all.len() == 1 => Judgement::Unusable(late),
+            _ => Judgement::Missed(all),
+        }
+    }
+}
+
+/// A load whose response times are taken with the client's lateness in them.
+struct AsMeasured<'a>(&'a LoadReading);
+
+impl Measured for AsMeasured<'_> {
+    fn value(&self, quantity: Quantity) -> Result<f64, String> {
+        of_load(self.0, quantity)
     }
 }
 
 impl Measured for LoadReading {
     fn value(&self, quantity: Quantity) -> Result<f64, String> {
-        let counted = self.requests + self.errors.total();
-        let of_latency = |value: &dyn Fn() -> f64| {
-            if self.response.count() == 0 {
-                return Err("no good answer came".to_owned());
-            }
-            Ok(value())
-        };
-        match quantity {
-            Quantity::Quantile(q) => {
-                if let Some(reason) = late_at(self, q) {
-                    return Err(reason);
-                }
-                if self.response.count() > 0 && !resolves(self, q) {
-                    return Err(format!(
-                        "too few requests stand behind p{}: {} of the {} that it takes",
-                        number_of(q * 100.0),
-                        grouped(self.response.count()),
-                        grouped((100.0 / (1.0 - q)).round() as u64)
-                    ));
-                }
-                of_latency(&|| self.response.quantile_us(q))
-            }
-            Quantity::Mean => of_latency(&|| self.response.quantiles().mean),
-            Quantity::Max => of_latency(&|| self.response.quantile_us(1.0)),
-            Quantity::Errors if counted == 0 => Ok(1.0),
-            Quantity::Errors => Ok(self.errors.total() as f64 / counted as f64),
-            Quantity::Achieved => match self.pacing {
-                Pacing::Open { rate_per_s } if rate_per_s > 0.0 => {
-                    Ok(self.requests_per_s() / rate_per_s)
-                }
-                _ => Err("a closed loop offers no rate".to_owned()),
-            },
+        if let Quantity::Quantile(q) = quantity
+            && let Some(reason) = late_at(self, q)
+        {
+            return Err(reason);
         }
+        of_load(self, quantity)
+    }
+}
+
+fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
+    let counted = load.requests + load.errors.total();
+    let of_latency = |value: &dyn Fn() -> f64| {
+        if load.response.count() == 0 {
+            return Err("no good answer came".to_owned());
+        }
+        Ok(value())
+    };
+    match quantity {
+        Quantity::Quantile(q) => {
+            if load.response.count() > 0 && !resolves(load, q) {
+                return Err(format!(
+                    "too few requests stand behind p{}: {} of the {} that it takes",
+                    number_of(q * 100.0),
+                    grouped(load.response.count()),
+                    grouped((100.0 / (1.0 - q)).round() as u64)
+                ));
+            }
+            of_latency(&|| load.response.quantile_us(q))
+        }
+        Quantity::Mean => of_latency(&|| load.response.quantiles().mean),
+        Quantity::Max => of_latency(&|| load.response.quantile_us(1.0)),
+        Quantity::Errors if counted == 0 => Ok(1.0),
+        Quantity::Errors => Ok(load.errors.total() as f64 / counted as f64),
+        Quantity::Achieved => match load.pacing {
+            Pacing::Open { rate_per_s } if rate_per_s > 0.0 => {
+                Ok(load.requests_per_s() / rate_per_s)
+            }
+            _ => Err("a closed loop offers no rate".to_owned()),
+        },
     }
 }
 
 impl Quantity {
     pub(super) fn is_latency(self) -> bool {
         matches!(self, Quantity::Quantile(_) | Quantity::Mean | Quantity::Max)
+    }
+
+    /// The quantile of the client's lag that goes with a latency; nothing for shares.
+    fn share(self) -> Option<f64> {
+        match self {
+            Quantity::Quantile(q) => Some(q),
+            Quantity::Mean => Some(0.5),
+            Quantity::Max => Some(1.0),
+            Quantity::Errors | Quantity::Achieved => None,
+        }
     }
 
     fn write(self, value: f64) -> String {

@@ -261,6 +261,11 @@ impl Search {
         }
     }
 
+    /// Allows more trials than the options did, for those that the caller makes on its own.
+    pub fn allow_more(&mut self, trials: u32) {
+        self.options.max_trials = self.options.max_trials.saturating_add(trials);
+    }
+
     /// What to do next.
     pub fn next(&self) -> Step {
         let made: u32 = self
@@ -273,6 +278,11 @@ impl Search {
             Some(rate_per_s) if made < self.options.max_trials => Step::Offer { rate_per_s },
             _ => Step::Done(self.capacity(wanted.is_none())),
         }
+    }
+
+    /// What is known when the search ends here.
+    pub fn so_far(&self) -> Capacity {
+        self.capacity(self.wanted().is_none())
     }
 
     /// The rate that more should be known of; nothing when the search is complete.

@@ -30,6 +30,7 @@ pub(super) fn findings(readings: &[ToolReading]) -> Vec<Finding> {
     let loads = loads(readings);
     let mut found = saturated(readings, &loads);
     found.extend(single_measurements(readings, &loads));
+    found.extend(timed_twice(readings));
     found.extend(same_load_differs(readings, &loads));
     found
 }
@@ -288,6 +289,37 @@ fn single_pair(
     })
 }
 
+/// Two commands that `time` timed and nothing tells what they were: what a text with two of them
+/// compares.
+fn timed_twice(readings: &[ToolReading]) -> Option<Finding> {
+    let unnamed = |r: &ToolReading| r.url.is_none() && r.command.is_none();
+    let timed: Vec<usize> = (0..readings.len())
+        .filter(|i| readings[*i].tool == Tool::Time && unnamed(&readings[*i]))
+        .collect();
+    let [first, second] = timed[..] else {
+        return None;
+    };
+    let (a, b) = (
+        Figure::of(&readings[first])?,
+        Figure::of(&readings[second])?,
+    );
+    let ratio = b.ratio_to(a)?;
+    let at = |i: usize| lines(&[&readings[i]]).map_or(String::new(), |l| format!(" ({l})"));
+    Some(Finding {
+        readings: timed,
+        kind: FindingKind::SingleMeasurement,
+        sentence: format!(
+            "time: {}{} against {}{} is {}, from one measurement each: nothing says how much of it \
+             is noise, so nothing follows; if both timed the same, the noise is that large.",
+            b.write(),
+            at(second),
+            a.write(),
+            at(first),
+            change(ratio)
+        ),
+    })
+}
+
 /// Readings of one target under one load that lie far apart: either two set-ups that nothing in
 /// the text tells apart, or noise.
 fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
@@ -315,7 +347,11 @@ fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
             continue;
         };
         let ratio = b / a;
-        if figures.len() < 2 || ratio <= DIFFERS {
+        // What `timed_twice` has told.
+        let told = readings[i].tool == Tool::Time
+            && figures.len() == 2
+            && group.iter().all(|j| readings[*j].command.is_none());
+        if figures.len() < 2 || ratio <= DIFFERS || told {
             continue;
         }
         let rows: Vec<&ToolReading> = group.iter().map(|j| &readings[*j]).collect();

@@ -13,8 +13,10 @@ mod name;
 mod single;
 mod syn;
 
-use readings::tools::ToolReading;
+use readings::tools::{FigureTable, ProcessLine, ToolReading};
 use serde::Serialize;
+
+use crate::text::number;
 
 /// Something that readings say, or cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,6 +60,81 @@ pub enum FindingKind {
     SingleMeasurement,
     /// Readings of the same target and load differ.
     SameLoadDiffers,
+}
+
+impl FindingKind {
+    /// What it is in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            FindingKind::ImpossibleMean => "impossible mean",
+            FindingKind::CorrectedAfterwards => "corrected after the fact",
+            FindingKind::RoundTripBound => "bound by round trip and connections",
+            FindingKind::StoodStill => "connections stood still",
+            FindingKind::Saturated => "saturated",
+            FindingKind::SynRetransmission => "SYNs sent again",
+            FindingKind::Timeouts => "timeouts left out",
+            FindingKind::ErrorsLeftOut => "errors left out",
+            FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
+            FindingKind::SameMachine => "client on the same machine",
+            FindingKind::ClientBusy => "busy client",
+            FindingKind::SingleMeasurement => "one measurement only",
+            FindingKind::SameLoadDiffers => "same load, other figures",
+        }
+    }
+}
+
+/// What it means that a text lists a load generator with its share of a machine's CPU: it ran on the
+/// machine whose processes were looked at. `source` names the text, where there are several.
+pub fn process_listed(
+    readings: &[ToolReading],
+    process: &ProcessLine,
+    source: Option<&str>,
+) -> Finding {
+    let ours = |i: &usize| {
+        let r = &readings[*i];
+        r.tool == process.tool && r.source.as_deref() == source
+    };
+    let place = source.map_or(String::new(), |source| format!("{source} "));
+    Finding {
+        readings: (0..readings.len()).filter(ours).collect(),
+        kind: FindingKind::SameMachine,
+        sentence: format!(
+            "{}: {place}line {} lists it among the processes of a machine (`{}`): if the server \
+             ran there too, client and server took CPU time from each other, and the throughput is \
+             that of the two together.",
+            process.tool, process.line, process.text
+        ),
+    }
+}
+
+/// What a table says that compares subjects by one figure each: the second figure column against the
+/// first, the third against the first, and so on. `source` names the text, where there are several.
+pub fn table_compared(table: &FigureTable, source: Option<&str>) -> Vec<Finding> {
+    let place = source.map_or(String::new(), |source| format!("{source} "));
+    let (first, last) = table.lines;
+    let compared = |column: usize| {
+        let ratios: Vec<f64> = table
+            .rows
+            .iter()
+            .filter_map(|row| Some(row.get(column)? / row.get(1)?))
+            .collect();
+        let written: Vec<String> = ratios.iter().map(|r| number(*r, 2, false)).collect();
+        let above = ratios.iter().filter(|r| **r > 1.0).count();
+        Finding {
+            readings: Vec::new(),
+            kind: FindingKind::SingleMeasurement,
+            sentence: format!(
+                "{} against {} (the table in {place}lines {first} to {last}): the ratios {}, from \
+                 one figure each, {above} of {} above 1: nothing says how much of them is noise, so \
+                 nothing follows.",
+                table.head[column],
+                table.head[1],
+                name::listed(&written),
+                ratios.len()
+            ),
+        }
+    };
+    (2..table.head.len()).map(compared).collect()
 }
 
 /// What readings say, ordered by the first reading that a finding is about.

@@ -25,8 +25,33 @@ pub(super) fn name(reading: &ToolReading) -> String {
 const PLACES: usize = 4;
 
 /// `lines 12 to 20 and 31 to 39`, or `within lines 12 to 90` for many; nothing where no reading has
-/// lines.
+/// lines. Where there are several texts, each is named: `a.txt lines 1 to 5 and b.txt line 3`.
 pub(super) fn lines(readings: &[&ToolReading]) -> Option<String> {
+    let mut sources: Vec<&Option<String>> = readings.iter().map(|r| &r.source).collect();
+    sources.dedup();
+    if sources.iter().all(|source| source.is_none()) {
+        return lines_of_one(readings);
+    }
+    let of_source = |source: &Option<String>| {
+        let rows: Vec<&ToolReading> = readings
+            .iter()
+            .copied()
+            .filter(|r| r.source == *source)
+            .collect();
+        let name = source.as_deref().unwrap_or("");
+        Some(format!("{name} {}", lines_of_one(&rows)?).trim().to_owned())
+    };
+    let mut each: Vec<String> = Vec::new();
+    for text in sources.into_iter().filter_map(of_source) {
+        if !each.contains(&text) {
+            each.push(text);
+        }
+    }
+    (!each.is_empty()).then(|| listed(&each))
+}
+
+/// The lines of readings of one text.
+fn lines_of_one(readings: &[&ToolReading]) -> Option<String> {
     let mut ranges: Vec<String> = readings
         .iter()
         .filter(|r| r.lines.0 > 0)
@@ -131,7 +156,7 @@ pub(super) fn in_flight(reading: &ToolReading) -> Option<f64> {
     let each = match reading.tool {
         _ if is_open => return None,
         // Paced by a rate, or by the script, whose pauses nobody knows.
-        Tool::Wrk2 | Tool::Httperf | Tool::K6 => return None,
+        Tool::Wrk2 | Tool::Httperf | Tool::K6 | Tool::Time => return None,
         // Streams per connection, which the output does not tell.
         Tool::H2load => {
             reading.command.as_ref()?;
@@ -217,6 +242,13 @@ mod tests {
         let mut b = a.clone();
         b.lines = (9, 12);
         assert_eq!(lines(&[&a, &b]).unwrap(), "lines 7 and 9 to 12");
+        a.source = Some("a.txt".into());
+        assert_eq!(lines(&[&a]).unwrap(), "a.txt line 7");
+        b.source = Some("b.txt".into());
+        assert_eq!(
+            lines(&[&a, &b]).unwrap(),
+            "a.txt line 7 and b.txt lines 9 to 12"
+        );
     }
 
     #[test]

@@ -143,8 +143,8 @@ pub(super) fn same_machine(readings: &[ToolReading]) -> Vec<Finding> {
 }
 
 fn client_busy(r: &ToolReading) -> Option<String> {
-    // httperf waits by asking again and again: it is always busy.
-    if r.tool == Tool::Httperf {
+    // httperf waits by asking again and again: it is always busy. What `time` timed may be anything.
+    if matches!(r.tool, Tool::Httperf | Tool::Time) {
         return None;
     }
     let (cores, threads) = (client_cores(r)?, r.threads.unwrap_or(1).max(1));

@@ -219,6 +219,30 @@ fn four_page_sizes_measured_once_say_nothing_either() {
 }
 
 #[test]
+fn a_table_of_two_subjects_has_one_figure_each() {
+    let table = readings::tools::FigureTable {
+        lines: (20, 31),
+        head: ["Bytes", "LVS timing", "Crossroads timing"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: vec![
+            vec![2_000.0, 0.130_741_688, 0.127_395_82],
+            vec![20_000.0, 0.490_916_224, 0.503_769_01],
+            vec![200_000.0, 3.799_440_328, 4.331_252_73],
+            vec![2_000_000.0, 45.250_908_55, 45.960_072_8],
+        ],
+    };
+    let found = table_compared(&table, None);
+    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
+    assert_eq!(
+        found[0].sentence,
+        "Crossroads timing against LVS timing (the table in lines 20 to 31): the ratios 0.97, 1.03, \
+         1.14 and 1.02, from one figure each, 3 of 4 above 1: nothing says how much of them is \
+         noise, so nothing follows."
+    );
+}
+
+#[test]
 fn a_client_on_the_machine_that_it_measures() {
     let mut r = ToolReading::new(Tool::Httperf);
     r.url = Some("http://127.0.0.1:4567/".into());
@@ -241,6 +265,28 @@ fn a_client_on_the_machine_that_it_measures() {
     assert!(diagnose(&[r.clone()]).is_empty());
     r.tool = Tool::Wrk;
     assert_eq!(kinds(&diagnose(&[r])), [FindingKind::ClientBusy]);
+}
+
+#[test]
+fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
+    let process = readings::tools::ProcessLine {
+        tool: Tool::Httperf,
+        line: 28,
+        text: "CPU: 100% httperf 57% store 40% interpreter".into(),
+    };
+    let readings = [ToolReading::new(Tool::Wrk), ToolReading::new(Tool::Httperf)];
+    let found = process_listed(&readings, &process, None);
+    assert_eq!(found.kind, FindingKind::SameMachine);
+    assert_eq!(found.readings, [1]);
+    assert_eq!(
+        found.sentence,
+        "httperf: line 28 lists it among the processes of a machine (`CPU: 100% httperf 57% store \
+         40% interpreter`): if the server ran there too, client and server took CPU time from each \
+         other, and the throughput is that of the two together."
+    );
+    // Of another text.
+    let found = process_listed(&readings, &process, Some("a.txt"));
+    assert!(found.readings.is_empty() && found.sentence.contains(": a.txt line 28 "));
 }
 
 #[test]
@@ -369,6 +415,39 @@ fn two_durations_without_a_name_are_one_measurement_each() {
         "{}",
         found[0].sentence
     );
+}
+
+/// A command that `time` timed, at some lines of a text.
+fn timed(seconds: f64, lines: (usize, usize)) -> ToolReading {
+    let mut r = ToolReading::new(Tool::Time);
+    r.duration_s = Some(seconds);
+    r.client_cpu_s = Some(0.383);
+    r.lines = lines;
+    r
+}
+
+#[test]
+fn two_crawls_that_were_timed_once_each_say_nothing() {
+    let found = diagnose(&[timed(8.146, (39, 41)), timed(9.481, (46, 48))]);
+    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
+    assert_eq!(
+        found[0].sentence,
+        "time: 9.481 s (lines 46 to 48) against 8.146 s (lines 39 to 41) is +16%, from one \
+         measurement each: nothing says how much of it is noise, so nothing follows; if both timed \
+         the same, the noise is that large."
+    );
+    // Also a small difference is nothing that follows.
+    let near = diagnose(&[timed(8.0, (1, 3)), timed(8.1, (5, 7))]);
+    assert_eq!(kinds(&near), [FindingKind::SingleMeasurement]);
+    // Three are no pair, and a command that is known to be the same was repeated.
+    let three = [8.0, 8.1, 9.9].map(|s| timed(s, (0, 0)));
+    assert_eq!(kinds(&diagnose(&three)), [FindingKind::SameLoadDiffers]);
+    let same = [8.0, 9.9].map(|s| {
+        let mut r = timed(s, (0, 0));
+        r.command = Some("wget -r http://a/".into());
+        r
+    });
+    assert_eq!(kinds(&diagnose(&same)), [FindingKind::SameLoadDiffers]);
 }
 
 #[test]

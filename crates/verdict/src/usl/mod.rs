@@ -22,11 +22,14 @@
 //! expanded percentiles.
 
 mod fit;
+mod scaling;
 
 use fastrand::Rng;
 use serde::Serialize;
 
 use crate::student::{t_quantile, t_two_sided_p};
+
+pub use scaling::{Level, LevelStep, Scaling};
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use crate::signals::Signals;
 
 mod crawl;
 mod live;
-mod target;
+pub mod target;
 mod watch;
 
 /// Exit status when it was measured, but is invalid.
@@ -51,7 +51,8 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     Ok(if reasons.is_empty() { 0 } else { INVALID })
 }
 
-fn job(args: &LoadArgs, target: Target) -> Job {
+/// The job that the words describe.
+pub fn job(args: &LoadArgs, target: Target) -> Job {
     let asked: f64 = args.stages.iter().map(load::Stage::requests).sum();
     let staged: Duration = args.stages.iter().map(|stage| stage.duration).sum();
     let pacing = match args.rate {

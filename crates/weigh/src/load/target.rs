@@ -193,7 +193,7 @@ fn is_method(text: &str) -> bool {
 }
 
 /// The target that the words describe, and what to call it.
-pub(super) fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
+pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
     if !is_method(&args.method) {
         return Err(Failure::words(format!(
             "--method: expected a word such as GET or POST, found `{}`",
@@ -263,7 +263,7 @@ pub(super) fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
 
 /// Asks the target first: what it answers now is the measure for all later answers. Returns the
 /// names of requests whose answers differ from time to time.
-pub(super) fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failure> {
+pub fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failure> {
     if args.body_varies {
         return Ok(Vec::new());
     }

@@ -94,6 +94,24 @@ fn a_late_client_says_nothing_about_the_server() {
 }
 
 #[test]
+fn what_is_kept_or_missed_in_spite_of_a_late_client_is() {
+    let mut load = open(2_000.0, 400.0);
+    for _ in 0..1000 {
+        load.schedule_lag.record_ns(150_000);
+    }
+    // The lateness is in the response: without it, it would be shorter still.
+    assert_eq!(judge("p50<1ms", &load), Judgement::Held);
+    // 400 us less twice 150 us.
+    assert!(matches!(judge("p50<150us", &load), Judgement::Unusable(_)));
+    assert_eq!(missed("p50<50us", &load).len(), 1);
+    // What else is missed is not the client's doing.
+    load.errors.status = 1_000;
+    assert_eq!(missed("p50<150us", &load).len(), 2);
+    load.client.saturated = true;
+    assert!(matches!(judge("p50<50us", &load), Judgement::Unusable(_)));
+}
+
+#[test]
 fn an_objective_is_written_as_it_is_read() {
     for (text, written) in [
         (

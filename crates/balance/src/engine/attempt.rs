@@ -1,0 +1,253 @@
+//! From a client to an open connection to a back end.
+
+use std::io::{Error, ErrorKind};
+
+use net::{Buf, ConnId, Io, proxy_protocol};
+
+use super::events::Happened;
+use super::post::Choice;
+use super::side::{Role, Side};
+use super::worker::Worker;
+use crate::config::model::ProxyVersion;
+use crate::health::HealthEvent;
+
+/// Buffers held for a back end that is not connected yet.
+const HELD_MAX: usize = 4;
+
+impl<I: Io> Worker<I> {
+    /// Begins to serve a client that may come in.
+    pub(super) fn begin(&mut self, client: ConnId) {
+        let service = self.side(client).service as usize;
+        if self.posts[service].http.is_some() {
+            return self.http_begin(client);
+        }
+        // Those who wait already go first.
+        if !self.posts[service].queue.is_empty() {
+            return self.enqueue(client);
+        }
+        self.seek(client);
+    }
+
+    /// Keeps what a client sends before its back end is connected.
+    pub(super) fn hold(&mut self, conn: ConnId, buf: Buf) {
+        let Worker { io, sides, .. } = self;
+        let side = &mut sides[conn.slot()];
+        let Some(client) = &mut side.client else {
+            return io.recycle(buf);
+        };
+        side.bytes += buf.len() as u64;
+        client.held.push(buf);
+        if client.held.len() >= HELD_MAX && !side.paused {
+            side.paused = true;
+            io.pause(conn);
+        }
+    }
+
+    /// Finds a back end for a client, or a place in the queue, or closes it.
+    fn seek(&mut self, client: ConnId) {
+        if self.side(client).front.is_some() {
+            return self.http_seek(client);
+        }
+        let now_ns = self.now();
+        let Worker {
+            sides,
+            posts,
+            shared,
+            rng,
+            ..
+        } = self;
+        let side = &sides[client.slot()];
+        let Some(known) = &side.client else { return };
+        let service = side.service as usize;
+        let choice = posts[service].choose(
+            &shared.services[service],
+            &known.tried,
+            known.address.ip(),
+            None,
+            now_ns,
+            rng,
+        );
+        self.settle(client, choice);
+    }
+
+    /// Does what came of choosing.
+    pub(super) fn settle(&mut self, client: ConnId, choice: Choice) {
+        match choice {
+            Choice::Backend(at) if self.side(client).front.is_some() => {
+                self.http_assign(client, at);
+            }
+            Choice::Backend(at) => self.dial(client, at),
+            Choice::Full => self.enqueue(client),
+            Choice::Nobody => {
+                let service = self.side(client).service as usize;
+                self.state(service).refused.add(1);
+                self.turn_away(client);
+            }
+        }
+    }
+
+    /// Begins to connect a client to a back end, where a place was taken for it.
+    pub(super) fn dial(&mut self, client: ConnId, backend: usize) {
+        let since_ns = self.now();
+        let service = self.side(client).service;
+        let Worker {
+            io, posts, shared, ..
+        } = self;
+        let state = &shared.services[service as usize].backends[backend];
+        let target = posts[service as usize].places[backend].target(state, io);
+        let Ok(conn) = self.io.connect(target, None) else {
+            // The machine has no socket to give; no back end is to blame.
+            self.give_place_back(service as usize, backend);
+            self.state(service as usize).overflowed.add(1);
+            return self.turn_away(client);
+        };
+        let side = self.side(client);
+        side.peer = Some(conn);
+        side.backend = backend as u32;
+        self.used = self.used.max(conn.slot() + 1);
+        self.sides[conn.slot()] = Side {
+            role: Role::Connecting,
+            conn: Some(conn),
+            peer: Some(client),
+            service,
+            backend: backend as u32,
+            since_ns,
+            ..Side::default()
+        };
+    }
+
+    /// An attempt has failed: the same back end is asked again if it may be, then another one.
+    pub(super) fn connect_failed(&mut self, conn: ConnId, errno: i32) {
+        let Some((client, service, backend)) = self.drop_attempt(conn) else {
+            return;
+        };
+        self.state(service).backends[backend]
+            .connect_failures
+            .add(1);
+        let retries = self.posts[service].places[backend].retries;
+        if let Some(known) = &mut self.side(client).client {
+            if known.again < retries {
+                known.again += 1;
+                return self.dial(client, backend);
+            }
+            known.again = 0;
+            known.tried.push(backend as u32);
+        }
+        self.give_place_back(service, backend);
+        if !is_own_trouble(errno) {
+            self.backend_failed(client, service, backend);
+        }
+        self.seek(client);
+    }
+
+    /// Ends an attempt that would have taken longer, and tries another back end.
+    pub(super) fn give_up(&mut self, conn: ConnId) {
+        let Some((client, service, backend)) = self.drop_attempt(conn) else {
+            return;
+        };
+        if let Some(known) = &mut self.side(client).client {
+            known.again = 0;
+            known.tried.push(backend as u32);
+        }
+        self.give_place_back(service, backend);
+        self.seek(client);
+    }
+
+    /// Closes an attempt; the client, service and back end that it was for.
+    fn drop_attempt(&mut self, conn: ConnId) -> Option<(ConnId, usize, usize)> {
+        let side = std::mem::take(self.side(conn));
+        self.io.close(conn);
+        let client = side.peer?;
+        self.side(client).peer = None;
+        Some((client, side.service as usize, side.backend as usize))
+    }
+
+    /// Notes that a back end could not be reached for a client.
+    fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
+        self.shared
+            .note(service, backend, HealthEvent::ConnectFailed);
+        if self.posts[service].wanted {
+            let address = self.side(client).client.as_ref().map(|one| one.address);
+            self.shared.tell(Happened::BackendFailed {
+                service,
+                backend,
+                client: address,
+            });
+        }
+    }
+
+    /// A connection to a back end is open: what the client has sent goes there.
+    pub(super) fn connected(&mut self, conn: ConnId) {
+        let now_ns = self.now();
+        let side = self.side(conn);
+        let Some(client) = side.peer.filter(|_| side.role == Role::Connecting) else {
+            return;
+        };
+        if self.side(client).front.is_some() {
+            return self.http_connected(client, conn);
+        }
+        let Worker {
+            io,
+            sides,
+            posts,
+            shared,
+            ..
+        } = self;
+        let side = &mut sides[conn.slot()];
+        let (service, backend) = (side.service as usize, side.backend as usize);
+        side.role = Role::Relaying;
+        let known = &shared.services[service].backends[backend];
+        known.connections.add(1);
+        let took_ns = now_ns.saturating_sub(side.since_ns);
+        known.connect_times.note_ns(took_ns);
+        // What a back end needs to accept is all that shows of its load without reading bytes.
+        posts[service].answered(backend, took_ns, now_ns);
+        let front = &mut sides[client.slot()];
+        front.role = Role::Relaying;
+        (front.since_ns, front.taken_ns) = (now_ns, now_ns);
+        let mut held = Vec::new();
+        if let Some(known) = &mut front.client {
+            held = std::mem::take(&mut known.held);
+            if let Some(version) = posts[service].places[backend].proxy_out {
+                let mut header = Vec::with_capacity(64);
+                match version {
+                    ProxyVersion::V1 => {
+                        proxy_protocol::encode_v1(known.address, known.local, &mut header);
+                    }
+                    ProxyVersion::V2 => {
+                        proxy_protocol::encode_v2(known.address, known.local, &mut header);
+                    }
+                }
+                io.send_copy(conn, &header);
+            }
+            if posts[service].wanted {
+                shared.tell(Happened::ConnectionBegun {
+                    service,
+                    backend,
+                    client: known.address,
+                });
+            }
+        }
+        let (ended, paused) = (front.ended, std::mem::take(&mut front.paused));
+        let side = &mut sides[conn.slot()];
+        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
+        side.sends += held.len() as u32;
+        for buf in held {
+            io.forward(conn, buf);
+        }
+        if ended {
+            io.finish(conn);
+        }
+        if paused {
+            io.resume(client);
+        }
+    }
+}
+
+/// Whether an attempt failed for what this machine lacks: free ports, or memory.
+fn is_own_trouble(errno: i32) -> bool {
+    matches!(
+        Error::from_raw_os_error(errno).kind(),
+        ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory | ErrorKind::WouldBlock
+    )
+}

@@ -1,0 +1,91 @@
+//! What the workers tell of connections and requests: to logs and to commands.
+//!
+//! They send it through a bounded channel and never wait for it: what does not fit is counted in
+//! [`Shared::events_lost`](super::state::Shared::events_lost). Services and back ends are given by
+//! their places in the configuration.
+
+use std::net::SocketAddr;
+
+use crate::config::model::{Backend, Service};
+
+/// How many events wait at most for whoever reads them: about 1 MiB.
+pub(super) const EVENTS_MAX: usize = 8192;
+
+/// Whether anybody wants to know of the connections and requests of a service; for one without
+/// logs and commands no event of them is made. That a back end's state has changed is always told.
+pub(super) fn wanted(service: &Service) -> bool {
+    let backend = |one: &Backend| {
+        let hooks = &one.hooks;
+        one.throughput_log.is_some()
+            || hooks.on_start.is_some()
+            || hooks.on_end.is_some()
+            || hooks.on_fail.is_some()
+    };
+    service.access_log.is_some() || service.backends.iter().any(backend)
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// A client's connection to a back end began.
+    ConnectionBegun {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// The client.
+        client: SocketAddr,
+    },
+    /// Such a connection is over.
+    ConnectionOver {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// The client.
+        client: SocketAddr,
+        /// Bytes from the client.
+        bytes_to: u64,
+        /// Bytes to the client.
+        bytes_from: u64,
+        /// How long it took, ns.
+        duration_ns: u64,
+    },
+    /// A request was answered, or cannot be answered any more.
+    RequestOver {
+        /// The service.
+        service: usize,
+        /// The back end; `None` where the balancer answered itself.
+        backend: Option<usize>,
+        /// The client.
+        client: SocketAddr,
+        /// The method, as the client sent it.
+        method: Box<str>,
+        /// The request target, as the client sent it.
+        target: Box<str>,
+        /// The answer's status.
+        status: u16,
+        /// Bytes of the answer.
+        bytes_from: u64,
+        /// From the request's first byte to the answer's last, ns.
+        duration_ns: u64,
+    },
+    /// A back end could not be reached.
+    BackendFailed {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// For whom; `None`: a probe.
+        client: Option<SocketAddr>,
+    },
+    /// From now on clients are sent to a back end, or no longer.
+    BackendChanged {
+        /// The service.
+        service: usize,
+        /// The back end.
+        backend: usize,
+        /// Whether they are.
+        usable: bool,
+    },
+}

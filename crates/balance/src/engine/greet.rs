@@ -1,0 +1,59 @@
+//! The PROXY protocol: clients that are announced by the proxy in front.
+
+use net::proxy_protocol::{self, Header, Parsed};
+use net::{Buf, ConnId, Io};
+
+use super::side::Role;
+use super::worker::Worker;
+
+impl<I: Io> Worker<I> {
+    /// Takes bytes of a client that has not been announced yet. At most
+    /// [`proxy_protocol::HEADER_BYTES_MAX`] of them are kept.
+    pub(super) fn greeted(&mut self, conn: ConnId, mut buf: Buf) {
+        let Worker { io, sides, .. } = self;
+        let Some(client) = &mut sides[conn.slot()].client else {
+            return io.recycle(buf);
+        };
+        let before = client.greeting.len();
+        let bytes = io.bytes(&buf);
+        // A header that is longer is an error; it need not be seen as a whole.
+        let more = &bytes[..bytes.len().min(proxy_protocol::HEADER_BYTES_MAX)];
+        client.greeting.extend_from_slice(more);
+        match proxy_protocol::parse(&client.greeting) {
+            Ok(Parsed::More) => io.recycle(buf),
+            Ok(Parsed::Done { taken, header }) => {
+                client.greeting = Vec::new();
+                if let Header::Proxied { src, dst } = header {
+                    (client.address, client.local) = (src, dst);
+                }
+                let address = client.address;
+                let service = sides[conn.slot()].service as usize;
+                if !self.posts[service].rules.permit(address.ip()) {
+                    self.io.recycle(buf);
+                    self.state(service).denied.add(1);
+                    return self.end_client(conn);
+                }
+                let len = buf.len();
+                // What came before this buffer was all of it header.
+                buf.keep(taken - before..len);
+                self.side(conn).role = Role::Waiting;
+                self.begin(conn);
+                self.data_after_greeting(conn, buf);
+            }
+            Err(_) => {
+                io.recycle(buf);
+                let service = sides[conn.slot()].service as usize;
+                self.state(service).bad_requests.add(1);
+                self.end_client(conn);
+            }
+        }
+    }
+
+    fn data_after_greeting(&mut self, conn: ConnId, buf: Buf) {
+        // Beginning may have ended it.
+        if buf.is_empty() || self.side(conn).conn != Some(conn) {
+            return self.io.recycle(buf);
+        }
+        self.data(conn, buf);
+    }
+}

@@ -1,0 +1,86 @@
+//! Changes of header fields that the configuration asks for, filled in.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::config::Facts;
+use crate::config::model::{EditKind as Asked, HeaderEdit, Service, Towards};
+use crate::engine::BalancerError;
+use crate::http::{Edit, EditError, EditKind};
+
+/// Most changes of one message: those of a back end, and one that sets a cookie.
+const EDITS_MAX: usize = 16;
+
+fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
+    let how = match edit.how {
+        Asked::Add => EditKind::Add,
+        Asked::Append => EditKind::Append,
+        Asked::Set => EditKind::Set,
+    };
+    Edit::new(how, &edit.name, value)
+}
+
+/// Looks at all changes of a service, with an address for the client's: what is wrong with one is
+/// said at the start, and not to clients.
+pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
+    for backend in &service.backends {
+        let facts = Facts {
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            backend: &backend.name,
+            service: &service.name,
+        };
+        let edits = &backend.header_edits;
+        for towards in [Towards::Client, Towards::Server] {
+            if edits.iter().filter(|edit| edit.towards == towards).count() > EDITS_MAX {
+                return Err(BalancerError::Unsupported {
+                    service: service.name.clone(),
+                    what: "expected at most 16 header edits of a back end towards each side",
+                });
+            }
+        }
+        for edit in edits {
+            let mut value = Vec::new();
+            edit.value.fill(&facts, &mut value);
+            if let Err(source) = made(edit, &value) {
+                return Err(BalancerError::Header {
+                    service: service.name.clone(),
+                    backend: backend.name.clone(),
+                    field: edit.name.clone(),
+                    source,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fills changes in and hands them to `run`. `values` is room for them; nothing else is allocated.
+pub(super) fn filled<'f, R>(
+    edits: impl Iterator<Item = &'f HeaderEdit> + Clone,
+    facts: &Facts<'_>,
+    values: &mut Vec<u8>,
+    run: impl FnOnce(&[Edit<'_>]) -> R,
+) -> R {
+    values.clear();
+    let mut ends = [0; EDITS_MAX + 1];
+    for (edit, end) in edits.clone().zip(&mut ends) {
+        edit.value.fill(facts, values);
+        *end = values.len();
+    }
+    let mut from = 0;
+    let mut all = edits.zip(ends).filter_map(|(edit, end)| {
+        let value = &values[from..end];
+        from = end;
+        // What cannot be made was refused at the start.
+        made(edit, value).ok()
+    });
+    let Some(first) = all.next() else {
+        return run(&[]);
+    };
+    let mut list = [first; EDITS_MAX + 1];
+    let mut count = 1;
+    for (edit, place) in all.zip(&mut list[1..]) {
+        *place = edit;
+        count += 1;
+    }
+    run(&list[..count])
+}

@@ -1,0 +1,159 @@
+//! Limits of every wait of an HTTP connection.
+
+use net::{ConnId, Io};
+
+use super::ends::Trouble;
+use super::{Pair, Phase};
+use crate::engine::side::Role;
+use crate::engine::worker::Worker;
+
+/// How long a back end that was found dead may still take to begin its answer, before the request
+/// is sent to another one, ns.
+const DEAD_NS: u64 = 1_000_000_000;
+/// How long a client that got its last answer may take to close, ns.
+const LINGER_NS: u64 = 2_000_000_000;
+
+impl<I: Io> Worker<I> {
+    /// Looks at a connection of an HTTP service.
+    pub(in crate::engine) fn http_scan(&mut self, conn: ConnId, now_ns: u64) {
+        let side = &self.sides[conn.slot()];
+        let limits = self.posts[side.service as usize].limits;
+        match side.role {
+            Role::HttpIdle => self.scan_idle(conn, now_ns),
+            Role::HttpBack => self.count_back(conn),
+            Role::HttpFront => self.scan_front(conn, now_ns),
+            Role::HttpCut if now_ns.saturating_sub(side.since_ns) >= limits.write_stall => {
+                self.http_end(conn, true);
+            }
+            Role::HttpClosing => {
+                let since_ns = side.since_ns;
+                if self.stalled_ns(conn, now_ns) >= limits.write_stall {
+                    self.http_end(conn, true);
+                } else if self.io.queued(conn) == 0 && now_ns.saturating_sub(since_ns) >= LINGER_NS
+                {
+                    self.http_end(conn, false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn scan_front(&mut self, client: ConnId, now_ns: u64) {
+        if self.io.queued(client) > 0 {
+            let stalled_ns = self.stalled_ns(client, now_ns);
+            let service = self.side(client).service as usize;
+            if stalled_ns >= self.posts[service].limits.write_stall {
+                self.state(service).timeouts.add(1);
+                if let Some(upstream) = self.side(client).peer {
+                    let backend = self.side(upstream).backend as usize;
+                    self.http_log(client, Some(backend));
+                }
+                return self.http_end(client, true);
+            }
+        }
+        let side = &self.sides[client.slot()];
+        let Some(front) = side.front.as_deref() else {
+            return;
+        };
+        match (front.phase, side.peer) {
+            (Phase::Reading, _) => self.scan_reading(client, now_ns),
+            (Phase::Exchanging, Some(upstream)) => {
+                self.scan_exchange(Pair { client, upstream }, now_ns);
+            }
+            // Queue and connecting have their own limits.
+            _ => {}
+        }
+    }
+
+    /// A client whose next request is awaited.
+    fn scan_reading(&mut self, client: ConnId, now_ns: u64) {
+        let draining = self
+            .shared
+            .draining
+            .load(std::sync::atomic::Ordering::Relaxed);
+        let side = &self.sides[client.slot()];
+        let service = side.service as usize;
+        let limits = &self.posts[service].limits;
+        let Some(front) = side.front.as_deref() else {
+            return;
+        };
+        let waited_ns = now_ns.saturating_sub(side.since_ns);
+        let begun = !front.input.is_empty();
+        if self.io.queued(client) > 0 {
+            return;
+        }
+        if draining && !begun && front.answers > 0 {
+            return self.http_close(client);
+        }
+        let limit_ns = match begun || front.answers == 0 {
+            true => limits.client_header,
+            false => limits.client_idle,
+        };
+        if waited_ns < limit_ns {
+            return;
+        }
+        self.state(service).timeouts.add(1);
+        match begun {
+            true => self.http_answer_self(client, 408, "the request's head did not come in time"),
+            false => self.http_close(client),
+        }
+    }
+
+    /// Whether a back end was found dead that has not begun to answer, and the request can be sent
+    /// to another one.
+    fn is_lost(&self, pair: Pair, service: usize, backend: usize) -> bool {
+        let side = &self.sides[pair.client.slot()];
+        let heard = |pair: Pair| {
+            let back = self.sides[pair.upstream.slot()].back.as_deref();
+            back.is_none_or(|back| back.heard)
+        };
+        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
+            return false;
+        };
+        front.can_repeat()
+            && front.body.is_complete()
+            && !heard(pair)
+            && self.posts[service].better_elsewhere(self.state(service), backend, &known.tried)
+    }
+
+    /// A request that is being sent or answered.
+    fn scan_exchange(&mut self, pair: Pair, now_ns: u64) {
+        let taken_late_ns = self.stalled_ns(pair.upstream, now_ns);
+        let waits_for_client = self.io.queued(pair.client) > 0;
+        let moved = self.side(pair.upstream).bytes + self.side(pair.client).bytes;
+        let side = &mut self.sides[pair.client.slot()];
+        let service = side.service as usize;
+        let Some(front) = side.front.as_deref_mut() else {
+            return;
+        };
+        if moved != front.moved || waits_for_client {
+            (front.moved, front.moved_ns) = (moved, now_ns);
+        }
+        let quiet_ns = now_ns.saturating_sub(front.moved_ns);
+        let unsent = !front.body.is_complete();
+        let stall = self.posts[service].limits.write_stall;
+        let stalled = taken_late_ns >= stall;
+        let backend = self.side(pair.upstream).backend as usize;
+        let limits = &self.posts[service].limits;
+        let state = &self.shared.services[service].backends[backend];
+        let down_ns = state.down_for_ns(now_ns);
+        if down_ns.is_some_and(|down_ns| down_ns >= limits.drain) {
+            return self.http_trouble(pair, Trouble::Dead);
+        }
+        if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {
+            return self.http_trouble(pair, Trouble::Dead);
+        }
+        let limits = &self.posts[service].limits;
+        if !stalled && quiet_ns < limits.upstream_answer {
+            return;
+        }
+        self.state(service).timeouts.add(1);
+        // A client that keeps its body back is no fault of the back end.
+        match unsent && !stalled {
+            true => {
+                self.http_answer_self(pair.client, 408, "the request's body did not come in time")
+            }
+            false => self.http_trouble(pair, Trouble::Late),
+        }
+    }
+}

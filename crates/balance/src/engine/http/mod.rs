@@ -1,0 +1,219 @@
+//! HTTP services: each request is dispatched on its own.
+//!
+//! A client's connection reads a request's head, chooses a back end, and sends the request on a
+//! connection that was kept from an earlier one, or on a new one. Both then belong to this
+//! *exchange* until the answer is complete; after it the back end's connection goes back to the
+//! pool of its thread. What the bytes mean is told by [`crate::http`]; here is what is done about
+//! it, and when.
+//!
+//! A head that nothing has to be changed in is sent on from the buffer that it was received in,
+//! with what of the body came with it. A copy of the request is kept until its answer begins, as
+//! long as it is short, so that it can be sent again.
+
+mod answer;
+mod edits;
+mod ends;
+mod exchange;
+mod limits;
+mod places;
+mod pool;
+mod request;
+mod switch;
+
+use std::net::SocketAddr;
+
+use net::{ConnId, Io};
+
+use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
+
+pub(super) use edits::check;
+pub(super) use places::{HttpPost, IDLE_MAX};
+
+/// A side stops being read when its peer has this many buffers still to send.
+const QUEUE_MAX: usize = 8;
+/// A client that sends more than this before its turn stops being read, bytes.
+const INPUT_MAX: usize = 64 * 1024;
+/// The longest request, with what has been sent of its body, that is kept to be sent again, bytes.
+const KEPT_MAX: usize = 64 * 1024;
+/// Room that a connection keeps between messages, bytes.
+const ROOM_MAX: usize = 4 * 1024;
+/// Up to this length the body behind a changed head is copied, so that one send does, bytes.
+const COPY_MAX: usize = 4 * 1024;
+
+/// How many it may have: fewer when buffers are scarce.
+fn queue_max<I: Io>(io: &I) -> usize {
+    match io.scarce() {
+        true => 1,
+        false => QUEUE_MAX,
+    }
+}
+
+/// How far a client's connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The next request has not come, or not its whole head.
+    Reading,
+    /// A request waits for a connection to a back end.
+    Seeking,
+    /// A request is being sent, or answered.
+    Exchanging,
+}
+
+/// A client of an HTTP service.
+pub(super) struct Front {
+    pub phase: Phase,
+    scan: HeadScan,
+    /// What was received and could not be used yet: the beginning of a head, a body whose back end
+    /// is not connected, requests that wait for their turn.
+    input: Vec<u8>,
+    /// The request under way as it came, with what has been sent of its body.
+    request: Vec<u8>,
+    /// Whether [`Front::request`] is all that has been sent.
+    whole: bool,
+    method: Method,
+    minor_version: u8,
+    /// Whether the connection is used again behind the request, then behind the answer.
+    keep_alive: bool,
+    asked: Asked,
+    /// The end of the request's body.
+    body: BodyTracker,
+    /// Only the first head was looked at: all that comes is passed on.
+    raw: bool,
+    /// The back end that its cookie binds the request to.
+    sticky: Option<u32>,
+    /// A back end has failed to answer it.
+    failed: bool,
+    /// The head of the final answer was sent.
+    begun: bool,
+    /// Answers that were begun on this connection.
+    answers: u64,
+    status: u16,
+    answer_bytes: u64,
+    /// When the request's first bytes came, ns.
+    began_ns: u64,
+    /// Method and target, where they are logged.
+    line: Option<(Box<str>, Box<str>)>,
+    /// As of the last scan: bytes of both sides, and since when no more, ns.
+    moved: u64,
+    moved_ns: u64,
+}
+
+impl Front {
+    pub fn new(now_ns: u64) -> Front {
+        Front {
+            phase: Phase::Reading,
+            scan: HeadScan::default(),
+            input: Vec::new(),
+            request: Vec::new(),
+            whole: true,
+            method: Method::Other,
+            minor_version: 1,
+            keep_alive: true,
+            asked: Asked::default(),
+            body: BodyTracker::new(Direction::Request, Framing::None),
+            raw: false,
+            sticky: None,
+            failed: false,
+            begun: false,
+            answers: 0,
+            status: 0,
+            answer_bytes: 0,
+            began_ns: now_ns,
+            line: None,
+            moved: 0,
+            moved_ns: now_ns,
+        }
+    }
+
+    /// Whether the request can be sent to a back end again, or to another one.
+    fn can_repeat(&self) -> bool {
+        self.whole && self.method.is_idempotent() && !self.begun
+    }
+
+    /// Keeps bytes of the body that are being sent, in case they have to be sent again.
+    fn keep(&mut self, bytes: &[u8]) {
+        if !self.whole {
+            return;
+        }
+        // Nobody would send them again.
+        if !self.method.is_idempotent() || self.request.len() + bytes.len() > KEPT_MAX {
+            self.whole = false;
+            self.request = Vec::new();
+            return;
+        }
+        self.request.extend_from_slice(bytes);
+    }
+}
+
+/// A connection to a back end of an HTTP service.
+pub(super) struct Back {
+    /// The beginning of an answer's head.
+    head: Vec<u8>,
+    scan: HeadScan,
+    /// The end of the answer's body, once its head has come.
+    body: Option<BodyTracker>,
+    pass: BodyPass,
+    interims: u8,
+    /// It was used for an earlier request.
+    reused: bool,
+    /// Something of the answer has come.
+    heard: bool,
+    /// It can be used again when the answer is complete.
+    keep: bool,
+    /// When the request was sent, ns.
+    sent_ns: u64,
+    /// For whom it was opened, and when, ns.
+    opened_for: SocketAddr,
+    opened_ns: u64,
+    /// How often the back end had been moved when it was opened.
+    moves: u32,
+    /// Bytes sent to it, and how many of them the counters have.
+    sent: u64,
+    sent_counted: u64,
+}
+
+impl Back {
+    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Back {
+        Back {
+            opened_for,
+            opened_ns,
+            moves,
+            head: Vec::new(),
+            scan: HeadScan::default(),
+            body: None,
+            pass: BodyPass::AsIs,
+            interims: 0,
+            reused: false,
+            heard: false,
+            keep: false,
+            sent_ns: 0,
+            sent: 0,
+            sent_counted: 0,
+        }
+    }
+
+    /// Makes it ready for the answer to a request that is sent now.
+    fn begin(&mut self, now_ns: u64) {
+        self.head.clear();
+        self.scan.reset();
+        (self.body, self.pass) = (None, BodyPass::AsIs);
+        (self.interims, self.heard, self.keep) = (0, false, false);
+        self.sent_ns = now_ns;
+    }
+}
+
+/// A pair of an exchange.
+#[derive(Clone, Copy)]
+struct Pair {
+    client: ConnId,
+    upstream: ConnId,
+}
+
+/// Empties a vector, and lets go of its room where that is large.
+fn empty(bytes: &mut Vec<u8>) {
+    if bytes.capacity() > ROOM_MAX {
+        *bytes = Vec::new();
+    } else {
+        bytes.clear();
+    }
+}

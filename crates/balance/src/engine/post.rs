@@ -1,0 +1,222 @@
+//! A service, as one worker serves it.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use net::{ConnId, Io, TargetId};
+
+use super::events::wanted;
+use super::http::HttpPost;
+use super::state::{BackendState, ServiceState};
+use crate::access::AccessRules;
+use crate::config::model::{Access, Dispatch, HashKey, Kind, ProxyVersion, Service};
+use crate::dispatch::{Dispatcher, Request, Upstream};
+
+/// Time limits, ns; `u64::MAX` where there is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub connect: u64,
+    pub client_header: u64,
+    pub client_idle: u64,
+    pub write_stall: u64,
+    pub upstream_answer: u64,
+    pub queue: u64,
+    /// For connections whose back end an operator takes down; 0: they end at once.
+    pub drain: u64,
+}
+
+/// What a worker knows of a back end.
+pub(super) struct Place {
+    target: TargetId,
+    /// How often the back end had been moved when the target was made.
+    moves: u32,
+    /// Most connections to it, over all threads.
+    pub most: u32,
+    pub retries: u32,
+    /// How long a connection may be without traffic, ns.
+    pub idle: u64,
+    pub proxy_out: Option<ProxyVersion>,
+}
+
+impl Place {
+    /// Where the back end is now.
+    pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
+        let moves = state.moves();
+        if moves != self.moves {
+            self.moves = moves;
+            self.target = io.add_target(&state.address().into(), &[]);
+        }
+        self.target
+    }
+}
+
+/// A service, as one worker serves it.
+pub(super) struct Post {
+    pub places: Vec<Place>,
+    pub rules: AccessRules,
+    pub limits: Limits,
+    pub proxy_in: bool,
+    /// Most clients, over all threads.
+    pub most: u32,
+    pub queue_length: u32,
+    /// Whether anything depends on who the client is.
+    pub needs_client: bool,
+    /// Whether anything depends on what the client connected to.
+    pub needs_local: bool,
+    /// Whether anybody wants to know what happens.
+    pub wanted: bool,
+    /// Whether back ends that break connections are left out for a while.
+    pub ejects: bool,
+    /// Clients that wait for a place at a back end.
+    pub queue: VecDeque<ConnId>,
+    /// What only HTTP services have.
+    pub http: Option<HttpPost>,
+    dispatcher: Dispatcher,
+    scratch: Vec<Upstream>,
+}
+
+/// What came of choosing a back end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// This one; a place there was taken.
+    Backend(usize),
+    /// All that could be used are at their limits.
+    Full,
+    /// There is none that could be used.
+    Nobody,
+}
+
+/// A limit as nanoseconds; zero means none.
+pub(super) fn limit_ns(limit: Duration) -> u64 {
+    match u64::try_from(limit.as_nanos()) {
+        Ok(0) | Err(_) => u64::MAX,
+        Ok(ns) => ns,
+    }
+}
+
+impl Post {
+    pub fn new<I: Io>(
+        service: &Service,
+        state: &ServiceState,
+        rules: AccessRules,
+        http: Option<HttpPost>,
+        io: &mut I,
+    ) -> Post {
+        let limits = Limits {
+            connect: limit_ns(service.timeouts.connect),
+            client_header: limit_ns(service.timeouts.client_header),
+            client_idle: limit_ns(service.timeouts.client_idle),
+            write_stall: limit_ns(service.timeouts.write_stall),
+            upstream_answer: limit_ns(service.timeouts.upstream_answer),
+            queue: limit_ns(service.queue.time_limit),
+            drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let places: Vec<Place> = service
+            .backends
+            .iter()
+            .zip(&state.backends)
+            .map(|(backend, one)| Place {
+                moves: one.moves(),
+                target: io.add_target(&one.address().into(), &[]),
+                most: backend.connections_max.unwrap_or(u32::MAX),
+                retries: backend.retries,
+                idle: match limit_ns(backend.session_timeout) {
+                    u64::MAX => limits.client_idle,
+                    own => own,
+                },
+                proxy_out: backend.proxy_protocol_out,
+            })
+            .collect();
+        let wanted = wanted(service);
+        let needs_local = places.iter().any(|place| place.proxy_out.is_some());
+        let edits = service
+            .backends
+            .iter()
+            .any(|one| !one.header_edits.is_empty());
+        let by_client = match &service.dispatch {
+            Dispatch::ByClientIp | Dispatch::External { .. } => true,
+            // A request without the key is hashed by its client's address.
+            Dispatch::ConsistentHash { key } => *key != HashKey::Path || service.kind == Kind::Tcp,
+            _ => false,
+        };
+        Post {
+            rules,
+            limits,
+            proxy_in: service.proxy_protocol_in,
+            most: service.connections_max.unwrap_or(u32::MAX),
+            queue_length: service.queue.length,
+            needs_client: needs_local
+                || by_client
+                || edits
+                || wanted
+                || service.access != Access::default(),
+            needs_local,
+            wanted,
+            ejects: service.ejection.is_some(),
+            queue: VecDeque::new(),
+            http,
+            dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
+            scratch: Vec::with_capacity(places.len()),
+            places,
+        }
+    }
+
+    /// Chooses a back end and takes a place there.
+    pub fn choose(
+        &mut self,
+        state: &ServiceState,
+        tried: &[u32],
+        client: IpAddr,
+        key: Option<&[u8]>,
+        now_ns: u64,
+        rng: &mut fastrand::Rng,
+    ) -> Choice {
+        let request = Request {
+            client,
+            key,
+            now_ns,
+        };
+        loop {
+            self.scratch.clear();
+            let mut full = false;
+            for (at, (backend, place)) in state.backends.iter().zip(&self.places).enumerate() {
+                let active = backend.active.load(Ordering::Relaxed);
+                let able = backend.usable() && !tried.contains(&(at as u32));
+                let room = active < place.most;
+                full |= able && !room;
+                self.scratch.push(Upstream {
+                    usable: able && room,
+                    active,
+                    share: backend.share(),
+                });
+            }
+            match self.dispatcher.choose(&self.scratch, &request, rng) {
+                // Another thread may have taken the last place since; then it is seen as full.
+                Some(at) if !state.backends[at].reserve(self.places[at].most) => {}
+                Some(at) => return Choice::Backend(at),
+                None if full => return Choice::Full,
+                None => return Choice::Nobody,
+            }
+        }
+    }
+
+    /// Whether a client could be sent to another back end than this one, and not to this one.
+    pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+        let other = |(at, one): (usize, &BackendState)| {
+            at != backend && one.usable() && !tried.contains(&(at as u32))
+        };
+        !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
+    }
+
+    /// Notes that a connection has ended.
+    pub fn finished(&mut self, backend: usize, bytes: u64, duration_ns: u64) {
+        self.dispatcher.finished(backend, bytes, duration_ns);
+    }
+
+    /// Notes that a back end has answered.
+    pub fn answered(&mut self, backend: usize, latency_ns: u64, now_ns: u64) {
+        self.dispatcher.answered(backend, latency_ns, now_ns);
+    }
+}

@@ -1,0 +1,116 @@
+//! Clients that wait while every back end that could be used is at its limit.
+//!
+//! Each worker has a queue for each service; its length is counted over all of them. A worker
+//! hands places out in the order in which its clients came; between workers there is no order.
+
+use std::sync::atomic::Ordering;
+
+use net::{ConnId, Io};
+
+use super::post::Choice;
+use super::worker::Worker;
+
+impl<I: Io> Worker<I> {
+    /// Has a client wait; closes it when too many wait already.
+    pub(super) fn enqueue(&mut self, conn: ConnId) {
+        let now_ns = self.now();
+        let service = self.side(conn).service as usize;
+        let most = self.posts[service].queue_length;
+        let state = self.state(service);
+        let room = state
+            .queued
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+                (now < most).then_some(now + 1)
+            });
+        if room.is_err() {
+            state.overflowed.add(1);
+            return self.turn_away(conn);
+        }
+        if let Some(client) = &mut self.side(conn).client {
+            client.queued_ns = Some(now_ns);
+        }
+        self.posts[service].queue.push_back(conn);
+    }
+
+    /// A client that waited has gone.
+    pub(super) fn left_queue(&mut self, service: usize, conn: ConnId) {
+        self.posts[service].queue.retain(|one| *one != conn);
+        self.state(service).queued.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn out_of_queue(&mut self, service: usize, conn: ConnId) {
+        if let Some(client) = &mut self.side(conn).client {
+            client.queued_ns = None;
+        }
+        self.left_queue(service, conn);
+    }
+
+    /// Gives those who wait the places that there are.
+    pub(super) fn serve_queues(&mut self) {
+        for service in 0..self.posts.len() {
+            // Those that wait for a back end of their own do not hold the others up.
+            let mut bound = 0;
+            while let Some(&conn) = self.posts[service].queue.get(bound) {
+                let now_ns = self.now();
+                if self.side(conn).front.is_some() {
+                    let choice = self.http_choose(conn);
+                    if choice == Choice::Full {
+                        if !self.http_is_bound(conn) {
+                            break;
+                        }
+                        bound += 1;
+                        continue;
+                    }
+                    self.out_of_queue(service, conn);
+                    self.settle(conn, choice);
+                    continue;
+                }
+                let Worker {
+                    sides,
+                    posts,
+                    shared,
+                    rng,
+                    ..
+                } = self;
+                let Some(client) = &mut sides[conn.slot()].client else {
+                    posts[service].queue.pop_front();
+                    continue;
+                };
+                let choice = posts[service].choose(
+                    &shared.services[service],
+                    &client.tried,
+                    client.address.ip(),
+                    None,
+                    now_ns,
+                    rng,
+                );
+                if choice == Choice::Full {
+                    break;
+                }
+                self.out_of_queue(service, conn);
+                self.settle(conn, choice);
+            }
+        }
+    }
+
+    /// Turns away who has waited too long.
+    pub(super) fn scan_queues(&mut self, now_ns: u64) {
+        for service in 0..self.posts.len() {
+            let limit = self.posts[service].limits.queue;
+            while let Some(&conn) = self.posts[service].queue.front() {
+                let since = self
+                    .side(conn)
+                    .client
+                    .as_ref()
+                    .and_then(|one| one.queued_ns);
+                if since.is_some_and(|since| now_ns.saturating_sub(since) < limit) {
+                    break;
+                }
+                let state = self.state(service);
+                state.overflowed.add(1);
+                state.timeouts.add(1);
+                self.turn_away(conn);
+            }
+        }
+    }
+}

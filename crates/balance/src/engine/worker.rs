@@ -1,0 +1,318 @@
+//! One thread of the balancer: its event loop, and what each event means.
+//!
+//! That depends on the connection's [`Role`]. A further kind of service adds roles, and an arm for
+//! each to `data`, `drained`, `ended` and `failed`; accepting, limits, queues and the choice of a
+//! back end are the same for all.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use net::{Buf, ConnId, Event, Io, os};
+
+use super::post::Post;
+use super::pulse::Pulse;
+use super::scan::SCAN_NS;
+use super::side::{Client, Role, Side};
+use super::state::{ServiceState, Shared};
+
+/// A thread looks at its flags at least this often.
+const TURN_NS: u64 = 50_000_000;
+/// As often it looks for places at back ends that other threads have given back, while clients
+/// wait for them.
+const QUEUE_TURN_NS: u64 = 2_000_000;
+/// An address for clients whose own nobody needs.
+const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// What a worker is made of, apart from its event loop.
+pub(super) struct Parts {
+    pub shared: Arc<Shared>,
+    /// Most clients of this worker.
+    pub clients_max: u32,
+    /// The service of each listener, in the loop's order.
+    pub listeners: Vec<usize>,
+    pub slots: usize,
+}
+
+/// One thread of the balancer.
+pub(super) struct Worker<I: Io> {
+    pub(super) io: I,
+    pub(super) sides: Vec<Side>,
+    /// Slots from here on were never used.
+    pub(super) used: usize,
+    pub(super) posts: Vec<Post>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) rng: fastrand::Rng,
+    /// Room for what is written: messages, and values in them.
+    pub(super) scratch: Vec<u8>,
+    pub(super) values: Vec<u8>,
+    listeners: Vec<usize>,
+    clients_max: u32,
+    pub(super) clients: u32,
+    /// A place at a back end was given back in this turn.
+    pub(super) freed: bool,
+    /// The time, once it was asked for in this turn, ns.
+    now_ns: Option<u64>,
+    scanned_ns: u64,
+    listening: bool,
+    pub(super) pulse: Pulse,
+}
+
+impl<I: Io> Worker<I> {
+    pub fn new(io: I, posts: Vec<Post>, parts: Parts) -> Worker<I> {
+        let mut sides = Vec::new();
+        sides.resize_with(parts.slots, Side::default);
+        Worker {
+            io,
+            sides,
+            used: 0,
+            posts,
+            shared: parts.shared,
+            rng: fastrand::Rng::new(),
+            scratch: Vec::new(),
+            values: Vec::new(),
+            listeners: parts.listeners,
+            clients_max: parts.clients_max,
+            clients: 0,
+            freed: false,
+            now_ns: None,
+            scanned_ns: os::coarse_now_ns(),
+            listening: true,
+            pulse: Pulse::new(),
+        }
+    }
+
+    /// Works until it is told to stop, or to drain and nothing is left.
+    pub fn run(&mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
+            let wait_ns = if waiting { QUEUE_TURN_NS } else { TURN_NS };
+            let polled = match self.pulse.gather(self.clients) {
+                Some(gather) => self.io.poll_gathering(wait_ns, gather),
+                None => self.io.poll(Some(wait_ns)),
+            };
+            if polled.is_err() {
+                return;
+            }
+            self.handle_all();
+            if self.freed || waiting {
+                self.freed = false;
+                self.serve_queues();
+            }
+            let now_ns = os::coarse_now_ns();
+            self.pulse.beat(now_ns);
+            if now_ns.saturating_sub(self.scanned_ns) >= SCAN_NS {
+                self.scanned_ns = now_ns;
+                self.scan();
+            }
+            if self.listening && self.shared.draining.load(Ordering::Relaxed) {
+                self.listening = false;
+                // Those that the kernel has accepted are served.
+                if self.turn(0).and_then(|()| self.turn(0)).is_err() {
+                    return;
+                }
+                self.io.stop_listening();
+                if self.turn(0).is_err() {
+                    return;
+                }
+                self.shared.listening.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+
+    fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
+        self.io.poll(Some(wait_ns))?;
+        self.handle_all();
+        Ok(())
+    }
+
+    fn handle_all(&mut self) {
+        self.now_ns = None;
+        while let Some(event) = self.io.next_event() {
+            self.handle(event);
+        }
+    }
+
+    /// The time of this turn, ns.
+    pub(super) fn now(&mut self) -> u64 {
+        *self.now_ns.get_or_insert_with(os::now_ns)
+    }
+
+    pub(super) fn side(&mut self, conn: ConnId) -> &mut Side {
+        &mut self.sides[conn.slot()]
+    }
+
+    pub(super) fn state(&self, service: usize) -> &ServiceState {
+        &self.shared.services[service]
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Data { conn, buf } => self.data(conn, buf),
+            Event::Drained { conn } => self.drained(conn),
+            Event::Accepted { conn, listener } => self.accepted(conn, listener),
+            Event::Connected { conn } => self.connected(conn),
+            Event::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
+            Event::Eof { conn } => self.ended(conn),
+            Event::Failed { conn, .. } => self.failed(conn),
+            Event::AcceptFailed { .. } => {}
+        }
+    }
+
+    pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => {
+                self.pulse.count(buf.len());
+                self.relay(conn, buf);
+            }
+            Role::Waiting => self.hold(conn, buf),
+            Role::Greeting => self.greeted(conn, buf),
+            Role::HttpFront => {
+                self.pulse.count(buf.len());
+                self.http_request(conn, buf);
+            }
+            Role::HttpBack => {
+                self.pulse.count(buf.len());
+                self.http_answer(conn, buf);
+            }
+            Role::HttpIdle => {
+                self.io.recycle(buf);
+                self.idle_over(conn);
+            }
+            Role::HttpClosing => self.closing_data(conn, buf),
+            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => self.io.recycle(buf),
+        }
+    }
+
+    fn drained(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_drained(conn),
+            Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
+            Role::HttpFront => self.front_drained(conn),
+            Role::HttpBack => self.back_drained(conn),
+            Role::HttpClosing => self.closing_ended(conn, false),
+            Role::HttpCut if self.io.queued(conn) == 0 => self.http_end(conn, true),
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_ended(conn),
+            // It may have closed only its sending side; what it sent is held.
+            Role::Waiting => self.side(conn).ended = true,
+            Role::Greeting => self.end_client(conn),
+            Role::HttpFront => self.front_ended(conn),
+            Role::HttpBack => self.back_ended(conn),
+            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpClosing => self.closing_ended(conn, true),
+            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
+        }
+    }
+
+    fn failed(&mut self, conn: ConnId) {
+        match self.sides[conn.slot()].role {
+            Role::Relaying => self.relay_failed(conn),
+            Role::Waiting | Role::Greeting => self.end_client(conn),
+            Role::Ending => self.end_by_reset(conn),
+            Role::HttpFront => self.front_failed(conn),
+            Role::HttpBack => self.back_failed(conn),
+            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpClosing | Role::HttpCut => self.http_end(conn, false),
+            // An attempt fails with an event of its own; this only makes sure.
+            Role::Connecting => self.connect_failed(conn, 0),
+            Role::Free => self.io.close(conn),
+        }
+    }
+
+    fn accepted(&mut self, conn: ConnId, listener: u32) {
+        let service = self.listeners[listener as usize];
+        let now_ns = self.now();
+        let Worker {
+            io, posts, shared, ..
+        } = self;
+        let (post, state) = (&posts[service], &shared.services[service]);
+        state.clients.add(1);
+        let mut address = NOBODY;
+        if post.needs_client {
+            // A client that has gone again has no address any more.
+            let Some(peer) = io.peer(conn) else {
+                return io.close(conn);
+            };
+            address = peer;
+            if !post.proxy_in && !post.rules.permit(peer.ip()) {
+                state.denied.add(1);
+                return io.close(conn);
+            }
+        }
+        if self.clients >= self.clients_max || !state.reserve(post.most) {
+            state.overflowed.add(1);
+            return io.close(conn);
+        }
+        let local = match post.needs_local {
+            true => io.local(conn).unwrap_or(NOBODY),
+            false => NOBODY,
+        };
+        let role = match post.proxy_in {
+            true => Role::Greeting,
+            false => Role::Waiting,
+        };
+        self.clients += 1;
+        self.used = self.used.max(conn.slot() + 1);
+        self.sides[conn.slot()] = Side {
+            role,
+            conn: Some(conn),
+            service: service as u32,
+            since_ns: now_ns,
+            client: Some(Box::new(Client::new(address, local, now_ns))),
+            ..Side::default()
+        };
+        if role == Role::Waiting {
+            self.begin(conn);
+        }
+    }
+
+    /// Closes a client that has no back end, and lets go of what it had.
+    pub(super) fn end_client(&mut self, conn: ConnId) {
+        if self.side(conn).front.is_some() {
+            return self.http_end(conn, false);
+        }
+        let side = std::mem::take(self.side(conn));
+        if let Some(upstream) = side.peer {
+            // It is still being connected.
+            self.sides[upstream.slot()] = Side::default();
+            self.io.close(upstream);
+            self.give_place_back(side.service as usize, side.backend as usize);
+        }
+        if let Some(client) = side.client {
+            for buf in client.held {
+                self.io.recycle(buf);
+            }
+            if client.queued_ns.is_some() {
+                self.left_queue(side.service as usize, conn);
+            }
+        }
+        self.io.close(conn);
+        self.client_gone(side.service as usize);
+    }
+
+    /// Sends a client away for which there is no back end.
+    pub(super) fn turn_away(&mut self, conn: ConnId) {
+        match self.side(conn).front.is_some() {
+            true => self.http_turn_away(conn),
+            false => self.end_client(conn),
+        }
+    }
+
+    /// A client is no more.
+    pub(super) fn client_gone(&mut self, service: usize) {
+        self.clients -= 1;
+        self.state(service).release();
+    }
+
+    /// A connection to a back end, or an attempt at one, is no more.
+    pub(super) fn give_place_back(&mut self, service: usize, backend: usize) {
+        self.state(service).backends[backend].release();
+        self.freed = true;
+    }
+}

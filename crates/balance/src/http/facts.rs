@@ -1,0 +1,246 @@
+//! What the fields of a head say of framing and of the connection, gathered field by field.
+
+use super::fields::{Field, Fields, is_token};
+use super::{CONNECTION_NAMES_MAX, Direction, Refusal};
+
+/// What a field is to a proxy, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Connection,
+    ContentLength,
+    TransferEncoding,
+    Host,
+    Expect,
+    Upgrade,
+    Te,
+    /// Of one connection only; never passed on (RFC 9110 7.6.1, and what RFC 2616 13.5.1 names).
+    HopByHop,
+    /// `Content_Length` and the like: CGI and many frameworks cannot tell it from the real one.
+    Lookalike,
+    /// Everything else; passed on unless Connection names it.
+    Other,
+}
+
+/// The kind of a field in a message of that direction.
+#[inline]
+pub(super) fn kind(direction: Direction, name: &[u8]) -> Kind {
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    let request = direction == Direction::Request;
+    match name.len() {
+        2 if is(b"te") => Kind::Te,
+        4 if request && is(b"host") => Kind::Host,
+        // Programs that get fields as variables of the environment take it for HTTP_PROXY.
+        5 if request && is(b"proxy") => Kind::HopByHop,
+        6 if request && is(b"expect") => Kind::Expect,
+        7 if is(b"upgrade") => Kind::Upgrade,
+        10 if is(b"connection") => Kind::Connection,
+        10 if is(b"keep-alive") => Kind::HopByHop,
+        14 if is(b"content-length") => Kind::ContentLength,
+        14 if is(b"http2-settings") => Kind::HopByHop,
+        14 if request && is(b"content_length") => Kind::Lookalike,
+        16 if is(b"proxy-connection") => Kind::HopByHop,
+        17 if is(b"transfer-encoding") => Kind::TransferEncoding,
+        17 if request && is(b"transfer_encoding") => Kind::Lookalike,
+        18 if is(b"proxy-authenticate") => Kind::HopByHop,
+        19 if is(b"proxy-authorization") => Kind::HopByHop,
+        25 if is(b"proxy-authentication-info") => Kind::HopByHop,
+        _ => Kind::Other,
+    }
+}
+
+/// What the Connection fields ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) close: bool,
+    pub(super) keep_alive: bool,
+    pub(super) upgrade: bool,
+    pub(super) te: bool,
+    /// How many other names there are.
+    pub(super) names: usize,
+}
+
+/// What the fields say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts<'a> {
+    direction: Direction,
+    pub(super) length: Option<u64>,
+    pub(super) chunked: bool,
+    pub(super) options: Options,
+    pub(super) host: Option<&'a [u8]>,
+    /// There is `Expect: 100-continue`.
+    pub(super) expect: bool,
+    /// There is an Upgrade field.
+    pub(super) upgrade: bool,
+    /// Upgrade names HTTP/2, behind which requests could not be looked at.
+    pub(super) upgrade_http2: bool,
+    /// There is a TE field.
+    pub(super) te: bool,
+    /// TE names `trailers`.
+    pub(super) te_trailers: bool,
+    /// There is a field that is left out or written in another way, whatever else is asked for.
+    pub(super) changes: bool,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(direction: Direction) -> Self {
+        Facts {
+            direction,
+            length: None,
+            chunked: false,
+            options: Options::default(),
+            host: None,
+            expect: false,
+            upgrade: false,
+            upgrade_http2: false,
+            te: false,
+            te_trailers: false,
+            changes: false,
+        }
+    }
+
+    /// Takes a field.
+    #[inline]
+    pub(super) fn field(&mut self, field: &Field<'a>) -> Result<(), Refusal> {
+        match kind(self.direction, field.name) {
+            Kind::Other => Ok(()),
+            kind => self.special(kind, field.value),
+        }
+    }
+
+    fn special(&mut self, kind: Kind, value: &'a [u8]) -> Result<(), Refusal> {
+        match kind {
+            Kind::Connection => self.connection(value)?,
+            Kind::ContentLength => self.length(value)?,
+            Kind::TransferEncoding => self.coding(value)?,
+            Kind::Host if self.host.is_some() => return Err(Refusal::HostRepeated),
+            Kind::Host => self.host = Some(value),
+            Kind::Expect if self.expect || !value.eq_ignore_ascii_case(b"100-continue") => {
+                return Err(Refusal::Expectation);
+            }
+            Kind::Expect => self.expect = true,
+            Kind::Upgrade => {
+                self.upgrade = true;
+                self.upgrade_http2 |= list(value).any(|protocol| {
+                    protocol.len() >= 2 && protocol[..2].eq_ignore_ascii_case(b"h2")
+                });
+            }
+            Kind::Te => {
+                self.te = true;
+                self.te_trailers |=
+                    list(value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
+            }
+            Kind::HopByHop => self.changes = true,
+            Kind::Lookalike => return Err(Refusal::LookalikeName),
+            Kind::Other => {}
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        for option in list(value) {
+            let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
+            if is(b"keep-alive") {
+                self.options.keep_alive = true;
+            } else if is(b"close") {
+                self.options.close = true;
+            } else if is(b"upgrade") {
+                self.options.upgrade = true;
+            } else if is(b"te") {
+                self.options.te = true;
+            } else {
+                // What frames or routes the message is for everybody on its way.
+                let fixed = matches!(
+                    kind(Direction::Request, option),
+                    Kind::ContentLength | Kind::TransferEncoding | Kind::Host | Kind::Expect
+                );
+                if fixed || !is_token(option) || self.options.names >= CONNECTION_NAMES_MAX {
+                    return Err(Refusal::Connection);
+                }
+                self.options.names += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn length(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let length = match net::http::content_length(value) {
+            Ok(length) => length,
+            Err(_) if value.is_empty() || !value.iter().all(u8::is_ascii_digit) => {
+                return Err(Refusal::ContentLength);
+            }
+            Err(_) => return Err(Refusal::BodyTooLarge),
+        };
+        if let Some(known) = self.length {
+            // A client has to bear the same number twice (RFC 9110 8.6), a server has not.
+            if self.direction == Direction::Request || known != length {
+                return Err(Refusal::ContentLengthRepeated);
+            }
+            self.changes = true;
+        }
+        self.changes |= value.len() > 1 && value[0] == b'0';
+        self.length = Some(length);
+        Ok(())
+    }
+
+    fn coding(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+        if self.chunked {
+            return Err(Refusal::TransferEncoding);
+        }
+        if !is_chunked(value) {
+            let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            let last_only = codings.clone().filter(|coding| is_chunked(coding)).count() == 1
+                && codings.next_back().is_some_and(is_chunked);
+            return Err(match last_only {
+                true => Refusal::CodingUnknown,
+                false => Refusal::TransferEncoding,
+            });
+        }
+        self.chunked = true;
+        self.changes |= value != b"chunked";
+        Ok(())
+    }
+}
+
+/// The elements of a list in a value; empty ones are left out (RFC 9110 5.6.1).
+pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|byte| *byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty())
+}
+
+/// The names in Connection fields that are fields to leave out.
+pub(super) struct Named<'a> {
+    names: [&'a [u8]; CONNECTION_NAMES_MAX],
+    count: usize,
+}
+
+impl<'a> Named<'a> {
+    /// Gathers the names from a head that has `count` of them.
+    pub(super) fn gather(fields: Fields<'a>, count: usize) -> Self {
+        let mut named = Named {
+            names: [b""; CONNECTION_NAMES_MAX],
+            count: 0,
+        };
+        if count == 0 {
+            return named;
+        }
+        for name in fields.values(b"connection").flat_map(list) {
+            let known = [&b"close"[..], b"keep-alive", b"upgrade", b"te"];
+            if !known.iter().any(|known| name.eq_ignore_ascii_case(known))
+                && let Some(place) = named.names.get_mut(named.count)
+            {
+                *place = name;
+                named.count += 1;
+            }
+        }
+        named
+    }
+
+    pub(super) fn has(&self, name: &[u8]) -> bool {
+        self.names[..self.count]
+            .iter()
+            .any(|named| named.eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,186 @@
+//! Heads of answers, as they come from upstreams.
+
+use super::facts::Facts;
+use super::fields::{Fields, Line, Lines, check_value};
+use super::{BadAnswer, Direction, Framing, HEADERS_MAX, Refusal};
+
+/// What has to be known of the request to read its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The method was HEAD: the answer has no body whatever its head says.
+    pub head: bool,
+    /// Another protocol was asked for, as it was sent to the upstream.
+    pub upgrade: bool,
+}
+
+/// The head of an answer, borrowed from the bytes that it was read from.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseHead<'a> {
+    pub(super) raw: &'a [u8],
+    /// The status line without its end.
+    pub(super) line: &'a [u8],
+    pub(super) status: u16,
+    pub(super) minor_version: u8,
+    pub(super) fields: Fields<'a>,
+    pub(super) facts: Facts<'a>,
+    pub(super) framing: Framing,
+}
+
+/// Reads the head of an answer at the front of `input`; `None` when it is not complete. Nothing is
+/// allocated.
+///
+/// Each head is read by itself: after an interim one ([`ResponseHead::is_interim`]) comes another.
+/// More than [`super::INTERIM_MAX`] of them should not be borne.
+///
+/// # Errors
+/// When the answer must not be passed on: the client is answered with 502, and the upstream's
+/// connection is closed.
+pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'_>>, BadAnswer> {
+    let mut lines = Lines::new(input);
+    let begin = b"HTTP/1.";
+    let seen = lines.rest().len().min(begin.len());
+    if lines.rest()[..seen] != begin[..seen] {
+        return Err(BadAnswer::StatusLine);
+    }
+    let Some(line) = lines.line()? else {
+        return match lines.cut() {
+            true => Err(Refusal::HeadTooLarge.into()),
+            false => Ok(None),
+        };
+    };
+    let (status, minor_version) = status_line(line)?;
+
+    let fields_at = lines.at;
+    let mut facts = Facts::new(Direction::Answer);
+    let mut count = 0;
+    let fields_end = loop {
+        let end = lines.at;
+        match lines.field()? {
+            Line::Field(_) if count == HEADERS_MAX => return Err(Refusal::HeadTooLarge.into()),
+            Line::Field(field) => facts.field(&field)?,
+            Line::Partial => return Ok(None),
+            Line::End => break end,
+        }
+        count += 1;
+    };
+    if facts.chunked && facts.length.is_some() {
+        return Err(Refusal::LengthAndCoding.into());
+    }
+    if status == 101 && !asked.upgrade {
+        return Err(BadAnswer::Switch);
+    }
+    let bodiless = asked.head || status < 200 || matches!(status, 204 | 304);
+    let framing = match (facts.chunked, facts.length) {
+        _ if bodiless => Framing::None,
+        (true, _) => Framing::Chunked,
+        (false, Some(length)) => Framing::Length(length),
+        (false, None) => Framing::UntilClose,
+    };
+    Ok(Some(ResponseHead {
+        raw: lines.read_from(0),
+        line,
+        status,
+        minor_version,
+        fields: Fields::new(&input[fields_at..fields_end]),
+        facts,
+        framing,
+    }))
+}
+
+/// Status and minor version. The blank behind the status may be missing when there is no reason.
+fn status_line(line: &[u8]) -> Result<(u16, u8), BadAnswer> {
+    let [
+        b'H',
+        b'T',
+        b'T',
+        b'P',
+        b'/',
+        b'1',
+        b'.',
+        minor @ (b'0' | b'1'),
+        b' ',
+        a,
+        b,
+        c,
+        rest @ ..,
+    ] = line
+    else {
+        return Err(BadAnswer::StatusLine);
+    };
+    let digits = [a, b, c];
+    if !digits.iter().all(|digit| digit.is_ascii_digit()) || !matches!(rest, [] | [b' ', ..]) {
+        return Err(BadAnswer::StatusLine);
+    }
+    check_value(rest)?;
+    let status = digits
+        .iter()
+        .fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'));
+    if status < 100 {
+        return Err(BadAnswer::StatusLine);
+    }
+    Ok((status, minor - b'0'))
+}
+
+impl<'a> ResponseHead<'a> {
+    /// How many bytes of the input the head takes: where the body begins.
+    pub fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Never: a head has a line at least.
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// The bytes of the head.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// The status, 100 to 999.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The minor version: 1 for HTTP/1.1, 0 for HTTP/1.0.
+    pub fn minor_version(&self) -> u8 {
+        self.minor_version
+    }
+
+    /// Whether another head follows before the answer: 1xx but 101.
+    pub fn is_interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+
+    /// Whether the connection speaks another protocol behind this head: 101.
+    pub fn switches(&self) -> bool {
+        self.status == 101
+    }
+
+    /// How the body is framed.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether the upstream's connection can be used again once the body has come.
+    pub fn keep_alive(&self) -> bool {
+        let options = self.facts.options;
+        let wanted = match self.minor_version {
+            // RFC 9112 6.1: a server of HTTP/1.0 that sends chunks may have passed on what it did
+            // not understand.
+            0 => options.keep_alive && !self.facts.chunked,
+            _ => true,
+        };
+        wanted && !options.close && !self.switches() && self.framing != Framing::UntilClose
+    }
+
+    /// The fields, in order.
+    pub fn fields(&self) -> Fields<'a> {
+        self.fields
+    }
+
+    /// The value of the first field of that name, which may be in any case.
+    pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.fields.values(name).next()
+    }
+}

@@ -1,0 +1,65 @@
+//! When a head that comes in pieces is worth reading.
+
+use memchr::memchr_iter;
+
+use super::HEAD_BYTES_MAX;
+
+/// Looks for the end of a head that comes in pieces, each byte once.
+///
+/// A head is read from its start each time; a peer that sends single bytes would make that cost
+/// the square of its length. So it is read only when this says so, and once when its first bytes
+/// have come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadScan {
+    looked_at: usize,
+}
+
+impl HeadScan {
+    /// Whether the head at the front of `so_far` is complete or too long: whether reading it now
+    /// may give more than "not complete". `so_far` is what was given before and what came since.
+    pub fn ready(&mut self, so_far: &[u8]) -> bool {
+        // The end may have begun among the bytes that were looked at.
+        let from = self.looked_at.saturating_sub(3).min(so_far.len());
+        self.looked_at = so_far.len();
+        so_far.len() >= HEAD_BYTES_MAX
+            || memchr_iter(b'\n', &so_far[from..]).any(|at| {
+                let behind = &so_far[from + at + 1..];
+                // With LF alone too: that is refused, and at once.
+                behind.starts_with(b"\n") || behind.starts_with(b"\r\n")
+            })
+    }
+
+    /// Forgets the head, for the next one.
+    pub fn reset(&mut self) {
+        self.looked_at = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_found_wherever_it_is_cut() {
+        for end in ["\r\n\r\n", "\n\n", "\n\r\n"] {
+            let head = format!("GET / HTTP/1.1\r\nHost: x{end}");
+            for cut in 0..head.len() {
+                let mut scan = HeadScan::default();
+                assert!(!scan.ready(&head.as_bytes()[..cut]), "{cut} of {head:?}");
+                assert!(scan.ready(head.as_bytes()), "{cut} of {head:?}");
+            }
+            let mut scan = HeadScan::default();
+            let ready: Vec<usize> = (0..=head.len())
+                .filter(|n| scan.ready(&head.as_bytes()[..*n]))
+                .collect();
+            assert_eq!(ready, [head.len()], "{head:?}");
+        }
+    }
+
+    #[test]
+    fn an_endless_head_is_ready_at_its_limit() {
+        let mut scan = HeadScan::default();
+        assert!(!scan.ready(&vec![b'a'; HEAD_BYTES_MAX - 1]));
+        assert!(scan.ready(&vec![b'a'; HEAD_BYTES_MAX]));
+    }
+}

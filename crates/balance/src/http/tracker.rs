@@ -1,0 +1,251 @@
+//! Where the body of a message ends.
+
+use net::http::{BodySink, HttpError, MessageBody};
+
+use super::Refusal;
+use super::facts::list;
+use super::fields::{is_control, is_token_byte};
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client to the upstream.
+    Request,
+    /// From the upstream to the client.
+    Answer,
+}
+
+/// How the end of a body is known (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// The chunked coding.
+    Chunked,
+    /// The connection's end; in answers only.
+    UntilClose,
+}
+
+/// Follows a body and says how many of the bytes that come belong to its message.
+///
+/// Any split of the bytes gives the same. It holds no memory beyond itself, and costs a look at
+/// the lines of the chunked coding; content is not looked at.
+///
+/// Towards both sides, chunks are refused that are not written strictly: lines end with CR LF,
+/// extensions and trailers are bounded and without control characters, and trailers that frame,
+/// route or authenticate a message are refused, since a receiver may take them into the head
+/// (RFC 9110 6.5.1). Of requests, chunks of 2 GiB and more are refused too, and sizes with blanks
+/// behind them, as some servers pad them.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyTracker {
+    body: MessageBody,
+    strict: Strict,
+}
+
+/// How far a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// How many bytes of the input belong to the message.
+    pub bytes: usize,
+    /// Whether the message is complete; what follows belongs to the next one.
+    pub complete: bool,
+}
+
+impl BodyTracker {
+    /// A tracker for the body behind a head.
+    pub fn new(direction: Direction, framing: Framing) -> Self {
+        BodyTracker {
+            body: match framing {
+                Framing::None => MessageBody::EMPTY,
+                Framing::Length(bytes) => MessageBody::of_length(bytes),
+                Framing::Chunked => MessageBody::CHUNKED,
+                Framing::UntilClose => MessageBody::UNTIL_CLOSE,
+            },
+            strict: Strict::new(direction),
+        }
+    }
+
+    /// Whether the message is complete.
+    pub fn is_complete(&self) -> bool {
+        self.body.is_complete()
+    }
+
+    /// Whether the message is complete when the sender's connection ends now. If not, it was cut
+    /// off, and the receiver has to see that: its connection must not be used again.
+    pub fn ends_with_connection(&self) -> bool {
+        self.body.ends_with_connection()
+    }
+
+    /// Says how many bytes at the front of `input` belong to the message.
+    ///
+    /// # Errors
+    /// When the coding is broken: nothing of `input` is to be passed on, and both connections are
+    /// to be closed.
+    #[inline]
+    pub fn take(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
+        self.take_content(input, |_| {})
+    }
+
+    /// The same, and shows the content, which are slices of `input`, without its coding.
+    ///
+    /// # Errors
+    /// As [`BodyTracker::take`].
+    #[inline]
+    pub fn take_content(
+        &mut self,
+        input: &[u8],
+        content: impl FnMut(&[u8]),
+    ) -> Result<Taken, Refusal> {
+        let mut sink = Sink {
+            strict: &mut self.strict,
+            content,
+            refusal: None,
+        };
+        match self.body.take(input, &mut sink) {
+            Ok((bytes, complete)) => Ok(Taken { bytes, complete }),
+            Err(e) => Err(sink.refusal.unwrap_or(match e {
+                HttpError::TrailersTooLarge => Refusal::TrailersTooLarge,
+                _ => Refusal::Chunk,
+            })),
+        }
+    }
+}
+
+/// Largest chunk of a request, in bytes: what a signed 32-bit number holds. A server that keeps
+/// sizes in one would read a larger chunk as a shorter one.
+const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
+/// Largest chunk of an answer, in bytes.
+const ANSWER_CHUNK_MAX: u64 = i64::MAX as u64;
+
+/// Longest name of a field that may not be a trailer.
+const NAME_MAX: usize = 20;
+
+/// Fields that may not be trailers: framing, routing, authentication and the content's form
+/// (RFC 9110 6.5.1).
+const HEAD_ONLY: &[u8] = b"authorization,connection,content-encoding,content-length,content-range,\
+content-type,cookie,expect,host,keep-alive,proxy-authenticate,proxy-authorization,\
+proxy-connection,set-cookie,te,trailer,transfer-encoding,upgrade";
+
+/// What is known of the line of the coding that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Strict {
+    direction: Direction,
+    /// Whether a semicolon has come behind the size; and whether a blank has.
+    extension: bool,
+    blank: bool,
+    /// Whether the colon of a trailer has come.
+    colon: bool,
+    /// The trailer's name, in small letters and with `-` for `_`; the length goes on counting
+    /// where it does not fit.
+    name: [u8; NAME_MAX],
+    name_bytes: usize,
+}
+
+impl Strict {
+    fn new(direction: Direction) -> Self {
+        Strict {
+            direction,
+            extension: false,
+            blank: false,
+            colon: false,
+            name: [0; NAME_MAX],
+            name_bytes: 0,
+        }
+    }
+
+    fn size(&mut self, size: u64) -> Result<(), Refusal> {
+        (self.extension, self.blank) = (false, false);
+        let most = match self.direction {
+            Direction::Request => REQUEST_CHUNK_MAX,
+            Direction::Answer => ANSWER_CHUNK_MAX,
+        };
+        match size <= most {
+            true => Ok(()),
+            false => Err(Refusal::Chunk),
+        }
+    }
+
+    fn behind_size(&mut self, byte: u8) -> Result<(), Refusal> {
+        match byte {
+            b'\r' if self.blank && !self.extension && self.direction == Direction::Request => {
+                Err(Refusal::Chunk)
+            }
+            b'\r' => Ok(()),
+            byte if is_control(byte) => Err(Refusal::Chunk),
+            _ => {
+                self.extension |= byte == b';';
+                self.blank |= matches!(byte, b' ' | b'\t');
+                Ok(())
+            }
+        }
+    }
+
+    fn trailer(&mut self, byte: u8) -> Result<(), Refusal> {
+        match (byte, self.colon) {
+            (b'\n', true) => {
+                (self.colon, self.name_bytes) = (false, 0);
+                Ok(())
+            }
+            (byte, true) if is_control(byte) => Err(Refusal::Trailer),
+            (_, true) => Ok(()),
+            (b':', false) if self.name_bytes > 0 => {
+                self.colon = true;
+                let name = self.name.get(..self.name_bytes);
+                match name.is_some_and(|name| list(HEAD_ONLY).any(|known| known == name)) {
+                    true => Err(Refusal::TrailerName),
+                    false => Ok(()),
+                }
+            }
+            (byte, false) if is_token_byte(byte) => {
+                if let Some(place) = self.name.get_mut(self.name_bytes) {
+                    *place = match byte {
+                        b'_' => b'-',
+                        other => other.to_ascii_lowercase(),
+                    };
+                }
+                self.name_bytes += 1;
+                Ok(())
+            }
+            (_, false) => Err(Refusal::Trailer),
+        }
+    }
+}
+
+struct Sink<'s, F> {
+    strict: &'s mut Strict,
+    content: F,
+    refusal: Option<Refusal>,
+}
+
+impl<F> Sink<'_, F> {
+    fn note(&mut self, result: Result<(), Refusal>) -> Result<(), HttpError> {
+        result.map_err(|refusal| {
+            self.refusal = Some(refusal);
+            HttpError::Chunk
+        })
+    }
+}
+
+impl<F: FnMut(&[u8])> BodySink for Sink<'_, F> {
+    #[inline]
+    fn content(&mut self, bytes: &[u8]) {
+        (self.content)(bytes);
+    }
+
+    fn chunk_size(&mut self, size: u64) -> Result<(), HttpError> {
+        let result = self.strict.size(size);
+        self.note(result)
+    }
+
+    fn behind_size(&mut self, byte: u8) -> Result<(), HttpError> {
+        let result = self.strict.behind_size(byte);
+        self.note(result)
+    }
+
+    fn trailer(&mut self, byte: u8) -> Result<(), HttpError> {
+        let result = self.strict.trailer(byte);
+        self.note(result)
+    }
+}

@@ -1,0 +1,137 @@
+//! A limit on the CPU time that servers get together, for a time: a control group that their
+//! processes are moved to and back from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How long a turn of the limit is, us: short, so that no answer waits long for the next.
+const PERIOD_US: u64 = 10_000;
+/// The kernel takes no longer turns...
+const PERIOD_MAX_US: u64 = 1_000_000;
+/// ...and no shorter quota.
+const QUOTA_MIN_US: u64 = 1_000;
+
+/// Where one process was before.
+struct Moved {
+    pid: i32,
+    from: PathBuf,
+}
+
+/// A limit that holds until it is dropped.
+pub(super) struct Quota {
+    folder: PathBuf,
+    moved: Vec<Moved>,
+}
+
+const V1: &str = "/sys/fs/cgroup/cpu";
+const V2: &str = "/sys/fs/cgroup";
+
+impl Quota {
+    /// Limits processes, and what they start, to so many CPUs together.
+    pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
+        let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
+        let cpus = cpus.max(QUOTA_MIN_US as f64 / PERIOD_MAX_US as f64);
+        let period_us = PERIOD_US.max((QUOTA_MIN_US as f64 / cpus) as u64);
+        let quota_us = (cpus * period_us as f64).ceil() as u64;
+        let v1 = Path::new(V1).join("cpu.cfs_quota_us").exists()
+            || Path::new(V1).join("cpu.shares").exists();
+        let base = Path::new(if v1 { V1 } else { V2 });
+        let folder = base.join(name);
+        fs::create_dir(&folder).map_err(|e| refused("no control group can be made", e))?;
+        let mut quota = Self {
+            folder,
+            moved: Vec::new(),
+        };
+        let files = match v1 {
+            true => vec![
+                ("cpu.cfs_period_us", period_us.to_string()),
+                ("cpu.cfs_quota_us", quota_us.to_string()),
+            ],
+            false => {
+                // Its parent hands the controller on; where it does already this changes nothing.
+                let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
+                vec![("cpu.max", format!("{quota_us} {period_us}"))]
+            }
+        };
+        for (file, text) in files {
+            fs::write(quota.folder.join(file), text)
+                .map_err(|e| refused("CPU time cannot be limited", e))?;
+        }
+        for &pid in pids {
+            let from = base.join(group_of(pid, v1).unwrap_or_default());
+            // One that has just ended cannot be moved, and need not be.
+            if fs::write(quota.folder.join("cgroup.procs"), pid.to_string()).is_ok() {
+                quota.moved.push(Moved { pid, from });
+            }
+        }
+        if quota.moved.is_empty() {
+            return Err("no process of the servers could be limited".to_owned());
+        }
+        Ok(quota)
+    }
+}
+
+/// The path below the controller's folder of the group that a process is in.
+fn group_of(pid: i32, v1: bool) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let here = match v1 {
+            true => controllers.split(',').any(|one| one == "cpu"),
+            false => controllers.is_empty(),
+        };
+        here.then(|| path.trim_start_matches('/').to_owned())
+    })
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let first = self.moved.first().map(|one| one.from.clone());
+        let back = |pid: i32, to: &Path| {
+            let _ = fs::write(to.join("cgroup.procs"), pid.to_string());
+        };
+        for one in &self.moved {
+            back(one.pid, &one.from);
+        }
+        // What they started meanwhile is here still.
+        let left = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        for pid in left.lines().filter_map(|line| line.trim().parse().ok()) {
+            if let Some(to) = &first {
+                back(pid, to);
+            }
+        }
+        for _ in 0..40 {
+            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_limited_and_let_go() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let name = format!("weigh-test-quota-{}", std::process::id());
+        let v1 = Path::new(V1).join("cpu.shares").exists();
+        let before = group_of(pid, v1);
+        if let Ok(quota) = Quota::set(&name, &[pid], 0.5) {
+            assert_ne!(group_of(pid, v1), before);
+            let folder = quota.folder.clone();
+            drop(quota);
+            assert_eq!(group_of(pid, v1), before);
+            assert!(!folder.exists());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! The queues of what is to be sent.
+
+use super::{Op, Outgoing, Uring, user_data};
+use crate::io::ConnId;
+
+/// So many copies' room is kept, of so many bytes at most.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 32 * 1024;
+
+impl Uring {
+    /// A copy of bytes, in room that an earlier one has left where there is any.
+    pub(super) fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut own = self.spare.pop().unwrap_or_default();
+        own.extend_from_slice(bytes);
+        own
+    }
+
+    /// Copies what waits behind the fronts of the queues, to have its buffers back. What is being
+    /// sent must stay where it is.
+    pub(super) fn reclaim(&mut self) {
+        if !std::mem::take(&mut self.waiting) {
+            return;
+        }
+        for slot in &mut self.slots {
+            for outgoing in slot.sends.iter_mut().skip(1) {
+                if let Outgoing::Lent(buf, from) = outgoing {
+                    let bytes = self.buffers.bytes(buf)[*from..].to_vec();
+                    let lent = std::mem::replace(outgoing, Outgoing::Own(bytes, 0));
+                    if let Outgoing::Lent(buf, _) = lent {
+                        self.buffers.give(buf);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the front of the queue.
+    pub(super) fn send_front(&mut self, conn: ConnId) {
+        let index = conn.index as usize;
+        let (pointer, len) = match self.slots[index].sends.front() {
+            None => return,
+            Some(Outgoing::Shared(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
+            Some(Outgoing::Own(bytes, from)) => (bytes[*from..].as_ptr(), bytes.len() - from),
+            Some(Outgoing::Lent(buf, from)) => {
+                let bytes = &self.buffers.bytes(buf)[*from..];
+                (bytes.as_ptr(), bytes.len())
+            }
+        };
+        let entry = self.slots[index]
+            .file(conn.index)
+            .send(pointer, len)
+            .user_data(user_data(Op::Send, conn.generation, conn.index));
+        self.slots[index].pending += 1;
+        self.sending += 1;
+        self.push(entry);
+    }
+
+    pub(super) fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing) {
+        let Some(slot) = self.slot(conn) else {
+            self.discard(outgoing);
+            return;
+        };
+        if slot.failed {
+            self.discard(outgoing);
+            return;
+        }
+        slot.sends.push_back(outgoing);
+        match slot.sends.len() {
+            1 => self.send_front(conn),
+            _ => self.waiting = true,
+        }
+    }
+
+    pub(super) fn discard(&mut self, outgoing: Outgoing) {
+        match outgoing {
+            Outgoing::Lent(buf, _) => self.buffers.give(buf),
+            Outgoing::Own(mut bytes, _)
+                if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES_MAX =>
+            {
+                bytes.clear();
+                self.spare.push(bytes);
+            }
+            Outgoing::Own(..) | Outgoing::Shared(..) => {}
+        }
+    }
+
+    pub(super) fn discard_sends(&mut self, index: usize) {
+        while let Some(outgoing) = self.slots[index].sends.pop_front() {
+            self.discard(outgoing);
+        }
+    }
+}

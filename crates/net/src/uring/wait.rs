@@ -1,0 +1,58 @@
+//! The one call of a turn: what was asked for goes to the kernel, what has happened comes back.
+
+use std::io;
+
+use io_uring::types::{SubmitArgs, Timespec};
+
+use super::Uring;
+use crate::io::Gather;
+
+impl Uring {
+    fn is_quiet(&mut self) -> bool {
+        let queue = self.ring.submission();
+        queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
+    }
+
+    pub(super) fn turn(&mut self, wait_ns: Option<u64>, gather: Option<Gather>) -> io::Result<()> {
+        if self.next < self.batch.len() {
+            return Ok(());
+        }
+        self.rearm();
+        self.buffers.publish();
+        self.batch.clear();
+        self.next = 0;
+        let sending = std::mem::take(&mut self.sending);
+        let ready = !self.ring.completion().is_empty();
+        let result = match wait_ns {
+            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
+            // call is made at all.
+            Some(0) if !ready && self.is_quiet() => Ok(0),
+            Some(0) => self.ring.submit_and_wait(0),
+            _ if ready => self.ring.submit_and_wait(0),
+            None => self.ring.submit_and_wait(1),
+            Some(ns) => {
+                let time = Timespec::new()
+                    .sec(ns / 1_000_000_000)
+                    .nsec((ns % 1_000_000_000) as u32);
+                let mut args = SubmitArgs::new().timespec(&time);
+                let mut want = 1;
+                if let Some(gather) = gather.filter(|_| self.gathers) {
+                    args = args.min_wait_usec(gather.wait_us);
+                    want = gather.want as usize + sending;
+                }
+                self.ring.submitter().submit_with_args(want, &args)
+            }
+        };
+        match result {
+            Ok(_) => {}
+            Err(e)
+                if matches!(
+                    e.raw_os_error(),
+                    Some(libc::ETIME | libc::EINTR | libc::EBUSY)
+                ) => {}
+            Err(e) => return Err(e),
+        }
+        self.batch.extend(self.ring.completion());
+        Ok(())
+    }
+}

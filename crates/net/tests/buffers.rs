@@ -1,0 +1,169 @@
+//! Receive buffers that run out, on both event loops.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use net::{Buf, ConnId, Epoll, Event, Io, IoOptions, Uring};
+
+fn open<I: Io>(buffers_max: u16) -> (I, SocketAddr) {
+    let mut io = I::open(IoOptions {
+        outgoing: 1,
+        accepted: 16,
+        buffers: 4,
+        buffers_max,
+        buffer_size: 4096,
+        files: true,
+    })
+    .unwrap();
+    let listener = net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
+    let address = listener.local_addr().unwrap();
+    io.listen(listener).unwrap();
+    (io, address)
+}
+
+fn turn<I: Io>(io: &mut I, mut each: impl FnMut(&mut I, Event) -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < end {
+        io.poll(Some(5_000_000)).unwrap();
+        let mut done = false;
+        while let Some(event) = io.next_event() {
+            done |= each(io, event);
+        }
+        if done {
+            return;
+        }
+    }
+    panic!("nothing more happened");
+}
+
+fn accept<I: Io>(io: &mut I, address: SocketAddr) -> (TcpStream, ConnId) {
+    let client = TcpStream::connect(address).unwrap();
+    let mut accepted = None;
+    turn(io, |_, event| {
+        if let Event::Accepted { conn, .. } = event {
+            accepted = Some(conn);
+        }
+        accepted.is_some()
+    });
+    (client, accepted.unwrap())
+}
+
+/// Whoever holds buffers back gets more of them while there are any.
+fn more_come_when_they_are_needed<I: Io>() {
+    let (mut io, address) = open::<I>(64);
+    let (mut client, _) = accept(&mut io, address);
+    let writing = std::thread::spawn(move || client.write_all(&[7; 48 * 4096]));
+    let mut held: Vec<Buf> = Vec::new();
+    assert!(!io.scarce());
+    turn(&mut io, |_, event| {
+        if let Event::Data { buf, .. } = event {
+            held.push(buf);
+        }
+        held.iter().map(Buf::len).sum::<usize>() == 48 * 4096
+    });
+    assert!(io.scarce());
+    for buf in held {
+        assert!(io.bytes(&buf).iter().all(|byte| *byte == 7));
+        io.recycle(buf);
+    }
+    assert!(!io.scarce());
+    writing.join().unwrap().unwrap();
+}
+
+/// All buffers are held back: nothing comes, at no cost, until one is given back.
+fn none_are_left<I: Io>() {
+    let (mut io, address) = open::<I>(0);
+    let (mut client, _) = accept(&mut io, address);
+    client.write_all(&[7; 6 * 4096]).unwrap();
+    let mut held: Vec<Buf> = Vec::new();
+    turn(&mut io, |_, event| {
+        if let Event::Data { buf, .. } = event {
+            held.push(buf);
+        }
+        held.len() == 4
+    });
+    let spent = net::os::thread_cpu_ns();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(200) {
+        io.poll(Some(20_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            assert!(!matches!(event, Event::Data { .. }));
+        }
+    }
+    let spent_ms = (net::os::thread_cpu_ns() - spent) / 1_000_000;
+    assert!(spent_ms < 100, "{spent_ms} ms of CPU for nothing");
+    let mut got: usize = held.iter().map(Buf::len).sum();
+    for buf in held {
+        io.recycle(buf);
+    }
+    turn(&mut io, |io, event| {
+        if let Event::Data { buf, .. } = event {
+            got += buf.len();
+            io.recycle(buf);
+        }
+        got == 6 * 4096
+    });
+}
+
+#[test]
+fn epoll() {
+    more_come_when_they_are_needed::<Epoll>();
+    none_are_left::<Epoll>();
+}
+
+#[test]
+fn io_uring() {
+    if net::uring_unavailable().is_some() {
+        return;
+    }
+    more_come_when_they_are_needed::<Uring>();
+    none_are_left::<Uring>();
+}
+
+/// One that does not read what is forwarded to it holds one buffer, and nobody else up.
+#[test]
+fn io_uring_sends_from_elsewhere_when_none_are_left() {
+    if net::uring_unavailable().is_some() {
+        return;
+    }
+    let (mut io, address) = open::<Uring>(0);
+    let (mut deaf, deaf_conn) = accept(&mut io, address);
+    let (mut talker, talker_conn) = accept(&mut io, address);
+    let bytes: Vec<u8> = (0..16 << 20).map(|at: u32| (at % 251) as u8).collect();
+    let expected = bytes.clone();
+    let writing = std::thread::spawn(move || {
+        talker.write_all(&bytes).unwrap();
+        talker
+    });
+    let mut passed = 0;
+    turn(&mut io, |io, event| {
+        if let Event::Data { conn, buf } = event {
+            assert_eq!(conn, talker_conn);
+            passed += buf.len();
+            io.forward(deaf_conn, buf);
+        }
+        passed == expected.len()
+    });
+    assert!(io.queued(deaf_conn) > 4, "more wait than there are buffers");
+    let (mut other, other_conn) = accept(&mut io, address);
+    other.write_all(b"hello").unwrap();
+    turn(&mut io, |io, event| {
+        let Event::Data { conn, buf } = event else {
+            return false;
+        };
+        assert_eq!((conn, io.bytes(&buf)), (other_conn, &b"hello"[..]));
+        io.recycle(buf);
+        true
+    });
+    let _talker = writing.join().unwrap();
+    let size = expected.len();
+    let reading = std::thread::spawn(move || {
+        let mut got = vec![0; size];
+        deaf.read_exact(&mut got).unwrap();
+        got
+    });
+    turn(&mut io, |io, _| io.queued(deaf_conn) == 0);
+    assert!(reading.join().unwrap() == expected, "every byte in order");
+}

@@ -1,0 +1,147 @@
+//! What is measured to find out what held a throughput.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Condition;
+
+/// The short loads on one subject under one condition, after the last block: some as the
+/// experiment has it and, between them, some with one thing changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimiterReading {
+    /// The condition.
+    pub condition: Condition,
+    /// The subject.
+    pub subject: String,
+    /// The loads, in the order in which they were made.
+    pub probes: Vec<Probe>,
+    /// Threads of the load as the experiment has it.
+    pub client_threads: u32,
+    /// CPUs of the load; empty when it is not bound.
+    pub client_cpus: Vec<u32>,
+    /// CPUs that the servers may use.
+    pub server_cpus: Vec<u32>,
+    /// Whether a connection carries more than one request.
+    pub keepalive: bool,
+    /// What the link between client and servers lets through, bits per second; absent where
+    /// nothing limits it.
+    #[serde(default)]
+    pub link_bits_per_s: Option<f64>,
+    /// Ports that outgoing connections may have, where that could be read.
+    pub ports: Option<u32>,
+    /// Why a change could not be made, a sentence each.
+    pub not_tried: Vec<String>,
+    /// Why it could not be measured.
+    pub failed: Option<String>,
+}
+
+/// What was changed for one load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// A thread more for the client, with a CPU more for it.
+    ClientThread,
+    /// Twice the connections.
+    TwiceTheConnections,
+    /// Half of the connections.
+    HalfTheConnections,
+    /// The servers of the path get half of the CPU time that they could use.
+    HalfTheServerCpu,
+}
+
+/// One short closed loop and what was seen meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// What was changed.
+    pub change: Change,
+    /// Connections.
+    pub connections: u32,
+    /// Measured time, s.
+    pub duration_s: f64,
+    /// Good answers per second.
+    pub requests_per_s: f64,
+    /// Mean response time, us; 0 without answers.
+    pub latency_us_mean: f64,
+    /// Median response time, us; 0 without answers.
+    pub latency_us_p50: f64,
+    /// 99th percentile of the response time, us; 0 without answers.
+    pub latency_us_p99: f64,
+    /// The longest that opening a connection took, us; 0 where none was opened.
+    pub connect_us_max: f64,
+    /// Connections opened.
+    pub connects: u64,
+    /// Good answers, also outside of the measured time.
+    pub requests_all: u64,
+    /// Failures, also outside of the measured time.
+    pub errors_all: u64,
+    /// Connections that could not be opened for want of a free port.
+    pub no_port: u64,
+    /// Bytes read per second.
+    pub bytes_per_s: f64,
+    /// Each client thread's share of a CPU.
+    pub client: Vec<f64>,
+    /// CPU time that the servers of the path were limited to, CPUs; absent without a limit.
+    pub quota_cpus: Option<f64>,
+    /// What was seen of the servers and the kernel.
+    pub seen: Seen,
+}
+
+/// What an agent sees while a load runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Time that it looked at, s.
+    pub duration_s: f64,
+    /// The watched servers, by name.
+    pub servers: BTreeMap<String, ServerSeen>,
+    /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
+    #[serde(default)]
+    pub client_wanted: f64,
+    /// How busy each CPU of the machine was.
+    pub cpus: Vec<CpuSeen>,
+    /// What the kernel counted in this network namespace.
+    pub kernel: KernelSeen,
+}
+
+/// How busy a CPU was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSeen {
+    /// Its number.
+    pub cpu: u32,
+    /// 0 to 1; what the machine below took away is in it.
+    pub busy: f64,
+}
+
+/// A server's use of the CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerSeen {
+    /// CPU time of all its processes over the time: 1 is one CPU.
+    pub cpus: f64,
+    /// Threads that were there at the end.
+    pub threads: u32,
+    /// The shares of a CPU of its busiest threads, the busiest first; at most sixteen.
+    pub busiest: Vec<f64>,
+    /// For how much of the time the same threads wanted a CPU: they had one, or waited for their
+    /// turn. A thread that never rests is at 1, however little the machine lets it have.
+    #[serde(default)]
+    pub wanted: Vec<f64>,
+}
+
+/// What the kernel counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelSeen {
+    /// Connections accepted: `PassiveOpens`.
+    pub accepted: u64,
+    /// Connections that found a full accept queue: `ListenOverflows`.
+    pub listen_overflows: u64,
+    /// Connections dropped while they were opened, those above among them: `ListenDrops`.
+    pub listen_drops: u64,
+    /// Segments sent again: `RetransSegs`.
+    pub retransmits: u64,
+    /// Segments sent: `OutSegs`.
+    pub segments: u64,
+    /// Sockets in TIME_WAIT at the end.
+    pub time_wait: u64,
+}

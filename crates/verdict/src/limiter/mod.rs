@@ -1,0 +1,195 @@
+//! What held a throughput: suspected from what was seen, confirmed by what a change did.
+//!
+//! Evidence alone misleads: a client thread that is busy may be waiting for the last percent of a
+//! server that is full, and a server's CPU is often full because it is asked by so many. So each
+//! suspicion is put to the test where that is possible: one thing is changed for a short load, and
+//! what moves the throughput is what held it.
+
+mod effects;
+mod suspects;
+#[cfg(test)]
+mod tests;
+
+use readings::{Condition, LimiterReading};
+use serde::Serialize;
+
+use crate::Analysis;
+use crate::text::{condition, rate};
+use effects::Effects;
+
+pub use effects::Effect;
+
+/// The part that held a throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limiter {
+    /// The load generator, or that it shares a CPU with the servers.
+    Client,
+    /// The CPU time of the servers on the path.
+    Server,
+    /// The number of connections and the time that an answer takes.
+    Concurrency,
+    /// The queue of connections that wait to be accepted.
+    AcceptQueue,
+    /// The ports for outgoing connections.
+    Ports,
+    /// Connections that a server of the path opens to its upstream.
+    UpstreamConnections,
+    /// The link between client and servers.
+    Network,
+    /// Other programs on the same CPUs.
+    OtherPrograms,
+    /// Nothing that was looked for.
+    Unknown,
+}
+
+impl Limiter {
+    /// The words in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Limiter::Client => "the client",
+            Limiter::Server => "the server",
+            Limiter::Concurrency => "concurrency",
+            Limiter::AcceptQueue => "the accept queue",
+            Limiter::Ports => "ports",
+            Limiter::UpstreamConnections => "upstream connections",
+            Limiter::Network => "the network",
+            Limiter::OtherPrograms => "other programs on its CPUs",
+            Limiter::Unknown => "something unknown",
+        }
+    }
+}
+
+/// How sure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// A change to it moved the throughput as it must.
+    Confirmed,
+    /// What was seen speaks for it; no change was tried that could tell.
+    Suspected,
+    /// Neither.
+    Unknown,
+}
+
+/// What was found for one subject under one condition. There may be several for the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The condition.
+    pub condition: Condition,
+    /// The subject.
+    pub subject: String,
+    /// What limits it.
+    pub limiter: Limiter,
+    /// How sure that is.
+    pub standing: Standing,
+    /// The server that it is about, where it is about one.
+    pub server: Option<String>,
+    /// Whether the subject's throughput is 'at least', since the client limits it.
+    pub at_least: bool,
+    /// What the changes did to the throughput, changed over unchanged.
+    pub effects: Vec<Effect>,
+    /// The finding in words, with the figures behind it.
+    pub sentence: String,
+}
+
+/// A suspicion and what speaks for it.
+struct Suspect {
+    limiter: Limiter,
+    standing: Standing,
+    server: Option<String>,
+    /// Figures, without a full stop.
+    why: String,
+}
+
+/// Says what limits each subject: of each at least one finding, the surest first.
+pub fn limiters(readings: &[&LimiterReading]) -> Vec<Finding> {
+    readings
+        .iter()
+        .flat_map(|reading| of_subject(reading))
+        .collect()
+}
+
+/// Puts findings into an analysis: a throughput that the client limits is 'at least'.
+pub fn with_limiters(analysis: &mut Analysis, readings: &[&LimiterReading]) {
+    analysis.limiters = limiters(readings);
+    for finding in analysis.limiters.iter().filter(|f| f.at_least) {
+        let row = analysis
+            .table
+            .iter_mut()
+            .find(|row| row.condition == finding.condition && row.subject == finding.subject);
+        if let Some(row) = row {
+            row.at_least = true;
+        }
+    }
+}
+
+fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
+    let effects = Effects::of(reading);
+    let mut suspects = match &reading.failed {
+        Some(_) => Vec::new(),
+        None => suspects::suspects(reading, &effects),
+    };
+    suspects.sort_by_key(|suspect| suspect.standing);
+    if suspects.is_empty() {
+        let why = match &reading.failed {
+            Some(reason) => format!("it could not be measured: {reason}"),
+            None => suspects::all_figures(reading, &effects),
+        };
+        suspects.push(Suspect {
+            limiter: Limiter::Unknown,
+            standing: Standing::Unknown,
+            server: None,
+            why,
+        });
+    }
+    let confirmed = suspects[0].standing == Standing::Confirmed;
+    suspects
+        .into_iter()
+        .map(|suspect| {
+            // What is only suspected gives way to what is confirmed.
+            let at_least = suspect.limiter == Limiter::Client
+                && (suspect.standing == Standing::Confirmed || !confirmed);
+            finding(reading, &effects, suspect, at_least)
+        })
+        .collect()
+}
+
+fn finding(
+    reading: &LimiterReading,
+    effects: &Effects,
+    suspect: Suspect,
+    at_least: bool,
+) -> Finding {
+    let at = match condition(&reading.condition) {
+        text if text.is_empty() => text,
+        text => format!(" at {text}"),
+    };
+    let who = &reading.subject;
+    let what = match &suspect.server {
+        Some(server) if suspect.limiter == Limiter::Server => format!("the server `{server}`"),
+        _ => suspect.limiter.words().to_owned(),
+    };
+    let mut sentence = match suspect.standing {
+        Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed: "),
+        Standing::Suspected => format!("{who}{at} is limited by {what}, suspected: "),
+        Standing::Unknown => format!("what limits {who}{at} is unknown: "),
+    };
+    sentence.push_str(&suspect.why);
+    if at_least {
+        let measured = rate(effects.unchanged_per_s());
+        sentence.push_str(&format!(
+            "; its throughput is at least the measured one ({measured} requests/s here)"
+        ));
+    }
+    Finding {
+        condition: reading.condition.clone(),
+        subject: reading.subject.clone(),
+        limiter: suspect.limiter,
+        standing: suspect.standing,
+        server: suspect.server,
+        at_least,
+        effects: effects.told(),
+        sentence: sentence + ".",
+    }
+}

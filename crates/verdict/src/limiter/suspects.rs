@@ -1,0 +1,538 @@
+//! What was seen, and which limiters it speaks for.
+
+use readings::{Change, LimiterReading, Probe, ServerSeen};
+
+use super::effects::{Effects, of_change, times};
+use super::{Limiter, Standing, Suspect};
+use crate::text::{counted, grouped, rate};
+
+/// From this share of a CPU on a thread counts as full: the rest is what the scheduler and the
+/// machine below take.
+const FULL: f64 = 0.85;
+/// The client's thread may not be busier than this for its figures to be the servers' alone.
+const CLIENT_BUSY: f64 = 0.8;
+/// Of CPUs that are full, client and servers must have had less than this for others to matter.
+const OWN_SHARE: f64 = 0.75;
+/// A client thread more must bring so much more throughput.
+const CLIENT_GAIN: f64 = 1.1;
+/// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
+/// server that was busy for up to three quarters of its time keeps more.
+const CPU_LEFT: f64 = 0.67;
+/// Twice the connections bring twice the throughput where nothing else is in the way.
+const CONNECTIONS_GAIN: f64 = 1.5;
+/// So much makes concurrency suspect.
+const CONNECTIONS_SOME_GAIN: f64 = 1.2;
+/// Of the connections opened so many must have found the queue full...
+const OVERFLOW_SHARE: f64 = 0.001;
+/// ...or one must have waited for its SYN to be sent again (RFC 6298: a second).
+const SYN_AGAIN_US: f64 = 0.95e6;
+/// From so many new upstream connections per request on they are a cost of their own.
+const UPSTREAM_SHARE: f64 = 0.1;
+const RETRANSMIT_SHARE: f64 = 0.01;
+/// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
+const LINK_FULL: f64 = 0.85;
+const PORTS_FULL: f64 = 0.8;
+
+/// The loads without a change, taken together.
+struct Seen<'a> {
+    reading: &'a LimiterReading,
+    unchanged: Vec<&'a Probe>,
+}
+
+impl<'a> Seen<'a> {
+    fn mean(&self, of: impl Fn(&Probe) -> f64) -> f64 {
+        let sum: f64 = self.unchanged.iter().map(|probe| of(probe)).sum();
+        sum / self.unchanged.len().max(1) as f64
+    }
+
+    fn sum(&self, of: impl Fn(&Probe) -> u64) -> u64 {
+        self.unchanged.iter().map(|probe| of(probe)).sum()
+    }
+
+    fn client_busiest(&self) -> f64 {
+        self.mean(|probe| probe.client.iter().copied().fold(0.0, f64::max))
+    }
+
+    /// How much of the time the client's busiest thread wanted a CPU.
+    fn client_wanted(&self) -> f64 {
+        self.mean(|probe| probe.seen.client_wanted)
+            .max(self.client_busiest())
+    }
+
+    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
+    /// where it is not known which they are.
+    fn machine(&self) -> Option<(f64, f64)> {
+        let mut used = self.reading.client_cpus.clone();
+        used.extend(&self.reading.server_cpus);
+        used.sort_unstable();
+        used.dedup();
+        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
+            return None;
+        }
+        let count = used.len() as f64;
+        let busy = self.mean(|probe| {
+            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
+            ours.map(|one| one.busy).sum::<f64>() / count
+        });
+        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
+        Some((busy, (own + self.servers()) / count))
+    }
+
+    /// CPUs that the path's servers used, together.
+    fn servers(&self) -> f64 {
+        self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
+    }
+
+    fn server_names(&self) -> Vec<&'a String> {
+        let first = self.unchanged.first();
+        first.map_or_else(Vec::new, |probe| probe.seen.servers.keys().collect())
+    }
+
+    fn server(&self, name: &str) -> f64 {
+        self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
+    }
+
+    /// A server's threads.
+    fn threads(&self, name: &str) -> Threads {
+        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
+            self.mean(|probe| {
+                let one = probe.seen.servers.get(name);
+                one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
+            })
+        };
+        let count = self
+            .unchanged
+            .iter()
+            .filter_map(|probe| probe.seen.servers.get(name))
+            .map(|one| one.threads)
+            .max();
+        let had = nth(0, |server| &server.busiest);
+        Threads {
+            had,
+            wanted: nth(0, |server| &server.wanted).max(had),
+            second_had: nth(1, |server| &server.busiest),
+            count: count.unwrap_or(0),
+        }
+    }
+
+    /// The client's CPUs that servers may use, too, and how busy they were; nothing where there
+    /// are none.
+    fn shared_cpus(&self) -> Option<(Vec<u32>, f64)> {
+        let shared: Vec<u32> = self
+            .reading
+            .client_cpus
+            .iter()
+            .copied()
+            .filter(|cpu| self.reading.server_cpus.contains(cpu))
+            .collect();
+        let busy = |cpu: &u32| {
+            self.mean(|probe| {
+                let one = probe.seen.cpus.iter().find(|one| one.cpu == *cpu);
+                one.map_or(0.0, |one| one.busy)
+            })
+        };
+        let busiest = shared.iter().map(busy).fold(0.0, f64::max);
+        (!shared.is_empty()).then_some((shared, busiest))
+    }
+
+    /// Connections accepted beyond the load's own, per request; 0 where no server of the path is
+    /// behind another one: what was accepted is then other programs' affair.
+    fn upstream_per_request(&self) -> f64 {
+        if self.server_names().len() == 1 {
+            return 0.0;
+        }
+        self.mean(|probe| {
+            let answers = probe.requests_per_s * probe.seen.duration_s;
+            // The load's own in the time that was looked at, by its requests.
+            let all = probe.requests_all.max(1) as f64;
+            let opened = probe.connects.saturating_sub(u64::from(probe.connections)) as f64;
+            let own = opened * (answers / all).min(1.0);
+            (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
+        })
+    }
+}
+
+/// A server's busiest threads.
+#[derive(Clone, Copy)]
+struct Threads {
+    /// The busiest one's share of a CPU.
+    had: f64,
+    /// How much of the time it wanted one.
+    wanted: f64,
+    /// The share of the next.
+    second_had: f64,
+    count: u32,
+}
+
+impl Threads {
+    fn words(self) -> String {
+        let mut text = percent(self.had);
+        text.push_str(" of a CPU");
+        if self.wanted > self.had + 0.1 {
+            text.push_str(&format!(
+                ", which it wanted {} of the time",
+                percent(self.wanted)
+            ));
+        }
+        text
+    }
+}
+
+pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspect> {
+    let seen = Seen {
+        reading,
+        unchanged: of_change(reading, Change::None).collect(),
+    };
+    if seen.unchanged.is_empty() {
+        return Vec::new();
+    }
+    let server = server(&seen, effects);
+    let client = client(&seen, effects);
+    let mut found: Vec<Suspect> = Vec::new();
+    found.extend(ports(&seen));
+    found.extend(accept_queue(&seen, effects));
+    found.extend(concurrency(
+        &seen,
+        effects,
+        server.is_some() || client.is_some(),
+    ));
+    found.extend(client);
+    found.extend(server);
+    found.extend(upstream_connections(&seen));
+    found.extend(network(&seen));
+    found.extend(other_programs(&seen));
+    found
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
+    let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
+    let gain = effects.raised(Change::ClientThread, CLIENT_GAIN);
+    let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
+    if gain.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
+        return None;
+    }
+    let mut why = format!("its busiest thread took {} of a CPU", percent(busiest));
+    if wanted > busiest + 0.1 {
+        why.push_str(&format!(" and wanted it {} of the time", percent(wanted)));
+    }
+    if let Some((cpus, busy)) = &shared {
+        let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        why.push_str(&format!(
+            " and shares CPU {} with the servers, which was {} busy",
+            names.join(", "),
+            percent(*busy)
+        ));
+    }
+    let standing = match (gain, effects.get(Change::ClientThread)) {
+        (Some(gain), _) => {
+            why.push_str(&format!(
+                "; with a thread and a CPU more it brings {} the throughput",
+                times(gain)
+            ));
+            Standing::Confirmed
+        }
+        (None, Some(effect)) => {
+            why.push_str(&format!(
+                "; a thread and a CPU more did not show it ({} the throughput)",
+                times(effect.ratio)
+            ));
+            Standing::Suspected
+        }
+        (None, None) => Standing::Suspected,
+    };
+    Some(Suspect {
+        limiter: Limiter::Client,
+        standing,
+        server: None,
+        why,
+    })
+}
+
+fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
+    let names = seen.server_names();
+    let most = names
+        .iter()
+        .max_by(|a, b| seen.server(a).total_cmp(&seen.server(b)))?;
+    let have = seen.reading.server_cpus.len().max(1) as f64;
+    let used = seen.servers();
+    let lost = effects.lowered(Change::HalfTheServerCpu, CPU_LEFT);
+    let full_thread = names
+        .iter()
+        .map(|name| (*name, seen.threads(name)))
+        .filter(|(_, threads)| threads.wanted >= FULL)
+        .max_by(|a, b| a.1.had.total_cmp(&b.1.had));
+    let all_full = used >= FULL * have;
+    // Without half of the time of a CPU that was half idle nothing is lost: see CPU_LEFT.
+    if full_thread.is_none() && !all_full && lost.is_none() {
+        return None;
+    }
+    let name = full_thread.map_or(*most, |(name, _)| name);
+    let mut why = match full_thread {
+        Some((_, threads)) if threads.count > 1 && threads.second_had < threads.had / 2.0 => {
+            format!(
+                "one of its {} is full ({}), the next took {}",
+                counted(threads.count as usize, "thread"),
+                threads.words(),
+                percent(threads.second_had)
+            )
+        }
+        Some((_, threads)) => format!(
+            "the busiest of its {} took {}",
+            counted(threads.count as usize, "thread"),
+            threads.words()
+        ),
+        None => format!("the servers used {} of {}", cpus(used), cpus(have)),
+    };
+    if names.len() > 1 {
+        let each: Vec<String> = names
+            .iter()
+            .map(|name| format!("{name} {}", percent(seen.server(name))))
+            .collect();
+        why.push_str(&format!("; CPU time: {}", each.join(", ")));
+    }
+    let standing = match lost {
+        Some(left) => {
+            let quota = of_change(seen.reading, Change::HalfTheServerCpu)
+                .find_map(|probe| probe.quota_cpus)
+                .unwrap_or(0.5);
+            why.push_str(&format!(
+                "; with {} for the servers together {} of the throughput is left",
+                cpus(quota),
+                percent(left)
+            ));
+            Standing::Confirmed
+        }
+        None => Standing::Suspected,
+    };
+    Some(Suspect {
+        limiter: Limiter::Server,
+        standing,
+        server: Some(name.clone()),
+        why,
+    })
+}
+
+fn cpus(number: f64) -> String {
+    match number {
+        n if (n - 1.0).abs() < 1e-9 => "1 CPU".to_owned(),
+        n if n.fract() < 1e-9 => format!("{n:.0} CPUs"),
+        n => format!("{n:.2} CPUs"),
+    }
+}
+
+fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspect> {
+    let connections = seen.unchanged[0].connections;
+    let proportional = effects.raised(Change::TwiceTheConnections, CONNECTIONS_GAIN);
+    let some = effects.raised(Change::TwiceTheConnections, CONNECTIONS_SOME_GAIN);
+    let p50_us = seen.mean(|probe| probe.latency_us_p50);
+    let even = seen.mean(|probe| probe.latency_us_p99) < 1.5 * p50_us;
+    // By Little's law all connections are busy all the time.
+    let busy = effects.unchanged_per_s() * seen.mean(|probe| probe.latency_us_mean) / 1e6;
+    let all_busy = busy > 0.9 * f64::from(connections);
+    let idle = !others && seen.client_wanted() < 0.5;
+    let untried = effects.get(Change::TwiceTheConnections).is_none();
+    let standing = match (proportional, some) {
+        (Some(_), _) => Standing::Confirmed,
+        (None, Some(_)) => Standing::Suspected,
+        (None, None) if untried && idle && even && all_busy => Standing::Suspected,
+        _ => return None,
+    };
+    let mut why = format!(
+        "{} and a median answer time of {:.2} ms set it",
+        counted(connections as usize, "connection"),
+        p50_us / 1e3
+    );
+    if let Some(gain) = proportional.or(some) {
+        why.push_str(&format!(
+            "; twice the connections bring {} the throughput",
+            times(gain)
+        ));
+    }
+    Some(Suspect {
+        limiter: Limiter::Concurrency,
+        standing,
+        server: None,
+        why,
+    })
+}
+
+fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
+    let refused = |probe: &Probe| {
+        let kernel = probe.seen.kernel;
+        kernel.listen_overflows.max(kernel.listen_drops)
+    };
+    let found_full = seen.sum(refused);
+    let opened = seen.sum(|probe| probe.connects);
+    let slowest_us = seen
+        .unchanged
+        .iter()
+        .map(|probe| probe.connect_us_max)
+        .fold(0.0, f64::max);
+    let many = found_full as f64 > OVERFLOW_SHARE * opened as f64;
+    if found_full == 0 || !(many || slowest_us >= SYN_AGAIN_US) {
+        return None;
+    }
+    let mut why = format!(
+        "{} found it full (ListenOverflows, ListenDrops) while {} were opened; the slowest took \
+         {:.2} s to open",
+        counted(found_full as usize, "connection"),
+        grouped(opened),
+        slowest_us / 1e6
+    );
+    let half: Vec<&Probe> = of_change(seen.reading, Change::HalfTheConnections).collect();
+    let per_load = |sum: u64, loads: usize| sum as f64 / loads.max(1) as f64;
+    let fewer = per_load(half.iter().map(|probe| refused(probe)).sum(), half.len());
+    let before = per_load(found_full, seen.unchanged.len());
+    let effect = effects.get(Change::HalfTheConnections);
+    let standing = match effect {
+        Some(effect) if fewer < 0.7 * before && effect.ratio > 0.9 => {
+            why.push_str(&format!(
+                "; with half the connections {fewer:.0} instead of {before:.0} do in a load, and \
+                 the throughput is {} as high",
+                times(effect.ratio)
+            ));
+            Standing::Confirmed
+        }
+        _ => Standing::Suspected,
+    };
+    Some(Suspect {
+        limiter: Limiter::AcceptQueue,
+        standing,
+        server: None,
+        why,
+    })
+}
+
+fn ports(seen: &Seen<'_>) -> Option<Suspect> {
+    let refused = seen.sum(|probe| probe.no_port);
+    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
+    let full = seen
+        .reading
+        .ports
+        .filter(|ports| waiting >= PORTS_FULL * f64::from(*ports))
+        // Others' waiting sockets are in the count: they matter to who opens connections.
+        .filter(|_| !seen.reading.keepalive || seen.upstream_per_request() >= UPSTREAM_SHARE);
+    if refused == 0 && full.is_none() {
+        return None;
+    }
+    let range = seen.reading.ports.map_or_else(String::new, |ports| {
+        format!(" of {} ports", grouped(u64::from(ports)))
+    });
+    Some(Suspect {
+        limiter: Limiter::Ports,
+        standing: Standing::Suspected,
+        server: None,
+        why: format!(
+            "{} found no free port (EADDRNOTAVAIL), and {}{range} waited in TIME_WAIT",
+            counted(refused as usize, "connection"),
+            grouped(waiting.round() as u64)
+        ),
+    })
+}
+
+fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
+    let per_request = seen.upstream_per_request();
+    if per_request < UPSTREAM_SHARE {
+        return None;
+    }
+    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
+    Some(Suspect {
+        limiter: Limiter::UpstreamConnections,
+        standing: Standing::Suspected,
+        server: None,
+        why: format!(
+            "{per_request:.2} new connections to an upstream per request, where kept ones would \
+             need none; {} sockets are in TIME_WAIT",
+            grouped(waiting.round() as u64)
+        ),
+    })
+}
+
+fn network(seen: &Seen<'_>) -> Option<Suspect> {
+    let segments = seen.sum(|probe| probe.seen.kernel.segments);
+    let again = seen.sum(|probe| probe.seen.kernel.retransmits);
+    let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
+    let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
+    let link = seen.reading.link_bits_per_s;
+    let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
+    if !lossy && full.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if let Some(link) = full {
+        parts.push(format!(
+            "{} Mbit/s of answers over a link of {} Mbit/s",
+            rate(bits_per_s / 1e6),
+            rate(link / 1e6)
+        ));
+    }
+    if lossy {
+        parts.push(format!(
+            "{} of {} segments were sent again",
+            grouped(again),
+            grouped(segments)
+        ));
+    }
+    Some(Suspect {
+        limiter: Limiter::Network,
+        standing: Standing::Suspected,
+        server: None,
+        why: parts.join("; "),
+    })
+}
+
+/// CPUs that are full, but not with what is measured.
+fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
+    let (busy, own) = seen.machine()?;
+    if busy < FULL || own > OWN_SHARE * busy {
+        return None;
+    }
+    Some(Suspect {
+        limiter: Limiter::OtherPrograms,
+        standing: Standing::Suspected,
+        server: None,
+        why: format!(
+            "the CPUs of client and servers were {} busy, and client and servers had {} of them",
+            percent(busy),
+            percent(own)
+        ),
+    })
+}
+
+/// The figures where nothing stands out.
+pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String {
+    let seen = Seen {
+        reading,
+        unchanged: of_change(reading, Change::None).collect(),
+    };
+    let servers: Vec<String> = seen
+        .server_names()
+        .iter()
+        .map(|name| {
+            let threads = seen.threads(name);
+            format!(
+                "{name} {} of a CPU in {} (busiest {})",
+                percent(seen.server(name)),
+                counted(threads.count as usize, "thread"),
+                threads.words()
+            )
+        })
+        .collect();
+    let mut parts = vec![format!(
+        "the client's busiest thread took {} of a CPU",
+        percent(seen.client_busiest())
+    )];
+    parts.extend(servers);
+    parts.push(effects.words());
+    parts.extend(
+        reading
+            .not_tried
+            .iter()
+            .map(|why| format!("not tried: {why}")),
+    );
+    parts.join("; ")
+}

@@ -1,0 +1,284 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use readings::{Change, CpuSeen, KernelSeen, Probe, Seen, ServerSeen};
+
+/// A load by which nothing is limited.
+fn probe(change: Change, requests_per_s: f64) -> Probe {
+    Probe {
+        change,
+        connections: 64,
+        duration_s: 1.0,
+        requests_per_s,
+        latency_us_mean: 64e6 / requests_per_s,
+        latency_us_p50: 60e6 / requests_per_s,
+        latency_us_p99: 300e6 / requests_per_s,
+        connect_us_max: 100.0,
+        connects: 64,
+        requests_all: requests_per_s as u64,
+        errors_all: 0,
+        no_port: 0,
+        bytes_per_s: requests_per_s * 150.0,
+        client: vec![0.4],
+        quota_cpus: None,
+        seen: Seen {
+            duration_s: 1.0,
+            servers: BTreeMap::from([("origin".to_owned(), server(0.5, &[0.5]))]),
+            client_wanted: 0.4,
+            cpus: vec![CpuSeen { cpu: 0, busy: 0.5 }, CpuSeen { cpu: 1, busy: 0.4 }],
+            kernel: KernelSeen {
+                segments: 10_000,
+                ..KernelSeen::default()
+            },
+        },
+    }
+}
+
+fn server(cpus: f64, busiest: &[f64]) -> ServerSeen {
+    ServerSeen {
+        cpus,
+        threads: busiest.len() as u32,
+        busiest: busiest.to_vec(),
+        wanted: busiest.to_vec(),
+    }
+}
+
+/// Three loads of each kind around the rates given, unchanged first.
+fn reading(rates: &[(Change, f64)], shape: impl Fn(&mut Probe)) -> LimiterReading {
+    let probes = [0.98, 1.0, 1.02]
+        .into_iter()
+        .flat_map(|wobble| {
+            rates
+                .iter()
+                .map(move |(change, rate)| (*change, rate * wobble))
+        })
+        .map(|(change, rate)| {
+            let mut one = probe(change, rate);
+            shape(&mut one);
+            one
+        })
+        .collect();
+    LimiterReading {
+        subject: "direct".into(),
+        probes,
+        client_threads: 1,
+        client_cpus: vec![1],
+        server_cpus: vec![0],
+        keepalive: true,
+        ports: Some(28_000),
+        ..LimiterReading::default()
+    }
+}
+
+fn rates(thread: f64, twice: f64, cpu: f64) -> [(Change, f64); 4] {
+    [
+        (Change::None, 1000.0),
+        (Change::ClientThread, 1000.0 * thread),
+        (Change::TwiceTheConnections, 1000.0 * twice),
+        (Change::HalfTheServerCpu, 1000.0 * cpu),
+    ]
+}
+
+#[track_caller]
+fn first(reading: &LimiterReading) -> (Limiter, Standing, String) {
+    let found = limiters(&[reading]);
+    let one = &found[0];
+    (one.limiter, one.standing, one.sentence.clone())
+}
+
+#[test]
+fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least() {
+    let found = limiters(&[&reading(&rates(1.8, 1.0, 0.9), |p| p.client = vec![0.99])]);
+    assert_eq!(found[0].limiter, Limiter::Client);
+    assert_eq!(found[0].standing, Standing::Confirmed);
+    assert!(found[0].at_least);
+    assert!(
+        found[0].sentence.contains("99% of a CPU"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found[0].sentence.contains("1.80 times"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found[0].sentence.contains("at least"),
+        "{}",
+        found[0].sentence
+    );
+}
+
+#[test]
+fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
+    let one_of_four = |p: &mut Probe| {
+        p.seen.servers = BTreeMap::from([("w".to_owned(), server(1.0, &[0.97, 0.01, 0.0, 0.0]))]);
+        p.quota_cpus = (p.change == Change::HalfTheServerCpu).then_some(0.5);
+    };
+    let mut made = reading(&rates(1.0, 1.02, 0.5), one_of_four);
+    made.server_cpus = vec![0, 1, 2, 3];
+    let (limiter, standing, sentence) = first(&made);
+    assert_eq!((limiter, standing), (Limiter::Server, Standing::Confirmed));
+    assert!(
+        sentence.contains("the server `w`, confirmed: one of its 4 threads is full (97% of a CPU), the next took 1%"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("50% of the throughput is left"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_server_with_time_to_spare_is_not_accused_for_losing_some() {
+    let (limiter, _, sentence) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
+    assert_eq!(limiter, Limiter::Unknown);
+    assert!(
+        sentence.starts_with("what limits direct is unknown: "),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("half the servers' CPU 0.80 times"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn throughput_in_proportion_to_connections_is_concurrency() {
+    let slow = |p: &mut Probe| {
+        p.connections = 4;
+        (p.latency_us_p50, p.latency_us_p99) = (50_100.0, 50_900.0);
+        p.latency_us_mean = 50_200.0;
+        p.client = vec![0.01];
+        p.seen.servers.clear();
+    };
+    let changes = [(Change::None, 79.6), (Change::TwiceTheConnections, 159.0)];
+    let (limiter, standing, sentence) = first(&reading(&changes, slow));
+    assert_eq!(
+        (limiter, standing),
+        (Limiter::Concurrency, Standing::Confirmed)
+    );
+    assert!(
+        sentence.contains("4 connections and a median answer time of 50.10 ms"),
+        "{sentence}"
+    );
+    // Nothing was changed: all connections are busy with answers that take the same time.
+    let (limiter, standing, _) = first(&reading(&changes[..1], slow));
+    assert_eq!(
+        (limiter, standing),
+        (Limiter::Concurrency, Standing::Suspected)
+    );
+}
+
+#[test]
+fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
+    let queue = |p: &mut Probe| {
+        p.connects = 1000;
+        p.connect_us_max = 1.04e6;
+        p.seen.kernel.listen_overflows = match p.change {
+            Change::HalfTheConnections => 0,
+            _ => 40,
+        };
+    };
+    let mut changes = rates(1.0, 1.0, 0.9).to_vec();
+    changes.push((Change::HalfTheConnections, 1040.0));
+    let (limiter, standing, sentence) = first(&reading(&changes, queue));
+    assert_eq!(
+        (limiter, standing),
+        (Limiter::AcceptQueue, Standing::Confirmed)
+    );
+    assert!(
+        sentence.contains("120 connections found it full"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("1.04 s to open"), "{sentence}");
+    let (_, standing, _) = first(&reading(&rates(1.0, 1.0, 0.9), queue));
+    assert_eq!(standing, Standing::Suspected);
+}
+
+#[test]
+fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
+    let made = reading(&rates(1.0, 1.0, 0.9), |p| {
+        p.no_port = 20;
+        p.seen.kernel.time_wait = 27_900;
+    });
+    assert_eq!(first(&made).0, Limiter::Ports);
+    let made = reading(&rates(1.0, 1.0, 0.9), |p| {
+        p.seen.kernel.accepted = (p.requests_per_s * 1.0) as u64;
+        p.seen.servers.insert("proxy".into(), server(0.3, &[0.3]));
+    });
+    let (limiter, standing, sentence) = first(&made);
+    assert_eq!(
+        (limiter, standing),
+        (Limiter::UpstreamConnections, Standing::Suspected)
+    );
+    assert!(sentence.contains("1.00 new connections"), "{sentence}");
+    let mut made = reading(&rates(1.0, 1.0, 0.9), |p| p.bytes_per_s = 5.9e6);
+    made.link_bits_per_s = Some(50e6);
+    assert_eq!(first(&made).0, Limiter::Network);
+}
+
+#[test]
+fn a_load_that_opens_connections_itself_accuses_no_upstream() {
+    let made = reading(&rates(1.0, 1.0, 0.9), |p| {
+        p.connects = 1064;
+        p.requests_all = 1000;
+        p.seen.kernel.accepted = p.requests_per_s as u64;
+        p.seen.servers.insert("proxy".into(), server(0.3, &[0.3]));
+    });
+    assert_eq!(first(&made).0, Limiter::Unknown);
+}
+
+#[test]
+fn what_could_not_be_measured_is_unknown_with_the_reason() {
+    let made = LimiterReading {
+        subject: "direct".into(),
+        failed: Some("no port".into()),
+        ..LimiterReading::default()
+    };
+    let (limiter, standing, sentence) = first(&made);
+    assert_eq!((limiter, standing), (Limiter::Unknown, Standing::Unknown));
+    assert!(sentence.contains("no port"));
+}
+
+#[test]
+fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
+    let made = reading(&rates(1.0, 1.0, 0.5), |p| {
+        let mut one = server(0.2, &[0.2]);
+        one.wanted = vec![0.98];
+        p.seen.servers = BTreeMap::from([("w".to_owned(), one)]);
+        p.client = vec![0.1];
+        p.seen.client_wanted = 0.5;
+        p.seen.cpus.iter_mut().for_each(|cpu| cpu.busy = 1.0);
+    });
+    let found = limiters(&[&made]);
+    assert_eq!(found[0].limiter, Limiter::Server);
+    assert_eq!(found[0].standing, Standing::Confirmed);
+    let sentence = &found[0].sentence;
+    assert!(
+        sentence.contains("took 20% of a CPU, which it wanted 98% of the time"),
+        "{sentence}"
+    );
+    assert_eq!(found[1].limiter, Limiter::OtherPrograms);
+    assert!(
+        found[1]
+            .sentence
+            .contains("client and servers had 15% of them"),
+        "{}",
+        found[1].sentence
+    );
+}
+
+#[test]
+fn noise_alone_confirms_nothing() {
+    let mut made = reading(&rates(1.3, 1.6, 0.6), |_| {});
+    // Loads alike differ by a factor of two.
+    for (probe, factor) in made
+        .probes
+        .iter_mut()
+        .zip([0.5, 1.0, 2.0].into_iter().cycle())
+    {
+        probe.requests_per_s *= factor;
+    }
+    assert_eq!(first(&made).1, Standing::Unknown);
+}

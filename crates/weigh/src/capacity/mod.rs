@@ -1,0 +1,166 @@
+//! `weigh capacity`.
+
+use clap::{Args, Command, FromArgMatches};
+use report::{CapacityView, ScalingView};
+use verdict::capacity::{Judgement, Objective};
+
+use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs};
+use crate::failure::Failure;
+use crate::load::target;
+use crate::output::{print_json, print_text, width};
+use crate::signals::Signals;
+
+mod concurrency;
+mod search;
+mod steps;
+
+use steps::Steps;
+
+/// Exit status when it was measured, but is invalid.
+const INVALID: u8 = 4;
+
+/// Finds the highest rate that keeps an objective, or measures throughput over concurrency.
+pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
+    let objective = objective(args)?;
+    let signals = Signals::listen()?;
+    let load = load_args(args)?;
+    let (mut target, _) = target::target(&load)?;
+    let varying = target::check(&load, &mut target)?;
+    if !varying.is_empty() {
+        eprintln!("weigh: the answers differ from time to time; their content is not compared");
+    }
+    let steps = Steps {
+        args,
+        load: &load,
+        target: &target,
+        signals: &signals,
+    };
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let is_valid = match &objective {
+        Some(objective) => under(objective, &steps, seed)?,
+        None => over_concurrency(&steps, seed)?,
+    };
+    Ok(match signals.status() {
+        Some(status) => status,
+        None if is_valid => 0,
+        None => INVALID,
+    })
+}
+
+/// Searches, and shows what was found. Whether any trial says something.
+fn under(objective: &Objective, steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
+    let args = steps.args;
+    let found = search::search(objective, steps, seed)?;
+    let points =
+        verdict::capacity::curve(&found.steps, &verdict::capacity::quantiles_of(objective));
+    let sentences =
+        verdict::capacity::sentences(&found.capacity, objective, &found.steps, args.connections);
+    let view = CapacityView {
+        url: &args.url,
+        objective,
+        capacity: &found.capacity,
+        steps: &found.steps,
+        points: &points,
+        sentences: &sentences,
+        connections: args.connections,
+        seed,
+        stopped: steps.signals.stopped(),
+    };
+    match args.format {
+        CapacityFormat::Json if args.output.is_none() => print_json(&report::capacity_json(&view)),
+        CapacityFormat::Json => show(args, &json_text(&report::capacity_json(&view)))?,
+        CapacityFormat::Text => show(args, &report::capacity_terminal(&view, width()))?,
+        CapacityFormat::Md => show(args, &report::capacity_markdown(&view))?,
+        CapacityFormat::Html => show(args, &report::capacity_html(&view))?,
+    }
+    let says = |j: &Judgement| !matches!(j, Judgement::Unusable(_));
+    Ok(found.steps.iter().any(|s| says(&s.judgement)))
+}
+
+/// Measures in a closed loop, and shows it. Whether any step was valid.
+fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
+    let args = steps.args;
+    let made = concurrency::measure(steps, seed)?;
+    let scaling = verdict::usl::Scaling::of(&made, seed);
+    let sentences = scaling.sentences();
+    let view = ScalingView {
+        url: &args.url,
+        scaling: &scaling,
+        steps: &made,
+        sentences: &sentences,
+        seed,
+        stopped: steps.signals.stopped(),
+    };
+    match args.format {
+        CapacityFormat::Json if args.output.is_none() => print_json(&report::scaling_json(&view)),
+        CapacityFormat::Json => show(args, &json_text(&report::scaling_json(&view)))?,
+        CapacityFormat::Text => show(args, &report::scaling_terminal(&view, width()))?,
+        CapacityFormat::Md => show(args, &report::scaling_markdown(&view))?,
+        CapacityFormat::Html => show(args, &report::scaling_html(&view))?,
+    }
+    Ok(scaling.levels.iter().any(|l| l.rounds > 0))
+}
+
+fn json_text(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+fn show(args: &CapacityArgs, text: &str) -> Result<(), Failure> {
+    match &args.output {
+        None => print_text(text),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|e| Failure::words(format!("--output {}: {e}", path.display())))?,
+    }
+    Ok(())
+}
+
+/// The objective with what further options limit.
+fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
+    let Some(text) = &args.objective else {
+        if args.rounds == Some(0) {
+            return Err(Failure::words(
+                "--rounds 0: expected at least 1 with --concurrency, and 4 for intervals that \
+                 hold what varies from round to round",
+            ));
+        }
+        return Ok(None);
+    };
+    let mut text = text.clone();
+    if let Some(share) = &args.errors {
+        text.push_str(&format!(" and errors<={share}"));
+    }
+    if let Some(share) = &args.min_achieved {
+        text.push_str(&format!(" and achieved>={share}"));
+    }
+    let objective = text
+        .parse()
+        .map_err(|e| Failure::words(format!("--objective `{text}`: {e}")))?;
+    Ok(Some(objective))
+}
+
+/// The same in the words of `weigh load`, which knows how to make a target of them.
+fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
+    let command = LoadArgs::augment_args(Command::new("load").no_binary_name(true));
+    let plain = command
+        .try_get_matches_from(["--", &args.url])
+        .and_then(|matches| LoadArgs::from_arg_matches(&matches))
+        .map_err(Failure::words)?;
+    Ok(LoadArgs {
+        connections: args.connections,
+        threads: args.threads,
+        warmup: args.warmup,
+        arrivals: args.arrivals,
+        wait: args.wait,
+        no_keepalive: args.no_keepalive,
+        headers: args.headers.clone(),
+        method: args.method.clone(),
+        body: args.body.clone(),
+        timeout: args.timeout,
+        expect_status: args.expect_status,
+        body_varies: args.body_varies,
+        io: args.io,
+        cpus: args.cpus.clone(),
+        quiet: args.quiet,
+        ..plain
+    })
+}

@@ -1,0 +1,223 @@
+//! The search for the highest rate, and the curve around it.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use readings::Pacing;
+use report::time;
+use verdict::capacity::{
+    Capacity, Judgement, Objective, Outcome, Quantity, RateStep, Search, SearchOptions, Step,
+};
+use verdict::text::rate;
+
+use super::steps::Steps;
+use crate::failure::Failure;
+
+/// The rates of the curve, as shares of the highest that held.
+const SHARES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
+const ROUNDS: u32 = 3;
+/// How long the closed loop runs that tells where to begin.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// Requests beyond a quantile that resolve it, and some more for those that fail.
+const BEYOND: f64 = 110.0;
+
+/// What was found.
+pub(super) struct Found {
+    pub capacity: Capacity,
+    pub steps: Vec<RateStep>,
+}
+
+/// The state of a search under way.
+struct Under<'a> {
+    objective: &'a Objective,
+    steps: &'a Steps<'a>,
+    search: Search,
+    made: Vec<RateStep>,
+    /// Requests that a step needs for the objective's highest quantile.
+    needed: f64,
+}
+
+/// Searches until enough is known, a signal comes, or the steps run out. When the bounds stand,
+/// the rates around them are measured again in rounds of random order: that gives the curve, and
+/// trials of the bounds that lie apart in time.
+pub(super) fn search(
+    objective: &Objective,
+    steps: &Steps<'_>,
+    seed: u64,
+) -> Result<Found, Failure> {
+    let args = steps.args;
+    let needed = needed(objective);
+    let lowest = needed / args.step_max.as_secs_f64();
+    let min = args.min.unwrap_or(0.0).max(lowest).max(0.1);
+    let start = match args.start {
+        Some(rate) => rate,
+        None => first_look(steps)?,
+    };
+    let options = SearchOptions {
+        min_per_s: min,
+        max_per_s: args.max.unwrap_or(f64::MAX / 4.0),
+        precision: args.precision,
+        max_trials: args.max_steps,
+        ..SearchOptions::around(start)
+    };
+    let options = SearchOptions {
+        start_per_s: options.start_per_s.max(min).min(options.max_per_s),
+        ..options
+    };
+    if options.max_per_s < min {
+        return Err(Failure::words(format!(
+            "--max {}: at least {} requests/s are needed for {} requests, as the objective's \
+             quantile takes them, in {}; allow longer steps (--step-max) or limit a lower quantile",
+            rate(options.max_per_s),
+            rate(lowest),
+            rate(needed),
+            time(args.step_max.as_secs_f64() * 1e6),
+        )));
+    }
+    let mut under = Under {
+        objective,
+        steps,
+        search: Search::new(options).map_err(Failure::words)?,
+        made: Vec::new(),
+        needed,
+    };
+    let rounds = args.rounds.unwrap_or(ROUNDS);
+    let mut random = Rng::with_seed(seed);
+    if under.until_done()? && rounds > 0 && under.rounds(rounds, min, &mut random)? {
+        // What the rounds showed may open the search again.
+        under.until_done()?;
+    }
+    Ok(Found {
+        capacity: under.search.so_far(),
+        steps: under.made,
+    })
+}
+
+/// Requests behind the highest quantile that is limited.
+fn needed(objective: &Objective) -> f64 {
+    let quantiles = objective.limits().iter().filter_map(|l| match l.quantity {
+        Quantity::Quantile(q) => Some(BEYOND / (1.0 - q)),
+        _ => None,
+    });
+    quantiles.fold(0.0, f64::max)
+}
+
+/// Half of what a closed loop carries.
+fn first_look(steps: &Steps<'_>) -> Result<f64, Failure> {
+    let length = FIRST_LOOK.min(steps.args.step);
+    let reading = steps.make(Pacing::Closed, steps.args.connections, length)?;
+    let Some(reading) = reading else {
+        // A signal came; nothing is offered any more.
+        return Ok(1.0);
+    };
+    let per_s = reading.requests_per_s();
+    if per_s <= 0.0 {
+        let wrong = verdict::reasons(&reading).join("; ");
+        return Err(Failure::failed(format!(
+            "{}: no good answer came in a closed loop{}{wrong}",
+            steps.args.url,
+            if wrong.is_empty() { "" } else { ": " },
+        )));
+    }
+    steps.tell(&format!(
+        "closed loop with {} connections: {} requests/s",
+        steps.args.connections,
+        rate(per_s)
+    ));
+    Ok(digits(per_s / 2.0))
+}
+
+/// Four significant digits.
+fn digits(per_s: f64) -> f64 {
+    let scale = 10f64.powi(3 - per_s.log10().floor() as i32);
+    (per_s * scale).round() / scale
+}
+
+impl Under<'_> {
+    /// Goes on until the search is done. Whether no signal came.
+    fn until_done(&mut self) -> Result<bool, Failure> {
+        while let Step::Offer { rate_per_s } = self.search.next() {
+            if !self.offer(rate_per_s)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rates of the curve and the bounds, each once per round, in random order.
+    fn rounds(&mut self, rounds: u32, min: f64, random: &mut Rng) -> Result<bool, Failure> {
+        let capacity = self.search.so_far();
+        let Some(most) = capacity.lower_per_s.or(capacity.upper_per_s) else {
+            return Ok(true);
+        };
+        let mut rates: Vec<f64> = SHARES.iter().map(|share| digits(share * most)).collect();
+        rates.extend(
+            [capacity.lower_per_s, capacity.upper_per_s]
+                .into_iter()
+                .flatten(),
+        );
+        rates.retain(|rate| *rate >= min);
+        self.search
+            .allow_more(rounds.saturating_mul(rates.len() as u32));
+        for _ in 0..rounds {
+            random.shuffle(&mut rates);
+            for rate in &rates {
+                if !self.offer(*rate)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// One trial. Whether it was made to its end.
+    fn offer(&mut self, rate_per_s: f64) -> Result<bool, Failure> {
+        let args = self.steps.args;
+        let needed = Duration::try_from_secs_f64(self.needed / rate_per_s);
+        let length = needed.unwrap_or(args.step_max).max(args.step);
+        let length = length.min(args.step_max.max(args.step));
+        let pacing = Pacing::Open { rate_per_s };
+        let Some(load) = self.steps.make(pacing, args.connections, length)? else {
+            return Ok(false);
+        };
+        let judgement = self.objective.judge_load(&load);
+        self.search.record(rate_per_s, Outcome::from(&judgement));
+        self.steps.tell(&format!(
+            "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
+            self.made.len() + 1,
+            rate(rate_per_s),
+            time(load.response.quantile_us(0.5)),
+            time(load.response.quantile_us(0.99)),
+            match &judgement {
+                Judgement::Held => "held".to_owned(),
+                Judgement::Missed(why) => format!("did not hold: {}", why.join(", ")),
+                Judgement::Unusable(why) => format!("says nothing: {why}"),
+            }
+        ));
+        self.made.push(RateStep {
+            rate_per_s,
+            load,
+            judgement,
+        });
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_as_long_as_its_quantile_needs() {
+        let needs = |text: &str| needed(&text.parse().unwrap());
+        assert!((needs("p99<10ms") - 11_000.0).abs() < 1e-6);
+        assert!((needs("p50<1ms and p90<10ms") - 1_100.0).abs() < 1e-6);
+        assert_eq!(needs("mean<10ms"), 0.0);
+    }
+
+    #[test]
+    fn rates_are_those_that_anybody_would_write_down() {
+        assert_eq!(digits(12_345.6), 12_350.0);
+        assert_eq!(digits(0.123_45), 0.1235);
+    }
+}

@@ -1,0 +1,109 @@
+//! `weigh read`.
+
+use std::io::{IsTerminal, Read as _};
+use std::path::{Path, PathBuf};
+
+use readings::tools::{ToolReading, looked_for, read_text};
+use report::Read;
+use verdict::diagnose;
+
+use crate::cli::{ReadArgs, ReadFormat};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text, width};
+
+const INPUT: &str = "standard input";
+
+/// Reads what other tools printed and says what follows from it.
+pub fn read(args: &ReadArgs) -> Result<u8, Failure> {
+    let files = match args.files.as_slice() {
+        [] if std::io::stdin().is_terminal() => {
+            return Err(Failure::words(
+                "expected files to read, or a text on standard input, such as \
+                 `wrk ... | weigh read`",
+            ));
+        }
+        [] => vec![PathBuf::from("-")],
+        files => files.to_vec(),
+    };
+    let mut readings: Vec<ToolReading> = Vec::new();
+    let mut problems = Vec::new();
+    let mut names = Vec::new();
+    let mut processes = Vec::new();
+    let mut of_tables = Vec::new();
+    for file in &files {
+        let name = match is_input(file) {
+            true => INPUT.to_owned(),
+            false => file.display().to_string(),
+        };
+        let found = read_text(&text(file, &name)?);
+        let source = (files.len() > 1).then(|| name.clone());
+        readings.extend(found.readings.into_iter().map(|reading| ToolReading {
+            source: source.clone(),
+            ..reading
+        }));
+        problems.extend(found.problems.iter().map(|problem| match &source {
+            Some(name) => format!("{name}, {problem}"),
+            None => problem.to_string(),
+        }));
+        for table in &found.tables {
+            of_tables.extend(diagnose::table_compared(table, source.as_deref()));
+        }
+        let of_source = |process| (process, source.clone());
+        processes.extend(found.processes.into_iter().map(of_source));
+        names.push(name);
+    }
+    if readings.is_empty() && of_tables.is_empty() {
+        return Err(Failure::words(nothing(&names, &problems)));
+    }
+    let mut findings = diagnose::diagnose(&readings);
+    findings.extend(
+        processes.iter().map(|(process, source)| {
+            diagnose::process_listed(&readings, process, source.as_deref())
+        }),
+    );
+    findings.extend(of_tables);
+    let read = Read {
+        readings: &readings,
+        findings: &findings,
+        problems: &problems,
+    };
+    match args.format {
+        ReadFormat::Text => print_text(&report::read_terminal(&read, width())),
+        ReadFormat::Md => print_text(&report::read_markdown(&read)),
+        ReadFormat::Json => print_json(&report::read_json(&read)),
+    }
+    Ok(0)
+}
+
+fn is_input(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// A file's text. Pages are not always UTF-8; what is not becomes a replacement character.
+fn text(file: &Path, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = if is_input(file) {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    } else {
+        std::fs::read(file).map(|content| bytes = content)
+    };
+    read.map_err(|e| Failure::words(format!("{name}: {e}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What was looked for in vain, and what was there instead.
+fn nothing(names: &[String], problems: &[String]) -> String {
+    let mut text = format!("{}: no output of a known tool", names.join(", "));
+    if problems.is_empty() {
+        text.push_str("; looked for");
+        for (tool, line) in looked_for() {
+            text.push_str(&format!("\n  {tool}: {line}"));
+        }
+    } else {
+        text.push_str(" with a figure in it");
+        for problem in problems {
+            text.push_str(&format!("\n  {problem}"));
+        }
+    }
+    text
+}

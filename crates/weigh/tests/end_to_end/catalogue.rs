@@ -1,0 +1,138 @@
+//! What there is to run: `list`, `doctor`, and the plans of the catalogue's experiments.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Place, array};
+use serde_json::Value;
+
+/// The catalogue's names, from the files themselves.
+fn names() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let names: BTreeSet<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    assert!(names.contains("proxy-cost"));
+    names
+}
+
+fn named(list: &Value) -> BTreeSet<String> {
+    array(list)
+        .iter()
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn every_experiment_and_recipe_is_listed() {
+    let place = Place::new();
+    let document = place.run(&["list", "--format", "json"]).expect(0).json();
+    assert_eq!(named(&document["experiments"]), names());
+    let recipes = named(&document["recipes"]);
+    for recipe in ["origin", "balance", "apache", "lighttpd"] {
+        assert!(recipes.contains(recipe), "{recipes:?}");
+    }
+    assert!(!array(&document["drivers"]).is_empty());
+    let text = place.run(&["list"]).expect(0).out;
+    for experiment in array(&document["experiments"]) {
+        let name = experiment["name"].as_str().unwrap();
+        assert!(text.contains(name), "{name} is not in\n{text}");
+        let missing = array(&experiment["missing"]);
+        assert_eq!(experiment["can_run"].as_bool().unwrap(), missing.is_empty());
+    }
+}
+
+#[test]
+fn recipes_of_the_users_own_are_listed_with_what_they_lack() {
+    let place = Place::new();
+    place.recipe(
+        "mine",
+        "summary = \"mine\"\n[programs]\nd = [\"weigh-absent-d\"]\n\
+         [start]\ncommand = [\"{{ programs.d }}\"]\n",
+    );
+    let list = ["list", "--recipes", "recipes", "--format", "json"];
+    let document = place.run(&list).expect(0).json();
+    let recipes = array(&document["recipes"]);
+    let mine = recipes.iter().find(|one| one["name"] == "mine").unwrap();
+    assert_eq!(mine["can_run"], false);
+    assert_eq!(mine["missing"][0], "weigh-absent-d");
+    assert_eq!(mine["source"], "path");
+}
+
+#[test]
+fn doctor_examines_the_machine_with_and_without_an_experiment() {
+    let place = Place::new();
+    let experiments = names();
+    let mut calls: Vec<Vec<&str>> = vec![vec!["doctor"]];
+    calls.extend(experiments.iter().map(|name| vec!["doctor", name]));
+    for call in calls {
+        let text = place.run(&call).expect(0).out;
+        let mut json_call = call.clone();
+        json_call.extend(["--format", "json"]);
+        let document = place.run(&json_call).expect(0).json();
+        let findings = array(&document["findings"]);
+        assert!(!findings.is_empty());
+        let levels = ["fine", "note", "warning", "blocker"];
+        for finding in findings {
+            assert!(finding["topic"].is_string(), "{finding}");
+            for key in ["found", "wanted", "why"] {
+                assert!(finding[key].is_string(), "no {key} in {finding}");
+            }
+            let level = finding["level"].as_str().unwrap();
+            assert!(levels.contains(&level), "{finding}");
+        }
+        assert!(levels.contains(&document["worst"].as_str().unwrap()));
+        if let Some(name) = call.get(1) {
+            assert!(text.lines().last().unwrap().contains(name), "{text}");
+        }
+    }
+    let names = place.names();
+    assert!(names.is_empty(), "doctor wrote {names:?}");
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
+    let place = Place::new();
+    for name in names() {
+        for quick in [&[][..], &["--quick"]] {
+            let mut call = vec!["run", &name, "--dry-run", "--seed", "7"];
+            call.extend(quick);
+            // Nothing could be started: there is no place for its files.
+            let mut command = place.weigh(&call);
+            command.env("TMPDIR", place.path("absent"));
+            let text = place.start_command(command).end().expect(0).out;
+            assert!(text.contains("seed 7"), "{text}");
+            call.extend(["--format", "json"]);
+            let document = place.run(&call).expect(0).json();
+            assert_eq!(document["seed"], 7);
+            let trials = array(&document["trials"]);
+            assert!(text.contains(&format!("{} trials", trials.len())), "{text}");
+            let numbers: Vec<u64> = trials
+                .iter()
+                .map(|trial| trial["trial"].as_u64().unwrap())
+                .collect();
+            let expected: Vec<u64> = (1..=trials.len() as u64).collect();
+            assert_eq!(numbers, expected);
+            let again = trials.iter().filter(|trial| trial["again"] == true).count();
+            assert!(again > 0 && again < trials.len());
+        }
+    }
+    let call = ["run", "proxy-cost", "--dry-run", "--out", "never"];
+    place.run(&call).expect(0);
+    assert!(place.names().is_empty(), "{:?}", place.names());
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn the_same_seed_is_the_same_plan() {
+    let place = Place::new();
+    let plan = |seed: &str| {
+        let call = ["run", "proxy-cost", "--dry-run", "--seed", seed];
+        place.run(&call).expect(0).out
+    };
+    assert_eq!(plan("1"), plan("1"));
+    assert_ne!(plan("1"), plan("2"));
+}

@@ -1,0 +1,193 @@
+//! The program can be killed at any moment: nothing stays behind, and the run goes on later.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::common::{
+    KILL, Place, Running, alive, array, control_groups, descendants, journal, key, skip, trials,
+    wait_until,
+};
+
+/// So soon after the program's death everything that it started has to be gone.
+const SOON: Duration = Duration::from_secs(2);
+
+fn arguments<'a>(experiment: &'a str, sets: &[&'a str]) -> Vec<&'a str> {
+    let mut call = vec!["run", experiment, "--out", "r"];
+    for set in sets {
+        call.extend(["--set", set]);
+    }
+    call
+}
+
+const PROXY_COST: [&str; 4] = [
+    "design.blocks=2",
+    "design.warmup=200ms",
+    "design.window=400ms",
+    "design.latency_window=0s",
+];
+
+/// Kills the program and looks that all is gone.
+fn kill(place: &Place, mut running: Running<'_>, moment: &str) {
+    let family = descendants(running.pid());
+    let agents = running.look().clone();
+    running.signal(KILL);
+    let killed = Instant::now();
+    running.end().expect(-KILL);
+    let mut left = Vec::new();
+    while killed.elapsed() < SOON {
+        left = place.left();
+        left.extend(alive(&family));
+        left.extend(control_groups(&agents));
+        if left.is_empty() {
+            return;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    panic!("{SOON:?} after it was killed {moment} there are {left:#?}");
+}
+
+/// Goes on with the run; every trial of the plan is done then.
+fn resume(place: &Place, count: usize) {
+    let folder = place.path("r");
+    let before = trials(&folder);
+    let done = place.run(&["run", "--resume", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["done"], count, "{}", done.err);
+    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    let after = trials(&folder);
+    assert_eq!(after[..before.len()], before, "what was kept stays");
+    let keys: BTreeSet<String> = after.iter().map(key).collect();
+    assert_eq!(keys.len(), count);
+    assert_eq!(journal(&folder).last().unwrap()["complete"], true);
+    for name in ["hosts.json", "report.html", "summary.md", "summary.json"] {
+        assert!(folder.join(name).exists(), "no {name}");
+    }
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+/// A share of a whole, different in each run of the tests.
+fn random_share(salt: u32) -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let mixed = u64::from(now.subsec_nanos() ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn begun(folder: &Path) -> bool {
+    !journal(folder).is_empty()
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
+    // All of it takes some five seconds: one of these moments is likely in each of its parts.
+    for (part, from_s) in [0.0, 1.0, 2.0].into_iter().enumerate() {
+        let place = Place::new();
+        let folder = place.path("r");
+        let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
+        running.until("the journal has begun", || begun(&folder));
+        let after = Duration::from_secs_f64(from_s + random_share(part as u32));
+        running.go_on(after);
+        kill(&place, running, &format!("{after:?} after it had begun"));
+        resume(&place, 6);
+    }
+}
+
+#[test]
+fn real_servers_and_their_scripts_are_gone_too() {
+    let place = Place::new();
+    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
+    let experiments = array(&listing["experiments"]);
+    let experiment = experiments
+        .iter()
+        .find(|one| one["name"] == "lighttpd-proxy")
+        .unwrap();
+    if experiment["can_run"] == false {
+        skip(&format!("lighttpd-proxy: {}", experiment["missing"]));
+        return;
+    }
+    let mut sets = PROXY_COST.to_vec();
+    sets.extend(["factors.connections=[8]", "design.slice=200ms"]);
+    let mut running = place.start(&arguments("lighttpd-proxy", &sets));
+    let pid = running.pid();
+    running.until("scripts run", || {
+        let processes = descendants(pid);
+        let runs = |name: &str| processes.iter().any(|one| one.to_string().contains(name));
+        runs("second.pl") && runs("lighttpd.conf")
+    });
+    kill(&place, running, "while scripts ran");
+    resume(&place, 6);
+}
+
+#[test]
+fn nothing_is_waited_for_once_the_program_is_dead() {
+    for (script, ready_s) in [
+        // A server that does not become ready...
+        ("exec sleep 1000", 90),
+        // ...and one that is to be stopped and has much time for it.
+        (
+            "trap '' TERM; {{ weigh }} origin --listen {{ listen.addr }} & sleep 1000",
+            90,
+        ),
+    ] {
+        let place = Place::new();
+        place.recipe(
+            "slow",
+            &format!(
+                "summary = \"slow\"\n[programs]\nsh = [\"sh\"]\n\
+                 [start]\ncommand = [\"{{{{ programs.sh }}}}\", \"-c\", \"{script}\"]\n\
+                 [stop]\nsignals = [{{ signal = \"TERM\", wait = \"60s\" }}]\n\
+                 [ready]\npath = \"/\"\ntimeout = \"{ready_s}s\"\n"
+            ),
+        );
+        place.write(
+            "x.toml",
+            "title = \"x\"\n[servers.a]\nrecipe = \"slow\"\n\
+             [subjects]\nx = \"http://a/\"\ny = \"http://a/bytes/9\"\n",
+        );
+        let sets = PROXY_COST;
+        let mut call = arguments("x.toml", &sets);
+        call.extend(["--recipes", "recipes"]);
+        let mut running = place.start(&call);
+        let pid = running.pid();
+        running.until("the server is up", || {
+            descendants(pid)
+                .iter()
+                .any(|one| one.to_string().contains("sleep 1000"))
+        });
+        if script.contains("origin") {
+            // Its first block is measured by then, and the server told to stop.
+            running.go_on(Duration::from_secs(4));
+        }
+        kill(&place, running, script);
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
+    let place = Place::new();
+    let folder = place.path("r");
+    let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
+    running.until_said("block 1/2");
+    running.go_on(Duration::from_millis(800));
+    let agent = descendants(running.pid())
+        .into_iter()
+        .find(|process| process.to_string().ends_with(" agent)"))
+        .unwrap();
+    let family = descendants(agent.pid as u32);
+    net::os::kill(agent.pid, KILL).unwrap();
+    wait_until("its servers are gone", SOON, || alive(&family).is_empty());
+    let done = running.end();
+    assert!(done.status == 0 || done.status == 4, "{}", done.err);
+    done.says(&["lost the agent", "block 2/2"]);
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    let groups = control_groups(&done.agents);
+    assert!(groups.is_empty(), "{groups:?}");
+    assert_eq!(done.agents.len(), 2, "another took its place");
+    let failed = trials(&folder)
+        .into_iter()
+        .filter(|trial| trial["outcome"]["failed"].is_object())
+        .count();
+    assert_eq!(failed, 3);
+    resume(&place, 6);
+}

@@ -1,0 +1,202 @@
+//! Limiters provoked on purpose: each is named. What a change must show hangs on what else the
+//! machine does, so names are asserted, and no speeds.
+
+use std::sync::Mutex;
+
+use crate::common::{Place, array, skip};
+use serde_json::Value;
+
+/// One after the other: what is provoked must not be another test's doing.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
+                      latency_window = \"0s\"\nretries = 0\nlimiter = true\n";
+
+/// Runs an experiment; the limiters of its document.
+fn limiters(place: &Place, text: &str) -> Vec<Value> {
+    std::fs::create_dir_all(place.path("recipes")).unwrap();
+    place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
+    let call = [
+        "run",
+        "x.toml",
+        "--recipes",
+        "recipes",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ];
+    let document = place.run(&call).result();
+    let found = array(&document["limiters"]).clone();
+    assert!(!found.is_empty(), "{document}");
+    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("<h2>Limiters</h2>"));
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    std::fs::remove_dir_all(place.path("r")).unwrap();
+    found
+}
+
+/// What was found under this name, and all that was found. A machine that is busy with other things
+/// may hide a limiter once; it has three tries.
+#[track_caller]
+fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+    let mut last = Vec::new();
+    for _ in 0..3 {
+        last = limiters(place, text);
+        let one = last.iter().find(|one| one["limiter"] == limiter);
+        if let Some(one) = one {
+            return (one.clone(), last);
+        }
+    }
+    panic!("no {limiter} in {last:#?}");
+}
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn cpus() -> Vec<u32> {
+    net::os::allowed_cpus().unwrap()
+}
+
+#[test]
+fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
+    let _alone = alone();
+    let place = Place::new();
+    let (one, found) = provoked(
+        &place,
+        "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
+         [load]\nconnections = 4\n",
+        "concurrency",
+    );
+    assert_eq!(one["standing"], "confirmed", "{found:#?}");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("4 connections"), "{sentence}");
+    assert_eq!(one["at_least"], false);
+}
+
+#[test]
+fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
+    let _alone = alone();
+    let cpus = cpus();
+    if cpus.len() < 2 {
+        return skip("a client that shares a CPU with its server: needs a second CPU");
+    }
+    let place = Place::new();
+    let text = format!(
+        "[hosts.both]\ncpus = [{}]\n[servers.o]\nrecipe = \"origin\"\nhost = \"both\"\n\
+         [subjects]\nx = \"http://o/\"\n[load]\nhost = \"both\"\nconnections = 32\n",
+        cpus[0]
+    );
+    let (one, _) = provoked(&place, &text, "client");
+    assert!(one["standing"] == "confirmed" || one["standing"] == "suspected");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains(&format!("shares CPU {} with the servers", cpus[0])),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn one_worker_of_four_that_does_all_is_named() {
+    let _alone = alone();
+    let place = Place::new();
+    // Four workers, of which one has the port.
+    place.recipe(
+        "four",
+        "summary = \"one of four works\"\n[start]\n\
+         command = [\"sh\", \"-c\", \"for i in 1 2 3; do {{ weigh }} origin --listen 127.0.0.1:0 & done; exec {{ weigh }} origin --listen {{ listen.addr }}\"]\n\
+         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
+    );
+    let (one, _) = provoked(
+        &place,
+        "[servers.four]\nrecipe = \"four\"\n[subjects]\nx = \"http://four/burn/1000000\"\n\
+         [load]\nconnections = 8\n",
+        "server",
+    );
+    assert_eq!(one["server"], "four");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("threads is full"), "{sentence}");
+}
+
+#[test]
+fn a_short_accept_queue_is_named() {
+    let _alone = alone();
+    let place = Place::new();
+    place.recipe(
+        "short",
+        "summary = \"eight may wait\"\n[start]\n\
+         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
+         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
+    );
+    let (one, _) = provoked(
+        &place,
+        "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/600000\"\n\
+         [load]\nconnections = 32\nkeepalive = false\ntimeout = \"20s\"\n",
+        "accept_queue",
+    );
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("ListenOverflows"), "{sentence}");
+}
+
+#[test]
+fn a_proxy_that_keeps_no_upstream_connections_is_named() {
+    let _alone = alone();
+    let installed = std::process::Command::new("lighttpd").arg("-v").output();
+    if installed.is_err() {
+        return skip("a proxy without kept upstream connections: lighttpd is not installed");
+    }
+    let place = Place::new();
+    let (one, _) = provoked(
+        &place,
+        "[servers.o]\nrecipe = \"origin\"\n[servers.proxy]\nrecipe = \"lighttpd\"\n\
+         upstreams = [\"o\"]\n[subjects]\nx = \"http://proxy/\"\n[load]\nconnections = 16\n",
+        "upstream_connections",
+    );
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("new connections to an upstream per request"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn without_the_search_there_are_no_limiters() {
+    let _alone = alone();
+    let place = Place::new();
+    let call = [
+        "run",
+        "proxy-cost",
+        "--quick",
+        "--set",
+        "design.blocks=1",
+        "--set",
+        "design.window=200ms",
+        "--set",
+        "design.latency_window=0s",
+        "--set",
+        "design.retries=0",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ];
+    let document = place.run(&call).result();
+    assert_eq!(array(&document["limiters"]).len(), 0);
+    let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
+    assert!(kept.contains("limiter = false"), "{kept}");
+    let mut call = call.to_vec();
+    call[14] = "s";
+    call.push("--limiter");
+    let document = place.run(&call).result();
+    let subjects: Vec<&str> = array(&document["limiters"])
+        .iter()
+        .map(|one| one["subject"].as_str().unwrap())
+        .collect();
+    assert!(
+        subjects.contains(&"direct") && subjects.contains(&"balanced"),
+        "{subjects:?}"
+    );
+}

@@ -1,0 +1,347 @@
+//! `weigh load`: the ways to a server other than a plain TCP connection, and the pages of a site.
+
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::{
+    Origin, Place, Running, array, free_port, load, no_errors, number, serve_tcp, serve_unix, skip,
+    words,
+};
+use serde_json::Value;
+
+/// How long a server may take until it listens.
+const STARTS: Duration = Duration::from_secs(20);
+const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
+
+/// Starts a server and waits until a connection to it can be opened; `None`, and said, where it
+/// is not installed.
+fn server<'a>(
+    place: &'a Place,
+    program: &str,
+    words: &[&str],
+    listens: impl Fn() -> bool,
+) -> Option<Running<'a>> {
+    let mut command = Command::new(program);
+    command.args(words);
+    place.settle(&mut command);
+    if Command::new(program).arg("-v").output().is_err() {
+        skip(&format!("weigh load: {program} is not installed"));
+        return None;
+    }
+    let mut running = place.start_command(command);
+    let end = std::time::Instant::now() + STARTS;
+    running.until("it listens", || {
+        assert!(std::time::Instant::now() < end, "{program} does not listen");
+        listens()
+    });
+    Some(running)
+}
+
+fn open(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+/// lighttpd with the files of a folder, at an address in its own spelling.
+fn lighttpd<'a>(
+    place: &'a Place,
+    bind: &str,
+    port: u16,
+    listens: impl Fn() -> bool,
+) -> Option<Running<'a>> {
+    let dir = place.path("");
+    let dir = dir.to_str().unwrap().trim_end_matches('/');
+    place.write(
+        "lighttpd.conf",
+        &format!(
+            "server.document-root = \"{dir}/site\"\nserver.bind = \"{bind}\"\n\
+             server.port = {port}\nserver.errorlog = \"{dir}/lighttpd.log\"\n\
+             index-file.names = ( \"index.html\" )\n\
+             mimetype.assign = ( \".html\" => \"text/html\", \".css\" => \"text/css\" )\n"
+        ),
+    );
+    server(place, "lighttpd", &["-D", "-f", "lighttpd.conf"], listens)
+}
+
+#[test]
+fn a_unix_socket_takes_the_place_of_the_host() {
+    let place = Place::new();
+    let path = place.path("s");
+    let talk = serve_unix(&path, |head| {
+        let host = head.lines().find(|line| line.starts_with("Host: "));
+        (200, host.unwrap().to_owned())
+    });
+    let more = ["--unix-socket", "s", "-n", "300", "-c", "4", "-t", "2"];
+    let (_, document) = load(&place, "http://name.example:81/path", &more);
+    no_errors(&document);
+    assert_eq!(document["requests"], 300);
+    assert_eq!(document["connects"], 4);
+    let heads = talk.heads();
+    assert_eq!(heads.len(), 303);
+    let start = "GET /path HTTP/1.1\r\nHost: name.example:81\r\n";
+    assert!(
+        heads
+            .iter()
+            .all(|head| (head.to_owned() + "\r\n").starts_with(start)),
+        "{heads:?}"
+    );
+
+    let done = place.run(&["load", "http://h/", "--unix-socket", "none", "-n", "1"]);
+    done.expect(1).says(&["none", "No such file"]);
+    let long = "x".repeat(200);
+    let done = place.run(&["load", "http://h/", "--unix-socket", &long, "-n", "1"]);
+    done.expect(2).says(&["--unix-socket"]);
+}
+
+#[test]
+fn a_server_on_a_unix_socket_is_loaded() {
+    let place = Place::new();
+    place.write("site/index.html", "it works");
+    let path = place.path("l");
+    let bind = path.to_str().unwrap().to_owned();
+    let Some(_server) = lighttpd(&place, &bind, 80, || UnixStream::connect(&path).is_ok()) else {
+        return;
+    };
+    let more = [
+        "--unix-socket",
+        &bind,
+        "-n",
+        "500",
+        "-c",
+        "8",
+        "--expect-contains",
+        "it works",
+    ];
+    let (_, document) = load(&place, "http://localhost/", &more);
+    no_errors(&document);
+    assert_eq!(document["requests"], 500);
+    let more = [
+        "--unix-socket",
+        &bind,
+        "-n",
+        "40",
+        "--no-keepalive",
+        "--io",
+        "epoll",
+    ];
+    let (_, document) = load(&place, "http://localhost/", &more);
+    no_errors(&document);
+    assert_eq!(document["connects"], 40);
+}
+
+#[test]
+fn a_forward_proxy_is_told_the_whole_url() {
+    let place = Place::new();
+    let (proxy, talk) = serve_tcp(|head| {
+        let absolute = head.starts_with("GET http://name.example:81/a?b HTTP/1.1\r\n")
+            && head.contains("\r\nHost: name.example:81");
+        if absolute {
+            (200, "through".into())
+        } else {
+            (400, head.into())
+        }
+    });
+    let through = format!("http://{proxy}");
+    let more = ["--proxy", &through, "-n", "50", "-c", "2"];
+    // The name is the proxy's to look up; there is none here.
+    let (_, document) = load(&place, "http://name.example:81/a?b", &more);
+    no_errors(&document);
+    assert_eq!(document["requests"], 50);
+    assert_eq!(talk.lines().len(), 53);
+    for (proxy, says) in [
+        ("http://127.0.0.1:1/path", "URL without a path"),
+        ("127.0.0.1:1", "expected a URL"),
+    ] {
+        let done = place
+            .run(&["load", "http://h/", "--proxy", proxy])
+            .expect(2);
+        done.says(&["--proxy", says]);
+    }
+}
+
+#[test]
+fn a_forward_proxy_fetches_what_is_behind_it() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    let modules: Vec<String> = ["mpm_event", "authz_core", "proxy", "proxy_http"]
+        .iter()
+        .map(|name| format!("LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so\n"))
+        .collect();
+    if !Path::new(APACHE_MODULES).join("mod_proxy_http.so").exists() {
+        skip("load through a forward proxy: apache2 with mod_proxy_http is not installed");
+        return;
+    }
+    let dir = place.path("");
+    let dir = dir.to_str().unwrap().trim_end_matches('/');
+    let port = free_port();
+    // As root it changes to another user, who needs nothing of the folder.
+    place.write(
+        "apache.conf",
+        &format!(
+            "{}ServerName localhost\nListen 127.0.0.1:{port}\nPidFile {dir}/pid\n\
+             DefaultRuntimeDir {dir}\nErrorLog {dir}/error.log\nUser nobody\nGroup nogroup\n\
+             ProxyRequests On\nProxyVia On\n<Proxy *>\nRequire all granted\n</Proxy>\n",
+            modules.concat()
+        ),
+    );
+    let words = ["-d", dir, "-f", "apache.conf", "-DFOREGROUND"];
+    let Some(_server) = server(&place, "apache2", &words, || open(port)) else {
+        return;
+    };
+    let through = format!("http://127.0.0.1:{port}/");
+    let more = [
+        "--proxy",
+        &through,
+        "-n",
+        "200",
+        "-c",
+        "4",
+        "--expect-contains",
+        "Hello, world!",
+    ];
+    let (_, document) = load(&place, &format!("{}/", origin.url), &more);
+    no_errors(&document);
+    assert_eq!(document["requests"], 200);
+    // The origin has seen them all, and nobody else asked it.
+    assert_eq!(origin.counts().1, 203);
+}
+
+#[test]
+fn haproxy_sees_the_client_that_the_header_names() {
+    let place = Place::new();
+    let port = free_port();
+    place.write(
+        "haproxy.cfg",
+        &format!(
+            "defaults\n  mode http\n  timeout client 10s\n  timeout connect 10s\n  \
+             timeout server 10s\nfrontend f\n  bind 127.0.0.1:{port} accept-proxy\n  \
+             http-request return status 200 content-type text/plain lf-string \"from %[src]\"\n"
+        ),
+    );
+    let Some(_server) = server(&place, "haproxy", &["-db", "-f", "haproxy.cfg"], || {
+        open(port)
+    }) else {
+        return;
+    };
+    let url = format!("http://127.0.0.1:{port}/");
+    for version in ["v1", "v2"] {
+        for io in ["", "--io epoll"] {
+            let more = format!(
+                "--proxy-protocol {version} --proxy-client 192.0.2.7 -n 120 -c 3 -t 2 {io} \
+                 --requests-per-connection 10"
+            );
+            let more = [words(&more), vec!["--expect-contains", "from 192.0.2.7"]].concat();
+            let (_, document) = load(&place, &url, &more);
+            no_errors(&document);
+            assert_eq!(document["requests"], 120, "{version}");
+            assert!(number(&document["connects"]) >= 12.0, "{version}");
+        }
+        // IPv6 over an IPv4 connection, and the numbers that clients have when none are named.
+        for more in [
+            "--proxy-client 2001:db8::7 --expect-contains 2001:db8::7",
+            "--expect-contains 198.18.0.",
+        ] {
+            let more = format!("--proxy-protocol {version} -n 20 -c 4 {more}");
+            let (_, document) = load(&place, &url, &words(&more));
+            no_errors(&document);
+            assert_eq!(document["requests"], 20, "{version}");
+        }
+    }
+    // Without the header it does not answer a request.
+    place.run(&["load", &url, "-n", "5"]).expect(1);
+}
+
+/// A site of four pages; one is linked and is not there, one is below nothing that was asked.
+fn write_site(place: &Place) {
+    place.write(
+        "site/docs/index.html",
+        "<a href=a.html>a</a> <a href='sub/b.html'>b</a> <a href=\"/up.html\">up</a> \
+         <link rel=stylesheet href=style.css> <a href=gone.html>gone</a> <a href=\"#here\">x</a>",
+    );
+    place.write(
+        "site/docs/a.html",
+        "<a href=\"./\">back</a> <a href='sub/b.html'>b</a>",
+    );
+    place.write("site/docs/sub/b.html", "<a href=../a.html>a</a>");
+    place.write("site/docs/style.css", "p { color: red }");
+    place.write("site/up.html", "up");
+}
+
+fn crawl(place: &Place, url: &str, more: &[&str]) -> (Value, String) {
+    let mut words = vec!["load", url, "--crawl", "--format", "json"];
+    words.extend(more);
+    let done = place.run(&words).expect(0);
+    (done.json(), done.err)
+}
+
+#[test]
+fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
+    let place = Place::new();
+    write_site(&place);
+    let port = free_port();
+    let Some(_server) = lighttpd(&place, "127.0.0.1", port, || open(port)) else {
+        return;
+    };
+    let url = format!("http://127.0.0.1:{port}/docs/");
+    let (document, said) = crawl(&place, &url, &["--passes", "3"]);
+    // `./` is the first page again, and is known.
+    assert_eq!(document["pages"], 4, "{document}");
+    assert_eq!(document["url"], url);
+    assert_eq!(document["refused"][0][0], "/docs/gone.html");
+    assert_eq!(document["refused"][0][1], 404);
+    assert!(
+        said.contains("/docs/gone.html answers with status 404"),
+        "{said}"
+    );
+    let files = ["index.html", "a.html", "sub/b.html", "style.css"];
+    let bytes: u64 = files
+        .iter()
+        .map(|file| {
+            std::fs::metadata(place.path(&format!("site/docs/{file}")))
+                .unwrap()
+                .len()
+        })
+        .sum();
+    assert_eq!(document["page_bytes"], bytes);
+    let passes = array(&document["passes"]);
+    assert_eq!(passes.len(), 3);
+    for pass in passes {
+        assert_eq!(pass["requests"], 4, "{pass}");
+        assert_eq!(pass["errors"]["connect"], 0, "{pass}");
+        assert_eq!(pass["latency_us"]["count"], 4, "{pass}");
+        assert!(number(&pass["duration_s"]) > 0.0, "{pass}");
+        assert!(number(&pass["bytes_read"]) > bytes as f64, "{pass}");
+    }
+    let (document, said) = crawl(&place, &url, &["--pages-max", "2", "--passes", "1"]);
+    assert_eq!(document["pages"], 2);
+    assert!(said.contains("--pages-max 2"), "{said}");
+    // Depth 0 is the first page alone.
+    let (document, _) = crawl(&place, &url, &["--depth", "0"]);
+    assert_eq!(document["pages"], 1);
+    assert_eq!(array(&document["passes"]).len(), 10);
+    let text = place
+        .run(&["load", &url, "--crawl", "--passes", "2"])
+        .expect(0)
+        .out;
+    assert!(
+        text.starts_with("4 pages below http://") && text.contains("median"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_page_that_is_not_there_cannot_be_crawled() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    let url = format!("{}/status/404", origin.url);
+    let done = place.run(&["load", &url, "--crawl"]).expect(1);
+    done.says(&["/status/404 answers with status 404: there is nothing to crawl"]);
+    assert_eq!(done.out, "");
+    for other in [["-d", "1s"], ["--rate", "5"], ["-c", "2"]] {
+        let mut words = vec!["load", &url, "--crawl"];
+        words.extend(other);
+        place.run(&words).expect(2).says(&["cannot be used with"]);
+    }
+}

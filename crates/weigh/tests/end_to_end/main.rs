@@ -1,0 +1,29 @@
+//! The program as its users have it, end to end: one program of tests, so that it is linked once.
+
+#![allow(clippy::unwrap_used)]
+
+mod capacity;
+mod catalogue;
+mod common;
+mod drivers;
+mod hosts;
+mod hosts_run;
+mod kill;
+mod lighttpd;
+mod limiter;
+mod links;
+mod load;
+mod load_live;
+mod load_shapes;
+mod load_ways;
+mod odd_servers;
+mod read;
+mod recipes;
+mod recipes_apps;
+mod recipes_php;
+mod run_folder;
+mod same;
+mod started;
+mod stop;
+mod words;
+mod wrong_answers;

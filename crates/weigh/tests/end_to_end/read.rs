@@ -1,0 +1,475 @@
+//! `weigh read`: what other tools printed, and what follows from it.
+
+use std::fs::File;
+
+use crate::common::{Done, Place, array};
+use serde_json::Value;
+
+/// A report of wrk runs: from far away and from next door, two rounds each.
+const NEAR_AND_FAR: &str = "\
+Server behind a relay: which of the two is faster?
+
+How it is run:
+
+    $ wrk -t12 -c400 -d30s http://[address]:8080/cgi-bin/env.pl
+    $ wrk -t8 -c96 -d30s http://[address]:8080/cgi-bin/env.pl
+
+From another continent, many connections:
+
+Running 30s test @ http://[one]:8080/cgi-bin/env.pl
+  12 threads and 400 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   257.69ms  243.81ms   1.98s    85.17%
+    Req/Sec    56.45     24.44   300.00     72.84%
+  20211 requests in 30.04s, 24.25MB read
+  Socket errors: connect 0, read 126, write 0, timeout 313
+Requests/sec:    672.87
+Transfer/sec:    826.68KB
+
+The same with few:
+
+Running 30s test @ http://[one]:8080/cgi-bin/env.pl
+  8 threads and 96 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   168.58ms    4.67ms 231.14ms   84.56%
+    Req/Sec    70.74     21.32   121.00     77.50%
+  16863 requests in 30.03s, 20.23MB read
+Requests/sec:    561.58
+Transfer/sec:    689.97KB
+
+From next door:
+
+Running 30s test @ http://[one]:8080/cgi-bin/env.pl
+  12 threads and 400 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   165.60ms   30.70ms 781.70ms   87.50%
+    Req/Sec   200.00     32.05   343.00     74.44%
+  71699 requests in 30.04s, 86.16MB read
+Requests/sec:   2386.73
+Transfer/sec:      2.87MB
+
+Running 30s test @ http://[one]:8080/cgi-bin/env.pl
+  8 threads and 96 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    46.27ms   35.39ms 528.24ms   92.45%
+    Req/Sec   289.06     31.42   434.00     76.00%
+  69120 requests in 30.02s, 83.07MB read
+Requests/sec:   2302.67
+Transfer/sec:      2.77MB
+";
+
+/// A page of a source browser, which numbers the lines.
+const TIMED: &str = "\
+relay.git / speed.txt
+
+      1 A crawl of a site, ten times over, once without the relay:
+      2 
+      3 example{
+      4 real\t0m8.146s
+      5 user\t0m0.130s
+      6 sys\t0m0.253s}
+      7 
+      8 and with it:
+      9 
+     10 example{
+     11 real\t0m9.481s
+     12 user\t0m0.141s
+     13 sys\t0m0.230s}
+";
+
+/// Slides, as text.
+const SLIDES: &str = "\
+Store
+
+me@store:~# redis-benchmark -q
+
+SET: 105273.69 requests per second GET: 107526.88 requests per second
+
+Where the time goes
+
+CPU: 100% httperf 57% store 40% interpreter
+
+At home:
+
+httperf --server=localhost --port=4567 --uri=/page --numconns=100 --num-calls=50
+
+Total: connections 100 requests 5000 replies 5000
+
+\thome
+Request rate\t48.5 req/s (20.6 ms/req)
+Reply rate [replies/s]\tmin 16.2 avg 48.7 max 71.6
+Reply time [ms]\tresponse 20.6 transfer 0.0
+Reply status:\t1xx=0 2xx=5000 3xx=0 4xx=0 5xx=0
+test-duration\t103.160 s
+";
+
+/// A post about one server and three, first without keep-alive and then with it.
+const POST: &str = "\
+A bigger machine:
+
+Percentage of the requests served within a certain time (ms)
+  50%     98
+  66%    112
+  75%    116
+  80%    120
+  90%    132
+  95%    143
+  98%   1095
+  99%   5284
+ 100%   5939 (longest request)
+
+Odd. So I asked it to keep the connections:
+
+ab -k -n 10000 -c 100 http://balancer.example/ > test
+
+One server:
+
+Time taken for tests:   7.208 seconds
+Complete requests:      10000
+Failed requests:        0
+Keep-Alive requests:    9903
+Total transferred:      4459515 bytes
+HTML transferred:       1290000 bytes
+Requests per second:    1387.38 [#/sec] (mean)
+Time per request:       72.079 [ms] (mean)
+Time per request:       0.721 [ms] (mean, across all concurrent requests)
+Transfer rate:          604.20 [Kbytes/sec] received
+
+Three:
+
+Time taken for tests:   2.793 seconds
+Complete requests:      10000
+Failed requests:        0
+Keep-Alive requests:    9929
+Total transferred:      4462977 bytes
+HTML transferred:       1290000 bytes
+Requests per second:    3579.79 [#/sec] (mean)
+Time per request:       27.935 [ms] (mean)
+Time per request:       0.279 [ms] (mean, across all concurrent requests)
+Transfer rate:          1560.21 [Kbytes/sec] received
+";
+
+/// Reads a text from a file.
+fn read(place: &Place, text: &str) -> Value {
+    let path = place.write("text.txt", text);
+    let path = path.display().to_string();
+    place
+        .run(&["read", &path, "--format", "json"])
+        .expect(0)
+        .json()
+}
+
+/// The sentences of one kind.
+fn sentences<'a>(document: &'a Value, kind: &str) -> Vec<&'a str> {
+    array(&document["findings"])
+        .iter()
+        .filter(|finding| finding["kind"] == kind)
+        .map(|finding| finding["sentence"].as_str().unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn says(sentence: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(sentence.contains(part), "no {part:?} in {sentence}");
+    }
+}
+
+#[test]
+fn a_report_of_near_and_far_runs_is_seen_through() {
+    let place = Place::new();
+    let document = read(&place, NEAR_AND_FAR);
+    let readings = array(&document["readings"]);
+    assert_eq!(readings.len(), 4);
+    assert_eq!(readings[1]["connections"], 96);
+    assert_eq!(readings[1]["requests_per_s"], 561.58);
+    assert_eq!(readings[1]["lines"][0], 22);
+    let far = sentences(&document, "round_trip_bound");
+    assert_eq!(far.len(), 1, "{far:?}");
+    says(
+        far[0],
+        &[
+            "96 connections / 168.58 ms = 569 requests/s",
+            "561.58 were measured (99%)",
+            "round trip and the number of connections set the throughput",
+        ],
+    );
+    let still = sentences(&document, "stood_still");
+    says(still[0], &["400 connections / 257.69 ms", "43% of that"]);
+    says(sentences(&document, "timeouts")[0], &["313 requests"]);
+    says(sentences(&document, "errors_left_out")[0], &["126 read"]);
+    let saturated = sentences(&document, "saturated");
+    assert_eq!(saturated.len(), 1, "{saturated:?}");
+    says(
+        saturated[0],
+        &[
+            "4.2 times the connections",
+            "3.7% more",
+            "3.6 times the latency",
+        ],
+    );
+    let impossible = sentences(&document, "impossible_mean");
+    assert_eq!(impossible.len(), 1, "{impossible:?}");
+    says(
+        impossible[0],
+        &[
+            "2,302.67 requests/s x 46.27 ms = 106.5",
+            "only 96 connections",
+        ],
+    );
+    says(
+        sentences(&document, "corrected_afterwards")[0],
+        &["wrk 4 corrects latencies after the fact"],
+    );
+    assert_eq!(array(&document["problems"]).len(), 0);
+}
+
+#[test]
+fn two_crawls_that_were_timed_once_say_nothing() {
+    let place = Place::new();
+    let document = read(&place, TIMED);
+    let readings = array(&document["readings"]);
+    assert_eq!(readings[0]["tool"], "time");
+    assert_eq!(readings[0]["duration_s"], 8.146);
+    let single = sentences(&document, "single_measurement");
+    assert_eq!(array(&document["findings"]).len(), 1);
+    says(
+        single[0],
+        &[
+            "9.481 s",
+            "8.146 s",
+            "+16%",
+            "one measurement each",
+            "nothing follows",
+        ],
+    );
+}
+
+#[test]
+fn a_table_of_single_figures_says_nothing() {
+    let place = Place::new();
+    let text = "\
+Sizes against times, fifty pages by thirty clients:
+
+| Size | kernel, timing | relay, timing |
+|---:|---:|---:|
+| 2000 | 0.130741688 | 0.12739582 |
+| 20000 | 0.490916224 | 0.50376901 |
+| 200000 | 3.799440328 | 4.33125273 |
+| 2000000 | 45.25090855 | 45.9600728 |
+";
+    let document = read(&place, text);
+    assert_eq!(array(&document["readings"]).len(), 0);
+    let single = sentences(&document, "single_measurement");
+    says(
+        single[0],
+        &[
+            "relay, timing against kernel, timing",
+            "lines 3 to 8",
+            "0.97, 1.03, 1.14 and 1.02",
+            "one figure each",
+        ],
+    );
+    let shown = place.run(&["read", "text.txt"]).expect(0).out;
+    assert!(
+        shown.starts_with("0 readings\n\nOne measurement only\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_client_on_the_machine_that_it_measures_is_told() {
+    let place = Place::new();
+    let document = read(&place, SLIDES);
+    let same = sentences(&document, "same_machine");
+    assert_eq!(same.len(), 3, "{same:?}");
+    says(same[0], &["redis-benchmark, 2 readings", "127.0.0.1"]);
+    says(same[1], &["httperf", "http://localhost:4567/page"]);
+    says(same[2], &["line 9 lists it", "100% httperf 57% store"]);
+}
+
+#[test]
+fn lost_syns_and_one_measurement_of_each_set_up_are_told() {
+    let place = Place::new();
+    let document = read(&place, POST);
+    let syn = sentences(&document, "syn_retransmission");
+    assert_eq!(syn.len(), 1, "{syn:?}");
+    says(
+        syn[0],
+        &[
+            "median of 98 ms",
+            "p98 1.095 s",
+            "p99 5.284 s",
+            "SYNs that were lost",
+        ],
+    );
+    let differs = sentences(&document, "same_load_differs");
+    says(
+        differs[0],
+        &["1,387.38", "3,579.79", "2.58 times", "one measurement"],
+    );
+    // The percentiles alone are a part of an output.
+    let problems = array(&document["problems"]);
+    assert_eq!(problems.len(), 1);
+    says(
+        problems[0].as_str().unwrap(),
+        &["lines 3 to 12", "ab", "Requests per second", "missing"],
+    );
+}
+
+#[test]
+fn the_table_and_the_sentences_are_for_people_too() {
+    let place = Place::new();
+    place.write("report.txt", NEAR_AND_FAR);
+    let text = place.run(&["read", "report.txt"]).expect(0);
+    let lines: Vec<&str> = text.out.lines().collect();
+    assert_eq!(lines[0], "4 readings");
+    for word in [
+        "tool",
+        "conns",
+        "threads",
+        "requests/s",
+        "mean",
+        "max",
+        "errors",
+    ] {
+        assert!(text.out.contains(word), "no {word} in\n{}", text.out);
+    }
+    assert!(
+        text.out
+            .contains("Bound by round trip and connections\n- wrk with 96")
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 100),
+        "{}",
+        text.out
+    );
+    for format in ["md", "markdown"] {
+        let page = place
+            .run(&["read", "report.txt", "--format", format])
+            .expect(0);
+        assert!(
+            page.out
+                .starts_with("# 4 readings\n\n| \\# | lines | tool |"),
+            "{}",
+            page.out
+        );
+        assert!(
+            page.out
+                .contains("\n## Saturated\n\n- 96 to 400 connections")
+        );
+    }
+}
+
+/// Runs the program with a text on its standard input.
+fn piped(place: &Place, arguments: &[&str], text: &str) -> Done {
+    let path = place.write("input.txt", text);
+    let mut command = place.weigh(arguments);
+    command.stdin(File::open(path).unwrap());
+    place.start_command(command).end()
+}
+
+#[test]
+fn standard_input_is_read_alone_and_between_files() {
+    let place = Place::new();
+    for arguments in [&["read"][..], &["read", "-"]] {
+        let done = piped(&place, arguments, TIMED).expect(0);
+        assert!(done.out.starts_with("2 readings"), "{}", done.out);
+    }
+    place.write("one.txt", &POST.replace("Three:", "One more:"));
+    let done = piped(&place, &["read", "one.txt", "-"], TIMED).expect(0);
+    assert!(done.out.starts_with("5 readings"), "{}", done.out);
+    // Places are named with their file.
+    for part in [
+        "one.txt:20-29",
+        "standard input:6-8",
+        "one.txt lines 3 to 12",
+        "- one.txt, lines 3",
+    ] {
+        assert!(done.out.contains(part), "no {part} in\n{}", done.out);
+    }
+}
+
+#[test]
+fn a_comparison_may_stand_in_two_files() {
+    let place = Place::new();
+    let run = |host: &str, rate: f64| {
+        format!(
+            "Running 5s test @ http://{host}/\n  2 threads and 10 connections\n  500 requests in 5.01s, 1.00MB read\nRequests/sec:  {rate:.2}\n"
+        )
+    };
+    place.write("a.txt", &run("a:81", 1000.0));
+    place.write("b.txt", &run("b:82", 1160.0));
+    let document = place
+        .run(&["read", "a.txt", "b.txt", "--format", "json"])
+        .expect(0)
+        .json();
+    let single = sentences(&document, "single_measurement");
+    says(
+        single[0],
+        &[
+            "b:82 against a:81",
+            "a.txt lines 1 to 4",
+            "b.txt lines 1 to 4",
+            "+16%",
+        ],
+    );
+    assert_eq!(document["readings"][1]["source"], "b.txt");
+}
+
+#[test]
+fn a_text_without_outputs_is_told_what_was_looked_for() {
+    let place = Place::new();
+    place.write("prose.txt", "It felt faster than before.\n");
+    let done = place.run(&["read", "prose.txt"]).expect(2);
+    done.says(&["prose.txt", "no output of a known tool"]);
+    for tool in [
+        "wrk",
+        "ab",
+        "httperf",
+        "h2load",
+        "hey",
+        "oha",
+        "k6",
+        "redis-benchmark",
+        "time",
+    ] {
+        done.says(&[&format!("{tool}: `")]);
+    }
+    assert_eq!(done.out, "");
+    // Nothing on standard input is such a text too.
+    place.run(&["read"]).expect(2).says(&["standard input"]);
+    place
+        .run(&["read", "nowhere.txt"])
+        .expect(2)
+        .says(&["nowhere.txt", "No such file"]);
+    place.run(&["read", "."]).expect(2).says(&["directory"]);
+}
+
+#[test]
+fn a_damaged_output_says_what_is_missing() {
+    let place = Place::new();
+    let cut = NEAR_AND_FAR.split("Requests/sec").next().unwrap();
+    let cut = cut.replace("20211 requests in 30.04s, 24.25MB read", "");
+    let document = read(&place, &cut);
+    let problem = document["problems"][0].as_str().unwrap();
+    says(
+        problem,
+        &["lines 10 to 16", "wrk", "`Requests/sec:", "missing"],
+    );
+    // A figure that is none is shown in its line; the others stand.
+    let broken = POST.replace("1387.38 [#/sec]", "13??.38 [#/sec]");
+    let document = read(&place, &broken);
+    let problems = array(&document["problems"]);
+    says(problems[1].as_str().unwrap(), &["line 26", "13??.38"]);
+    assert_eq!(document["readings"][1]["duration_s"], 7.208);
+    // One that has no figure at all is no reading.
+    place.write("start.txt", "Running 5s test @ http://a/\n  2 threads and 10 connections\nunable to connect to a:http Connection refused\n");
+    let done = place.run(&["read", "start.txt"]).expect(2);
+    done.says(&["start.txt", "line 3", "wrk gave up: unable to connect"]);
+    // Bytes that are no text are no reason to give up.
+    let mut bytes = b"\xff\xfe\x00\n".to_vec();
+    bytes.extend(TIMED.as_bytes());
+    std::fs::write(place.path("odd.txt"), bytes).unwrap();
+    place.run(&["read", "odd.txt"]).expect(0);
+}

@@ -1,0 +1,168 @@
+//! Recipes of servers with PHP, and of what they serve: started, asked, stopped, and nothing left.
+
+use crate::started::{Started, Upstream, ask};
+use lab::recipe::Value;
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+fn large_files() -> (&'static str, Value) {
+    let names = ["100kB.txt", "1MB.txt"].map(str::to_owned);
+    ("files", Value::List(names.to_vec()))
+}
+
+/// Looks at a static file: its status and length, and that it ends as it should.
+fn has_files(server: &Started) {
+    let hello = ask(server.address, "/hello.txt");
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
+    for (path, bytes) in [("/100kB.txt", 100_000), ("/1MB.txt", 1_000_000)] {
+        let file = ask(server.address, path);
+        assert_eq!((file.status, file.body.len()), (200, bytes), "{path}");
+        let last = format!("{:05} The quick", bytes / 50 - 1);
+        assert!(file.body.contains(&last), "{path} lacks `{last}`");
+        assert!(file.body.ends_with("dog\n"));
+    }
+}
+
+/// What both PHP servers answer at `/hello.php` and `/front.php`.
+fn has_pages(server: &Started) -> String {
+    let hello = ask(server.address, "/hello.php");
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
+    let front = ask(server.address, "/front.php");
+    assert_eq!(front.status, 200, "{}", front.body);
+    let body = front.body;
+    assert!(body.contains("The newest of 200 articles"), "{body}");
+    assert_eq!(body.matches("<article id=").count(), 10);
+    assert!(!body.contains('{'), "a template was not filled in: {body}");
+    assert_eq!(ask(server.address, "/front.php").body, body);
+    body
+}
+
+#[test]
+fn both_php_servers_give_the_same_pages() {
+    let params = [("workers", Value::Integer(3))];
+    let Some(fpm) = Started::start("php-fpm", &params, &[]) else {
+        return;
+    };
+    let proxy = [
+        ("upstream_protocol", text("fastcgi")),
+        ("passed", text("php")),
+        large_files(),
+    ];
+    let Some(nginx) = Started::over("nginx", &proxy, vec![fpm.behind()]) else {
+        return;
+    };
+    let through_fpm = has_pages(&nginx);
+    has_files(&nginx);
+    assert!(ask(nginx.address, "/").body.contains("weigh: it works"));
+    assert_eq!(ask(nginx.address, "/absent.php").status, 404);
+    nginx.stop();
+    let cached = [
+        ("upstream_protocol", text("fastcgi")),
+        ("cache", Value::Boolean(true)),
+    ];
+    let nginx = Started::over("nginx", &cached, vec![fpm.behind()]).unwrap();
+    ask(nginx.address, "/front.php");
+    let again = ask(nginx.address, "/front.php");
+    assert!(again.head.contains("x-cache-status: hit"), "{}", again.head);
+    assert_eq!(again.body, through_fpm);
+    nginx.stop();
+    fpm.stop();
+
+    let params = [("workers", Value::Integer(3)), large_files()];
+    let Some(mut apache) = Started::start("apache-php", &params, &[]) else {
+        return;
+    };
+    assert_eq!(has_pages(&apache), through_fpm);
+    has_files(&apache);
+    let log = apache.log("error.log");
+    assert!(!log.to_lowercase().contains("error"), "{log}");
+    apache.stop();
+}
+
+#[test]
+fn nginx_says_so_when_the_php_processes_are_gone() {
+    let Some(fpm) = Started::start("php-fpm", &[], &[]) else {
+        return;
+    };
+    let proxy = [("upstream_protocol", text("fastcgi"))];
+    let Some(nginx) = Started::over("nginx", &proxy, vec![fpm.behind()]) else {
+        return;
+    };
+    assert_eq!(ask(nginx.address, "/hello.php").status, 200);
+    fpm.stop();
+    assert_eq!(ask(nginx.address, "/hello.php").status, 502);
+    nginx.stop();
+}
+
+#[test]
+fn apache_serves_files_under_every_mpm() {
+    for mpm in ["event", "worker", "prefork"] {
+        let params = [("mpm", text(mpm)), large_files()];
+        let Some(server) = Started::start("apache", &params, &[]) else {
+            return;
+        };
+        has_files(&server);
+        server.stop();
+    }
+}
+
+#[test]
+fn apache_balances_over_its_upstreams_with_and_without_kept_connections() {
+    let (one, two) = (Upstream::start("one"), Upstream::start("two"));
+    for (keep, balance) in [(true, "byrequests"), (false, "bybusyness")] {
+        let params = [
+            ("upstream_keepalive", Value::Boolean(keep)),
+            ("balance", text(balance)),
+        ];
+        let Some(server) = Started::start("apache", &params, &[&one, &two]) else {
+            return;
+        };
+        one.taken();
+        two.taken();
+        let mut bodies: Vec<_> = (0..6).map(|_| ask(server.address, "/").body).collect();
+        bodies.sort();
+        assert_eq!(bodies, ["one", "one", "one", "two", "two", "two"]);
+        let large = ask(server.address, "/large").body.len();
+        assert_eq!(large, crate::started::LARGE_BYTES);
+        let (first, second) = (one.taken(), two.taken());
+        let requests = first.1.len() + second.1.len();
+        assert_eq!(requests, 7);
+        if !keep {
+            assert_eq!(first.0 + second.0, requests, "a connection was kept");
+        }
+        server.stop();
+    }
+}
+
+#[test]
+fn both_php_servers_have_a_wiki_of_their_own() {
+    let page = "/index.php?title=Main_Page";
+    let words = "MediaWiki has been installed";
+    let caches = ("main_cache", text("database"));
+    let Some(mut apache) = Started::start("mediawiki-apache", &[caches], &[]) else {
+        return;
+    };
+    for _ in 0..2 {
+        let answered = ask(apache.address, page);
+        assert!(answered.body.contains(words), "{}", answered.body);
+    }
+    let log = apache.log("error.log");
+    assert!(!log.contains("PHP "), "{log}");
+    let Some(fpm) = Started::start("mediawiki-fpm", &[], &[]) else {
+        return;
+    };
+    let proxy = [
+        ("upstream_protocol", text("fastcgi")),
+        ("passed", text("php")),
+        ("script_root", text("/usr/share/mediawiki")),
+    ];
+    let nginx = Started::over("nginx", &proxy, vec![fpm.behind()]).unwrap();
+    let answered = ask(nginx.address, page);
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    assert!(answered.body.contains(words), "{}", answered.body);
+    nginx.stop();
+    fpm.stop();
+    apache.stop();
+}

@@ -1,0 +1,396 @@
+//! A server started from its recipe, and back ends that say who they are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lab::agent::Agent;
+use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
+use lab::recipe::{Behind, Recipes, RenderContext, Value};
+use net::http::{Progress, ResponseParser};
+
+use crate::common::{descendants, skip, with_text};
+
+/// A body that fits into no buffer of a proxy.
+pub const LARGE_BYTES: usize = 2_000_000;
+
+/// What a server answered.
+pub struct Answered {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+/// Asks once, on a connection of its own. `target` is a path, or a whole address for a forward
+/// proxy.
+pub fn ask(address: SocketAddr, target: &str) -> Answered {
+    talk(address, "GET", target, "Connection: close\r\n", "")
+}
+
+/// Sends a body, on a connection that need not end with it.
+pub fn tell(address: SocketAddr, method: &str, target: &str, body: &str) -> Answered {
+    talk(address, method, target, "", body)
+}
+
+fn talk(address: SocketAddr, method: &str, target: &str, fields: &str, body: &str) -> Answered {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut parser = ResponseParser::new(false);
+    let mut bytes = Vec::new();
+    let mut body = Vec::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        let n = stream.read(&mut part).unwrap();
+        bytes.extend_from_slice(&part[..n]);
+        let progress = parser.feed(&part[..n], |part| body.extend_from_slice(part));
+        if n == 0 || matches!(progress.unwrap(), Progress::Done { .. }) {
+            break;
+        }
+    }
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = String::from_utf8_lossy(&bytes[..end.unwrap()]).to_lowercase();
+    Answered {
+        status: parser.head().status,
+        head,
+        body: String::from_utf8(body).unwrap(),
+    }
+}
+
+/// A back end inside the test. It answers with its name, and at `/large` with a large body.
+pub struct Upstream {
+    pub address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Upstream {
+    pub fn start(name: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            heads: Arc::default(),
+        };
+        let (connections, heads) = (upstream.connections.clone(), upstream.heads.clone());
+        // Threads end with their connections, and the first with the test.
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let heads = heads.clone();
+                connections.fetch_add(1, Ordering::Relaxed);
+                std::thread::spawn(move || serve(client, name, &heads));
+            }
+        });
+        upstream
+    }
+
+    /// Connections and requests since the last look.
+    pub fn taken(&self) -> (usize, Vec<String>) {
+        let heads = std::mem::take(&mut *self.heads.lock().unwrap());
+        (self.connections.swap(0, Ordering::Relaxed), heads)
+    }
+}
+
+fn serve(mut client: TcpStream, name: &str, heads: &Mutex<Vec<String>>) {
+    let _ = client.set_read_timeout(Some(Duration::from_secs(60)));
+    let mut seen = Vec::new();
+    let mut bytes = [0; 4096];
+    while let Ok(n @ 1..) = client.read(&mut bytes) {
+        seen.extend_from_slice(&bytes[..n]);
+        while let Some(end) = seen.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&seen[..end]).to_lowercase();
+            seen.drain(..end + 4);
+            let body = if head.contains("/large") {
+                "y".repeat(LARGE_BYTES)
+            } else {
+                name.to_owned()
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let close = head.contains("connection: close") || head.contains("http/1.0");
+            heads.lock().unwrap().push(head);
+            if client.write_all(answer.as_bytes()).is_err() || close {
+                return;
+            }
+        }
+    }
+}
+
+/// A server that answers as its recipe says.
+pub struct Started {
+    agent: Agent,
+    pid: i32,
+    signals: Vec<(String, u64)>,
+    folder: PathBuf,
+    elsewhere: (Vec<String>, BTreeMap<PathBuf, (i64, u64)>),
+    pub address: SocketAddr,
+}
+
+impl Started {
+    /// Starts it and waits until it is ready; `None` where it is not installed.
+    pub fn start(name: &str, params: &[(&str, Value)], upstreams: &[&Upstream]) -> Option<Self> {
+        let upstreams = upstreams.iter().map(|upstream| Behind {
+            name: "behind".to_owned(),
+            addr: upstream.address,
+            dir: None,
+        });
+        Self::over(name, params, upstreams.collect())
+    }
+
+    /// This server as another's upstream.
+    pub fn behind(&self) -> Behind {
+        Behind {
+            name: "behind".to_owned(),
+            addr: self.address,
+            dir: Some(self.folder.clone()),
+        }
+    }
+
+    /// The same as [`Started::start`], over servers of any kind.
+    pub fn over(name: &str, params: &[(&str, Value)], upstreams: Vec<Behind>) -> Option<Self> {
+        let recipes = Recipes::embedded().unwrap();
+        let recipe = recipes.get(name).unwrap();
+        let available = recipe.available();
+        if let Some(sentence) = available.sentence() {
+            // What nobody wanted installed is not skipped.
+            let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+            let left_out: Vec<&str> = left_out.split(' ').collect();
+            let wanted = available.install_command.unwrap_or_default();
+            if !wanted.split(' ').any(|package| left_out.contains(&package)) {
+                skip(&sentence);
+            }
+            return None;
+        }
+        let words: Vec<String> = available
+            .programs
+            .values()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .chain(name.split('-').next().map(str::to_owned))
+            .collect();
+        let weigh = PathBuf::from(env!("CARGO_BIN_EXE_weigh"));
+        let mut agent = Agent::start(&weigh).unwrap();
+        let order = Order::Folder {
+            server: name.to_owned(),
+            user: recipe.run_as.clone(),
+        };
+        let Answer::Folder { path } = agent.ask(&order).unwrap() else {
+            panic!("no folder");
+        };
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let rendered = recipe
+            .render(&RenderContext {
+                name: name.to_owned(),
+                dir: PathBuf::from(&path),
+                listen_addr: address,
+                upstreams,
+                params: params
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                    .collect(),
+                programs: available.programs,
+                weigh,
+                cpus: 1,
+            })
+            .unwrap();
+        let before = elsewhere(&words);
+        let file = |file: lab::recipe::RenderedFile| FileToWrite {
+            content: STANDARD.encode(&file.bytes),
+            path: file.path,
+            mode: file.mode,
+        };
+        let start = Order::Start(StartServer {
+            server: name.to_owned(),
+            dirs: rendered.dirs,
+            files: rendered.files.into_iter().map(file).collect(),
+            command: rendered.command,
+            env: rendered.env,
+            user: rendered.run_as,
+            cpus: Vec::new(),
+            logs: rendered.logs,
+        });
+        let Answer::Started { pid, .. } = agent.ask(&start).unwrap() else {
+            panic!("not started");
+        };
+        let ready = rendered.ready;
+        let raw = ready.send.is_some();
+        let request = ready.send.unwrap_or_else(|| {
+            let http = net::fetch::request("GET", name, &ready.path, &[]);
+            String::from_utf8(http).unwrap()
+        });
+        let wait = Order::Await(AwaitServer {
+            server: Some(name.to_owned()),
+            address,
+            request,
+            raw,
+            status: ready.status,
+            contains: ready.contains,
+            timeout_ms: ready.timeout.as_millis() as u64,
+        });
+        if let Err(why) = agent.ask(&wait) {
+            panic!("{why}");
+        }
+        let signals = rendered
+            .stop
+            .iter()
+            .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
+            .collect();
+        Some(Self {
+            agent,
+            pid,
+            signals,
+            folder: PathBuf::from(path),
+            elsewhere: (words, before),
+            address,
+        })
+    }
+
+    /// The text of one of its logs.
+    pub fn log(&mut self, name: &str) -> String {
+        let server = self
+            .folder
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        match self.agent.ask(&Order::Logs { server }).unwrap() {
+            Answer::Logs { mut files } => files.remove(name).unwrap_or_default(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Processes that are the server.
+    pub fn processes(&self) -> Vec<i32> {
+        let below = descendants(self.pid as u32);
+        let below = below.iter().map(|process| process.pid);
+        std::iter::once(self.pid).chain(below).collect()
+    }
+
+    /// Stops it as its recipe says, and looks that it kept to its place: no process of root's, no
+    /// file open for writing outside of its folder, nothing left of it.
+    pub fn stop(mut self) {
+        let mut shared = Vec::new();
+        for pid in self.processes() {
+            if net::os::is_root() {
+                let owner = fs::metadata(format!("/proc/{pid}")).unwrap().uid();
+                assert_ne!(owner, 0, "process {pid} is root's");
+            }
+            let (memory, files): (Vec<_>, Vec<_>) = written(pid)
+                .into_iter()
+                .partition(|path| path.starts_with("/dev/shm"));
+            shared.extend(memory);
+            let outside: Vec<_> = files
+                .iter()
+                .filter(|path| !path.starts_with(&self.folder))
+                .collect();
+            assert!(outside.is_empty(), "process {pid} writes {outside:?}");
+        }
+        let server = self
+            .folder
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let order = Order::Stop {
+            server,
+            signals: self.signals.clone(),
+        };
+        let stopped = self.agent.ask(&order).unwrap();
+        let well = Answer::Stopped {
+            killed: false,
+            ended_before: false,
+        };
+        assert_eq!(stopped, well, "it does not stop when it is told to");
+        let place = self.agent.folder().to_owned();
+        drop(self.agent);
+        assert!(!place.exists(), "{} is left", place.display());
+        let left = with_text(&place.display().to_string());
+        assert!(left.is_empty(), "{left:?}");
+        assert!(
+            TcpStream::connect(self.address).is_err(),
+            "it still listens"
+        );
+        // Shared memory has to have a name; it may not stay.
+        shared.retain(|path| path.exists());
+        assert!(shared.is_empty(), "{shared:?}");
+        let (words, before) = self.elsewhere;
+        assert_eq!(elsewhere(&words), before, "it wrote outside of its folder");
+    }
+}
+
+/// Files that a process has open for writing.
+fn written(pid: i32) -> Vec<PathBuf> {
+    const WRITES: u32 = 0o3;
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let path = fs::read_link(entry.path()).ok()?;
+            let number = entry.file_name().into_string().ok()?;
+            let about = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+            let flags = about.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+            // Sockets and pipes have names without a slash.
+            let file = path.is_absolute() && path != Path::new("/dev/null");
+            (file && flags & WRITES != 0).then_some(path)
+        })
+        .collect()
+}
+
+/// What the system's own instance of a server would write: times and sizes of all that lies in
+/// places of its name.
+fn elsewhere(words: &[String]) -> BTreeMap<PathBuf, (i64, u64)> {
+    let mut found = BTreeMap::new();
+    for base in [
+        "/etc",
+        "/run",
+        "/dev/shm",
+        "/var/cache",
+        "/var/lib",
+        "/var/log",
+        "/var/spool",
+        "/var/tmp",
+    ] {
+        for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if words
+                .iter()
+                .any(|word| name.contains(word.trim_end_matches('d')))
+            {
+                note(&entry.path(), &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn note(path: &Path, found: &mut BTreeMap<PathBuf, (i64, u64)>) {
+    let Ok(about) = fs::symlink_metadata(path) else {
+        return;
+    };
+    found.insert(path.to_owned(), (about.mtime(), about.len()));
+    if about.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            note(&entry.path(), found);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A run that is stopped by a signal keeps what it has measured, and goes on later.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::common::{INT, Place, Running, TERM, alive, array, descendants, journal, key, trials};
+
+const CALL: [&str; 12] = [
+    "run",
+    "proxy-cost",
+    "--quick",
+    "--set",
+    "design.blocks=3",
+    "--set",
+    "design.window=500ms",
+    "--set",
+    "design.latency_window=0s",
+    "--format",
+    "json",
+    "--out",
+];
+
+fn start(place: &Place) -> Running<'_> {
+    let mut call = CALL.to_vec();
+    call.push("r");
+    place.start(&call)
+}
+
+/// How often each trial stands in the journal.
+fn counted(folder: &Path) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for trial in trials(folder) {
+        *counts.entry(key(&trial)).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn stopped_and_resumed(number: i32, status: i32) {
+    let place = Place::new();
+    let folder = place.path("r");
+    let mut running = start(&place);
+    // The first block is in the journal, the second under way: after a second of warming up it is
+    // measured for a second and a half.
+    running.until_said("block 2/3");
+    running.go_on(Duration::from_millis(1500));
+    let family = descendants(running.pid());
+    running.signal(number);
+    let done = running.end().expect(status);
+    done.says(&["what was measured is kept", "weigh run --resume r"]);
+    assert!(alive(&family).is_empty(), "{:?}", alive(&family));
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert_no_groups(&done.agents);
+
+    // What was measured is shown, and only whole blocks of it are kept.
+    let document = done.json();
+    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    let before = trials(&folder);
+    assert_eq!(document["trials"]["done"], before.len());
+    assert!(
+        before.len().is_multiple_of(3) && before.len() < 9,
+        "{}",
+        before.len()
+    );
+    for trial in &before {
+        let measured = &trial["outcome"]["done"]["throughput"];
+        let duration_s = measured["duration_s"].as_f64().unwrap();
+        assert!((duration_s - 0.5).abs() < 0.01, "cut short: {duration_s} s");
+    }
+    let last = journal(&folder).pop().unwrap();
+    assert_eq!(last["row"], "end");
+    assert_eq!(last["complete"], false);
+
+    let call = ["run", "--resume", "r", "--format", "json"];
+    let document = place.run(&call).result();
+    assert_eq!(document["trials"]["done"], 9);
+    assert_eq!(document["trials"]["failed"], 0);
+    let counts = counted(&folder);
+    assert_eq!(counts.len(), 9, "{counts:?}");
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+    assert_eq!(
+        trials(&folder)[..before.len()],
+        before,
+        "what was kept stays"
+    );
+    assert_eq!(journal(&folder).last().unwrap()["complete"], true);
+    assert!(folder.join("hosts.json").exists());
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+/// No control group of these agents is left.
+fn assert_no_groups(agents: &std::collections::BTreeSet<String>) {
+    assert!(!agents.is_empty(), "the test saw no agent");
+    let left = crate::common::control_groups(agents);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn ctrl_c_is_status_130_and_resume_makes_the_rest() {
+    stopped_and_resumed(INT, 130);
+}
+
+#[test]
+fn sigterm_is_status_143_and_resume_makes_the_rest() {
+    stopped_and_resumed(TERM, 143);
+}
+
+#[test]
+fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
+    let place = Place::new();
+    place.recipe(
+        "sleepy",
+        "summary = \"never answers\"\n[programs]\nsleep = [\"sleep\"]\n\
+         [start]\ncommand = [\"{{ programs.sleep }}\", \"1000\"]\n\
+         [ready]\npath = \"/\"\ntimeout = \"90s\"\n",
+    );
+    place.write(
+        "x.toml",
+        "title = \"x\"\n[servers.a]\nrecipe = \"sleepy\"\n[subjects]\nx = \"http://a/\"\n\
+         y = \"http://a/y\"\n",
+    );
+    let call = [
+        "run",
+        "x.toml",
+        "--recipes",
+        "recipes",
+        "--out",
+        "r",
+        "--format",
+        "json",
+    ];
+    let mut running = place.start(&call);
+    let pid = running.pid();
+    running.until("the server is up", || {
+        descendants(pid)
+            .iter()
+            .any(|process| process.to_string().contains("sleep 1000"))
+    });
+    running.signal(INT);
+    // Far less than the server has to become ready.
+    let done = running.end_within(Duration::from_secs(15)).expect(130);
+    let document = done.json();
+    assert_eq!(document["trials"]["done"], 0);
+    assert_eq!(document["trials"]["failed"], 0);
+    assert!(array(&document["warnings"]).is_empty(), "{document}");
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert_no_groups(&done.agents);
+}
+
+#[test]
+fn the_agent_is_not_reached_by_a_terminals_ctrl_c() {
+    use std::os::unix::process::CommandExt as _;
+    let place = Place::new();
+    let mut call = CALL.to_vec();
+    call.push("r");
+    let mut command = place.weigh(&call);
+    // A terminal signals the whole group of processes in its foreground.
+    command.process_group(0);
+    let mut running = place.start_command(command);
+    running.until_said("block 1/3");
+    running.go_on(Duration::from_millis(800));
+    net::os::kill(-(running.pid() as i32), INT).unwrap();
+    let done = running.end().expect(130);
+    assert!(!done.err.contains("lost the agent"), "{}", done.err);
+    assert_eq!(done.json()["trials"]["failed"], 0);
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
