@@ -86,7 +86,12 @@ pub fn load_on(world: &World, host: &str, words: &[&str]) -> Value {
         &["--format", "json"],
     ]
     .concat();
-    serde_json::from_str(&run_on(world, host, &all)).unwrap()
+    let output = command_on(world, host, &all).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // On a busy machine a load may be late and say that it is invalid (4); it was made all the same.
+    let status = output.status.code();
+    assert!(matches!(status, Some(0 | 4)), "{all:?} on {host}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A built-in back end on a host, at port 8080; it is gone when this is dropped.
