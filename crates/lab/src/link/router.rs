@@ -137,9 +137,8 @@ impl Router {
             bytes: copy,
         };
         // Without a queue at the far end it does not matter who comes there first.
-        if self.ends[to].down.has_queue() && halfway_ns > now_ns {
-            self.flights.push(Reverse(flight));
-        } else if self.arrive(&mut flight) {
+        let waits = self.ends[to].down.has_queue() && halfway_ns > now_ns;
+        if waits || self.arrive(&mut flight) {
             self.flights.push(Reverse(flight));
         } else {
             self.drop_packet(flight);

@@ -166,7 +166,7 @@ fn a_host_has_its_share_of_cpus() {
         &["grep", "Cpus_allowed_list", "/proc/self/status"],
     );
     assert_eq!(list.split_whitespace().last().unwrap(), cpus[0].to_string());
-    assert_eq!(groups_of(std::process::id()).is_empty(), false);
+    assert!(!groups_of(std::process::id()).is_empty());
 }
 
 /// What the copy of this program does that is killed.
