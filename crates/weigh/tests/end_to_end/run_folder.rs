@@ -152,7 +152,7 @@ fn the_folder_of_a_run_is_made_below_the_working_folder_when_none_is_named() {
         "tiny.toml",
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/\"\n\
          y = \"http://o/bytes/9\"\n[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
-         latency_window = \"0s\"\n",
+         latency_window = \"0s\"\nlimiter = false\n",
     );
     let done = place.run(&["run", "tiny.toml", "--format", "json"]);
     assert_eq!(done.result()["trials"]["done"], 3);

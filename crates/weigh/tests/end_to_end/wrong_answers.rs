@@ -34,7 +34,7 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
          [servers.bad]\nrecipe = \"gateway\"\n\
          [subjects]\ngood = \"http://good/\"\nbad = \"http://bad/status/502\"\n\
          [expect]\nstatus = 200\n\
-         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\n",
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\nlimiter = false\n",
     );
     let run = ["run", "x.toml", "--recipes", "recipes", "--out", "r"];
     let done = place.run(&run).expect(4);
@@ -83,6 +83,7 @@ fn a_back_end_that_turns_to_502_in_mid_run_is_invalid() {
         "1",
         "--window",
         "200ms",
+        "--limiter=false",
         "--format",
         "json",
         "--out",
@@ -124,6 +125,7 @@ fn a_baseline_that_is_wrong_makes_nothing_faster_than_it() {
         "1",
         "--window",
         "200ms",
+        "--limiter=false",
         "--format",
         "json",
         "--out",
@@ -154,6 +156,7 @@ fn nobody_behind_a_url_is_a_failed_trial_with_its_reason() {
         "1",
         "--window",
         "200ms",
+        "--limiter=false",
         "--format",
         "json",
         "--out",
