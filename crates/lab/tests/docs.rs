@@ -51,6 +51,14 @@ fn the_example_of_an_experiment_can_be_run() {
 }
 
 #[test]
+fn the_example_of_hosts_can_be_run() {
+    let text = &blocks(&document("hosts.md"), "toml")[0];
+    let experiment = good(parse(text));
+    assert!(experiment.hosts_are_apart());
+    assert_eq!(experiment.conditions().len(), 3);
+}
+
+#[test]
 fn the_example_of_a_recipe_can_be_loaded() {
     let text = document("recipes.md");
     let dir = scratch("documented-recipe");

@@ -27,10 +27,59 @@ fn the_good_one_is_good() {
 fn unknown_keys() {
     shown("unknown-key", &with("blocks = 10", "block = 10"));
     shown("unknown-table", &with("[design]", "[desing]"));
+}
+
+/// Hosts apart, with two vantage points and no mistake.
+const APART: &str = r#"title = "near and far"
+[hosts.vm]
+quota = 0.5
+settings = { "net.core.somaxconn" = 65535 }
+[hosts.near]
+link = { rtt = "0.4ms", jitter = "100us", loss = "0.1%", rate = "1Gbit/s" }
+[hosts.far]
+access = "external"
+link = { rtt = "156ms" }
+[servers.backend]
+recipe = "apache"
+host = "vm"
+[subjects]
+direct = "http://backend/"
+[factors]
+from = ["near", "far"]
+"#;
+
+fn apart(from: &str, to: &str) -> String {
+    assert!(APART.contains(from), "there is no {from:?}");
+    APART.replacen(from, to, 1)
+}
+
+#[test]
+fn hosts() {
+    let experiment = good(parse(APART));
+    assert!(experiment.hosts_are_apart());
+    assert!(!good(parse(GOOD)).hosts_are_apart());
+    for condition in experiment.conditions() {
+        let host = experiment.under(&condition).load.host;
+        assert_eq!(host.as_ref(), condition.get("from"));
+    }
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again.hosts, experiment.hosts);
+    shown("host-link-key", &apart("jitter", "jiter"));
+    shown("host-link-jitter", &apart("100us", "1ms"));
+    shown("host-link-rate", &apart("1Gbit/s", "1GB/s"));
+    shown("host-link-no-unit", &apart("\"0.4ms\"", "0.4"));
+    shown("host-quota", &apart("0.5", "0.01"));
+    shown("host-access", &apart("external", "extern"));
+    shown("host-setting", &apart("net.core", "core"));
+    shown("host-of-no-name", &apart("[hosts.vm]", "[hosts.localhost]"));
+    shown("host-ssh", &apart("quota = 0.5", "ssh = \"vm1\""));
+    shown("host-vantage", &apart("\"far\"]", "\"fare\"]"));
+    shown("host-none-for-server", &apart("host = \"vm\"\n", ""));
     shown(
-        "host-link",
-        &with("cpus = [0]", "cpus = [0]\nlink = { rtt = \"0.4ms\" }"),
+        "host-none-for-load",
+        &apart("from = [\"near\", \"far\"]", ""),
     );
+    shown("host-outside", &apart("//backend/", "//127.0.0.1:80/"));
 }
 
 #[test]

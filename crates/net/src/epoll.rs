@@ -461,6 +461,10 @@ impl Io for Epoll {
         self.close(conn);
     }
 
+    fn listen_again(&mut self) {
+        self.to_accept.extend(0..self.listeners.len());
+    }
+
     fn stop_listening(&mut self) {
         self.to_accept.clear();
         for listener in self.listeners.drain(..) {

@@ -237,6 +237,10 @@ pub trait Io: Sized {
     /// are files of the process.
     fn abort(&mut self, conn: ConnId);
 
+    /// Looks at all listeners anew. To be called when another loop that accepted from the same
+    /// sockets has stopped: the kernel may have told only that one of a connection.
+    fn listen_again(&mut self);
+
     /// Closes the listeners; connections that were accepted go on.
     fn stop_listening(&mut self);
 

@@ -12,8 +12,10 @@ mod epoll;
 pub mod fetch;
 pub mod http;
 mod io;
+pub mod namespace;
 pub mod os;
 pub mod proxy_protocol;
+pub mod tun;
 mod uring;
 pub mod wait;
 

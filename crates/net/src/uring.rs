@@ -215,6 +215,17 @@ impl Uring {
         self.push(entry);
     }
 
+    fn cancel_accepts(&mut self) {
+        for listener in 0..self.listeners.len() {
+            let accept = user_data(Op::Accept, 0, listener as u32);
+            let entry = opcode::AsyncCancel::new(accept)
+                .build()
+                .flags(squeue::Flags::SKIP_SUCCESS)
+                .user_data(user_data(Op::Cancel, 0, 0));
+            self.push(entry);
+        }
+    }
+
     /// Frees a slot once it is closed and its last completion was seen.
     fn settle(&mut self, index: u32) {
         let slot = &self.slots[index as usize];
@@ -479,15 +490,13 @@ impl Io for Uring {
         self.close(conn);
     }
 
+    fn listen_again(&mut self) {
+        // Each ends, and is asked for again as after any end; asked anew, it takes what waits.
+        self.cancel_accepts();
+    }
+
     fn stop_listening(&mut self) {
-        for listener in 0..self.listeners.len() {
-            let accept = user_data(Op::Accept, 0, listener as u32);
-            let entry = opcode::AsyncCancel::new(accept)
-                .build()
-                .flags(squeue::Flags::SKIP_SUCCESS)
-                .user_data(user_data(Op::Cancel, 0, 0));
-            self.push(entry);
-        }
+        self.cancel_accepts();
         self.relisten.clear();
         self.listeners.clear();
     }
@@ -542,6 +551,12 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        self.close_unheard();
+        // What was asked for last has not gone to the kernel yet: to close connections above all.
+        if !self.ring.submission().is_empty() {
+            let _ = self.poll(Some(1_000_000));
+            self.close_unheard();
+        }
         // Every operation under way is cancelled before the memory that it uses is freed.
         let _ = self
             .ring

@@ -68,7 +68,7 @@ pub struct InvalidTrial {
 /// Says what a run's trials show, by the rules that its header declares.
 ///
 /// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
-/// is valid, the last one.
+/// is valid, the last that was measured.
 pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
     analyse_with(&Rules::of(header), header, trials)
 }

@@ -5,8 +5,8 @@ use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, Trial};
 use crate::validity::flaws;
 
 /// The rows that count, in the order in which they were first seen. A trial that cannot be used is
-/// made again, and so is one of a run that goes on: of its rows the last valid one counts, and the
-/// last one where none is valid. Which row counts thus never hangs on how fast it was.
+/// made again, and so is one of a run that goes on: of its rows the last valid one counts; where
+/// none is valid, the last that was measured, and where none was, the last. Which row counts thus never hangs on how fast it was.
 pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
     let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
     let mut rows: Vec<&Trial> = Vec::new();
@@ -19,7 +19,7 @@ pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
         );
         match place.get(&key) {
             Some(&at) => {
-                if is_valid(header, trial) || !is_valid(header, rows[at]) {
+                if worth(header, trial) >= worth(header, rows[at]) {
                     rows[at] = trial;
                 }
             }
@@ -32,8 +32,13 @@ pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
     rows
 }
 
-fn is_valid(header: &RunHeader, trial: &Trial) -> bool {
-    matches!(trial.outcome, Outcome::Done(_)) && trial_flaws(header, trial).is_empty()
+/// Valid, measured, or neither: what was measured says more than that nothing could be.
+fn worth(header: &RunHeader, trial: &Trial) -> u8 {
+    match trial.outcome {
+        Outcome::Failed { .. } => 0,
+        Outcome::Done(_) if trial_flaws(header, trial).is_empty() => 2,
+        Outcome::Done(_) => 1,
+    }
 }
 
 /// Why a trial that was measured cannot be used or only in part, each reason with the load that
@@ -257,7 +262,8 @@ mod tests {
             ),
         ];
         assert_eq!(latest(&header, &trials), [&trials[1]]);
-        assert_eq!(latest(&header, &trials[2..]), [&trials[3]]);
+        // What was measured, though wrong, says more than that nothing could be.
+        assert_eq!(latest(&header, &trials[2..]), [&trials[2]]);
         assert!(trial_flaws(&header, &trials[2])[0].starts_with("throughput: "));
     }
 

@@ -1,4 +1,4 @@
-//! `weigh agent`.
+//! `weigh agent` and `weigh wiring`: what a run starts for its hosts.
 
 use std::io::{BufReader, stdin, stdout};
 
@@ -7,5 +7,11 @@ use crate::failure::Failure;
 /// Carries out orders from standard input until it ends.
 pub fn agent() -> Result<u8, Failure> {
     lab::agent::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
+    Ok(0)
+}
+
+/// Makes hosts as standard input asks for them, and keeps them until it ends.
+pub fn wiring() -> Result<u8, Failure> {
+    lab::hosts::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
     Ok(0)
 }

@@ -64,6 +64,9 @@ pub enum Verb {
     /// Speak the agent protocol over standard input and output (used by `run`).
     #[command(hide = true)]
     Agent,
+    /// Hold the namespaces and links of hosts while standard input is open (used by `run`).
+    #[command(hide = true)]
+    Wiring,
 }
 
 /// How a result is printed.

@@ -92,6 +92,54 @@ pub fn rate_text(per_s: f64) -> String {
     format!("{per_s}/s")
 }
 
+/// How the rate of a link is written.
+pub const BIT_RATE_FORM: &str =
+    "a number and a unit (bit/s, kbit/s, Mbit/s or Gbit/s), such as \"100Mbit/s\"";
+
+/// Reads the rate of a link such as `100Mbit/s`, in bits per second.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bit_rate(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text)?;
+    let unit_bits = match unit {
+        "bit/s" => 1.0,
+        "kbit/s" => 1e3,
+        "Mbit/s" => 1e6,
+        "Gbit/s" => 1e9,
+        "" => return Err("the unit is missing".to_owned()),
+        "B/s" | "kB/s" | "MB/s" | "GB/s" => {
+            return Err("links are counted in bits; a byte is 8 of them".to_owned());
+        }
+        other => {
+            return Err(format!(
+                "no unit of a link's rate is called `{}`",
+                shown(other)
+            ));
+        }
+    };
+    let bits = (number * unit_bits).round();
+    // Beyond this a float no longer holds every whole number.
+    if bits > 9e15 {
+        return Err("more than nine petabits".to_owned());
+    }
+    Ok(bits as u64)
+}
+
+/// Writes the rate of a link so that [`bit_rate`] reads the same back.
+pub fn bit_rate_text(bits_per_s: u64) -> String {
+    for (unit, size) in [
+        ("Gbit/s", 1_000_000_000),
+        ("Mbit/s", 1_000_000),
+        ("kbit/s", 1_000),
+    ] {
+        if bits_per_s > 0 && bits_per_s.is_multiple_of(size) {
+            return format!("{}{unit}", bits_per_s / size);
+        }
+    }
+    format!("{bits_per_s}bit/s")
+}
+
 /// Reads a size such as `64KiB`, in bytes.
 ///
 /// # Errors
@@ -186,6 +234,11 @@ mod tests {
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
         assert_eq!(share("3%"), Ok(0.03));
         assert_eq!(rate("2000/s"), Ok(2000.0));
+        assert_eq!(bit_rate("100Mbit/s"), Ok(100_000_000));
+        assert_eq!(bit_rate("1.5 Gbit/s"), Ok(1_500_000_000));
+        assert!(bit_rate("100MB/s").unwrap_err().contains("bits"));
+        assert_eq!(bit_rate_text(64_000), "64kbit/s");
+        assert_eq!(bit_rate_text(1_001), "1001bit/s");
         assert_eq!(size("64KiB"), Ok(65_536));
         assert_eq!(size("0.5kB"), Ok(500));
     }

@@ -394,7 +394,9 @@ pub struct Shared {
     /// Set when it accepts no more and waits for what is under way.
     pub draining: AtomicBool,
     /// How many workers still have listening sockets.
-    pub listening: AtomicU32,
+    pub listening: Arc<AtomicU32>,
+    /// The same of the balancer before this one, whose sockets this one has too.
+    pub earlier_listening: Option<Arc<AtomicU32>>,
     /// What is counted of the balancer itself.
     pub own: Arc<Own>,
     /// Wakes the thread that probes.
@@ -456,7 +458,10 @@ impl Shared {
             Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
         });
         let (own, alarm) = (state.own.clone(), state.alarm.clone());
-        Self::of(services.collect(), state.started_ns, own, alarm)
+        Self {
+            earlier_listening: Some(state.listening.clone()),
+            ..Self::of(services.collect(), state.started_ns, own, alarm)
+        }
     }
 
     fn of(
@@ -471,7 +476,8 @@ impl Shared {
             started_ns,
             stop: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            listening: AtomicU32::new(0),
+            listening: Arc::default(),
+            earlier_listening: None,
             own,
             alarm,
             sender,

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use net::{Buf, ConnId, Event, Io, os};
 
@@ -55,6 +55,8 @@ pub(super) struct Worker<I: Io> {
     now_ns: Option<u64>,
     scanned_ns: u64,
     listening: bool,
+    /// The balancer before this one may still accept from the same sockets.
+    sharing: bool,
     pub(super) pulse: Pulse,
 }
 
@@ -78,6 +80,7 @@ impl<I: Io> Worker<I> {
             now_ns: None,
             scanned_ns: os::coarse_now_ns(),
             listening: true,
+            sharing: true,
             pulse: Pulse::new(),
         }
     }
@@ -120,8 +123,23 @@ impl<I: Io> Worker<I> {
             if !self.listening && self.is_done() {
                 // What was closed in this turn is closed by the loop.
                 let _ = self.turn(0);
-                return;
+                if self.is_done() {
+                    return;
+                }
             }
+            if self.sharing {
+                self.look_at_earlier();
+            }
+        }
+    }
+
+    /// Takes the clients that were announced to the balancer before this one only, once that has
+    /// stopped accepting.
+    fn look_at_earlier(&mut self) {
+        let accepts = |count: &Arc<AtomicU32>| count.load(Ordering::Acquire) > 0;
+        self.sharing = self.shared.earlier_listening.as_ref().is_some_and(accepts);
+        if !self.sharing && self.shared.earlier_listening.is_some() && self.listening {
+            self.io.listen_again();
         }
     }
 

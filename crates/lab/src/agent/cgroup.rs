@@ -4,11 +4,46 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use crate::hosts::leftovers::HOST_PREFIX;
+
 /// A server's group. Removed, once it is empty, when dropped.
 pub(super) struct Cgroup {
     folder: PathBuf,
-    /// The file with the CPU time, and what one unit of it is in seconds.
-    usage: (PathBuf, Usage),
+    time: CpuTime,
+}
+
+/// Where the CPU time of all that ever ran in a group is read.
+pub(super) struct CpuTime {
+    file: PathBuf,
+    form: Usage,
+}
+
+impl CpuTime {
+    /// That of a group that someone has made.
+    pub(super) fn of(folder: &Path) -> Option<Self> {
+        let forms = [
+            ("cpuacct.usage", Usage::Nanoseconds),
+            ("cpu.stat", Usage::StatLine),
+        ];
+        forms.into_iter().find_map(|(name, form)| {
+            let file = folder.join(name);
+            let time = Self { file, form };
+            time.read_s().is_some().then_some(time)
+        })
+    }
+
+    /// The CPU time, in seconds.
+    pub(super) fn read_s(&self) -> Option<f64> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        match self.form {
+            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
+            Usage::StatLine => text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "))
+                .and_then(|us| us.trim().parse::<f64>().ok())
+                .map(|us| us / 1e6),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -25,20 +60,27 @@ const V2: &str = "/sys/fs/cgroup";
 impl Cgroup {
     /// Makes a group where the system has control groups and lets this process make some.
     pub(super) fn make(name: &str) -> Option<Self> {
-        let candidates = [
-            (PathBuf::from(V1), "cpuacct.usage", Usage::Nanoseconds),
-            (PathBuf::from(V2), "cpu.stat", Usage::StatLine),
-        ];
-        candidates.into_iter().find_map(|(base, file, usage)| {
+        let candidates = [(V1, "cpuacct.usage"), (V2, "cpu.stat")];
+        candidates.into_iter().find_map(|(base, file)| {
+            let base = Path::new(base);
             if !base.join(file).exists() {
                 return None;
             }
-            let folder = base.join(name);
+            let folder = own_place(base).join(name);
             fs::create_dir(&folder).ok()?;
-            let usage = (folder.join(file), usage);
-            let group = Self { folder, usage };
-            group.usage_s().is_some().then_some(group)
+            match CpuTime::of(&folder) {
+                Some(time) => Some(Self { folder, time }),
+                None => {
+                    remove(&folder);
+                    None
+                }
+            }
         })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The file that a process enters the group by: it writes `0` to it.
@@ -51,24 +93,12 @@ impl Cgroup {
 
     /// CPU time of all that ever ran in it, in seconds.
     pub(super) fn usage_s(&self) -> Option<f64> {
-        let text = fs::read_to_string(&self.usage.0).ok()?;
-        match self.usage.1 {
-            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
-            Usage::StatLine => text
-                .lines()
-                .find_map(|line| line.strip_prefix("usage_usec "))
-                .and_then(|us| us.trim().parse::<f64>().ok())
-                .map(|us| us / 1e6),
-        }
+        self.time.read_s()
     }
 
     /// The processes that are in it now.
     pub(super) fn processes(&self) -> Vec<i32> {
-        fs::read_to_string(self.folder.join("cgroup.procs"))
-            .unwrap_or_default()
-            .lines()
-            .filter_map(|line| line.trim().parse().ok())
-            .collect()
+        processes_in(&self.folder)
     }
 }
 
@@ -78,6 +108,33 @@ impl Drop for Cgroup {
     }
 }
 
+/// The processes that are in a group now.
+pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
+    fs::read_to_string(folder.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect()
+}
+
+/// Where this process's groups go: where its host has a group, which bounds them all, into that.
+fn own_place(base: &Path) -> PathBuf {
+    let list = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let v1 = base == Path::new(V1);
+    let own = list.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let fits = if v1 {
+            controllers.split(',').any(|one| one == "cpuacct")
+        } else {
+            controllers.is_empty()
+        };
+        let last = path.rsplit('/').next()?;
+        (fits && last.starts_with(HOST_PREFIX)).then(|| base.join(last))
+    });
+    own.unwrap_or_else(|| base.to_path_buf())
+}
+
 /// Removes the groups of an agent that did not live to do so itself; their names begin with the
 /// name of its folder.
 pub(super) fn remove_all(agent: &str) {
@@ -85,7 +142,15 @@ pub(super) fn remove_all(agent: &str) {
         let Ok(entries) = fs::read_dir(base) else {
             continue;
         };
-        for entry in entries.flatten() {
+        let mut entries: Vec<_> = entries.flatten().collect();
+        for place in 0..entries.len() {
+            let name = entries[place].file_name();
+            if name.to_string_lossy().starts_with(HOST_PREFIX) {
+                let inner = fs::read_dir(entries[place].path());
+                entries.extend(inner.into_iter().flatten().flatten());
+            }
+        }
+        for entry in entries {
             let name = entry.file_name();
             if !agent.is_empty() && name.to_string_lossy().starts_with(&format!("{agent}-")) {
                 remove(&entry.path());

@@ -40,16 +40,24 @@ impl Agent {
     /// # Errors
     /// When it does not start, or is of another version.
     pub fn start(program: &Path) -> Result<Self, AgentError> {
-        let mut command = Command::new(program);
-        command
-            .arg("agent")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
         // A session of its own: the terminal's Ctrl-C is for the caller, which then tells it.
         let setup = ChildSetup {
             own_session: true,
             ..ChildSetup::default()
         };
+        Self::start_with(program, setup)
+    }
+
+    /// The same, with what makes the child one of a host.
+    ///
+    /// # Errors
+    /// When it does not start, or is of another version.
+    pub fn start_with(program: &Path, setup: ChildSetup) -> Result<Self, AgentError> {
+        let mut command = Command::new(program);
+        command
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         os::set_up_child(&mut command, setup);
         let lost =
             |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
@@ -136,9 +144,9 @@ impl Agent {
         };
         match answer {
             Answer::Failed { reason } => Err(AgentError::Failed(reason)),
-            Answer::Started { pid } => {
+            Answer::Started { pid, group } => {
                 self.groups.push(pid);
-                Ok(Answer::Started { pid })
+                Ok(Answer::Started { pid, group })
             }
             other => Ok(other),
         }
@@ -186,7 +194,7 @@ impl Agent {
                 continue;
             };
             match answer {
-                Answer::Started { pid } => self.groups.push(pid),
+                Answer::Started { pid, .. } => self.groups.push(pid),
                 Answer::Driven(driven) => {
                     // What it started is gone, and its number may become another's.
                     self.groups.pop();

@@ -1,6 +1,5 @@
 //! Runs an outside driver once, and measures what that costs.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,7 +13,7 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use super::load::keep_off;
 use super::servers::{Servers, kill_family, read_end};
-use super::watch::{self, Watched};
+use super::watch;
 use super::wire::{DriveEnd, DriveOrder, Driven};
 
 /// Its folder among those of the servers, whose names have no dots.
@@ -35,17 +34,13 @@ pub(super) fn carry_out(
     started: impl FnOnce(i32),
 ) -> Result<Driven, String> {
     keep_off(&order.cpus);
-    let watched: BTreeMap<String, Watched<'_>> = order
-        .watch
-        .iter()
-        .map(|server| (server.clone(), servers.watched(server)))
-        .collect();
+    let watched = servers.all_watched(&order.watch, &order.watch_others);
     let folder = servers
         .make_folder(FOLDER, None)
         .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let mut command = command(order, &folder, group.as_ref())?;
-    let opens_before = watch::passive_opens();
+    let opens_before = watch::passive_opens(&order.watch_others);
     let servers_before = watch::cpu_s(&watched);
     let children_before = os::children_cpu_ns();
     let begin = Instant::now();
@@ -98,7 +93,7 @@ pub(super) fn carry_out(
             })
             .collect(),
         accepted: opens_before
-            .zip(watch::passive_opens())
+            .zip(watch::passive_opens(&order.watch_others))
             .map(|(before, after)| after.saturating_sub(before)),
     })
 }
@@ -125,6 +120,7 @@ fn command(order: &DriveOrder, folder: &Path, group: Option<&Cgroup>) -> Result<
         cpus: order.cpus.clone(),
         own_session: true,
         die_with_parent: true,
+        ..ChildSetup::default()
     };
     os::set_up_child(&mut command, setup);
     Ok(command)

@@ -129,12 +129,12 @@ pub(super) fn carry_out(
     let mut look_before = None;
     let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
     loaded.readings = load::run(&job, stop, |progress| match progress {
-        Progress::StintBegins { .. } => opens_before = watch::passive_opens(),
+        Progress::StintBegins { .. } => opens_before = watch::passive_opens(&order.watch_others),
         Progress::StintEnds { stint } => {
             if let Some(reading) = order.stints[stint].reading {
                 let sum = loaded.accepted[reading];
                 loaded.accepted[reading] = sum
-                    .zip(opens_before.zip(watch::passive_opens()))
+                    .zip(opens_before.zip(watch::passive_opens(&order.watch_others)))
                     .map(|(sum, (before, after))| sum + after.saturating_sub(before));
             }
         }

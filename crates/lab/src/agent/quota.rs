@@ -87,9 +87,21 @@ fn group_of(pid: i32, v1: bool) -> Option<String> {
 
 impl Drop for Quota {
     fn drop(&mut self) {
+        // Whatever becomes of the group, it limits nobody any more.
+        for (file, text) in [("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")] {
+            let path = self.folder.join(file);
+            if path.exists() {
+                let _ = fs::write(path, text);
+            }
+        }
         let first = self.moved.first().map(|one| one.from.clone());
+        let base = self.folder.parent().map(Path::to_path_buf);
         let back = |pid: i32, to: &Path| {
-            let _ = fs::write(to.join("cgroup.procs"), pid.to_string());
+            let moved = fs::write(to.join("cgroup.procs"), pid.to_string());
+            // In a container the group that the process names may lie outside of what is mounted.
+            if let (Err(_), Some(base)) = (moved, &base) {
+                let _ = fs::write(base.join("cgroup.procs"), pid.to_string());
+            }
         };
         for one in &self.moved {
             back(one.pid, &one.from);

@@ -1,6 +1,5 @@
 //! The agent's side of the pipe.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +108,10 @@ fn carry_out(
                 path: path.display().to_string(),
             })
             .map_err(|e| format!("cannot make a folder for `{server}`: {e}")),
-        Order::Start(order) => servers.start(&order).map(|pid| Answer::Started { pid }),
+        Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
+            pid,
+            group: servers.group_of(&order.server),
+        }),
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
             .map(|()| Answer::Done),
@@ -131,12 +133,10 @@ fn carry_out(
         }),
         Order::Look {
             servers: names,
+            others,
             duration_ms,
         } => {
-            let watched = names
-                .iter()
-                .map(|server| (server.clone(), servers.watched(server)))
-                .collect::<BTreeMap<_, _>>();
+            let watched = servers.all_watched(&names, &others);
             let before = Look::now(&watched);
             let end = Instant::now() + Duration::from_millis(duration_ms);
             while Instant::now() < end && !stop.load(Ordering::Relaxed) {
@@ -145,11 +145,7 @@ fn carry_out(
             Ok(Answer::Seen(Box::new(Look::now(&watched).since(&before))))
         }
         Order::Load(order) => {
-            let watched = order
-                .watch
-                .iter()
-                .map(|server| (server.clone(), servers.watched(server)))
-                .collect::<BTreeMap<_, _>>();
+            let watched = servers.all_watched(&order.watch, &order.watch_others);
             let quota = match order.quota_cpus {
                 Some(cpus) => {
                     let pids: Vec<i32> = watched.values().flat_map(Watched::pids).collect();
@@ -168,7 +164,7 @@ fn carry_out(
         }
         Order::Drive(order) => {
             let driven = drive::carry_out(&order, servers, stop, |pid| {
-                tell(Answer::Started { pid });
+                tell(Answer::Started { pid, group: None });
             })?;
             match servers.ended() {
                 Some(reason) => Err(reason),

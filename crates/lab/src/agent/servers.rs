@@ -19,8 +19,10 @@ use net::fetch::{Answer, FetchError, exchange, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
+use crate::hosts::leftovers::Owner;
+
 use super::watch::{self, Watched};
-use super::wire::{AwaitServer, StartServer};
+use super::wire::{AwaitServer, OtherServer, StartServer};
 
 /// What a server printed, beside its own log files.
 const OUTPUT: &str = "output.log";
@@ -47,11 +49,9 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        let name = format!(
-            "weigh-{}-{:06x}",
-            std::process::id(),
-            fastrand::u32(..0x100_0000)
-        );
+        // Should it be killed, a later run knows by the mark that it is nobody's any more.
+        let mark = Owner::me().mark();
+        let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder)?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
@@ -113,6 +113,7 @@ impl Servers {
             cpus: order.cpus.clone(),
             own_session: true,
             die_with_parent: true,
+            ..ChildSetup::default()
         };
         os::set_up_child(&mut command, setup);
         let child = command
@@ -220,8 +221,29 @@ impl Servers {
             .find_map(|name| self.must_be_alive(Some(name)).err())
     }
 
+    /// The folder of a server's control group.
+    pub(super) fn group_of(&self, server: &str) -> Option<String> {
+        let group = self.running.get(server)?.group.as_ref()?;
+        Some(group.folder().display().to_string())
+    }
+
+    /// What can be counted of servers, those of other agents on this machine as well.
+    pub(super) fn all_watched(
+        &self,
+        own: &[String],
+        others: &[OtherServer],
+    ) -> BTreeMap<String, Watched<'_>> {
+        let own = own
+            .iter()
+            .map(|server| (server.clone(), self.watched(server)));
+        let others = others
+            .iter()
+            .map(|other| (other.server.clone(), Watched::of_another(other)));
+        own.chain(others).collect()
+    }
+
     /// What can be counted of a server.
-    pub(super) fn watched(&self, server: &str) -> Watched<'_> {
+    fn watched(&self, server: &str) -> Watched<'_> {
         match self.running.get(server) {
             None => Watched::Processes(Vec::new()),
             Some(one) => match &one.group {

@@ -2,12 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
-use super::cgroup::Cgroup;
+use super::cgroup::{Cgroup, CpuTime, processes_in};
+use super::wire::OtherServer;
 
-/// Connections accepted so far in this network namespace: `PassiveOpens` of `/proc/net/snmp`.
-pub(super) fn passive_opens() -> Option<u64> {
-    let text = fs::read_to_string("/proc/net/snmp").ok()?;
+/// Connections accepted so far in this network namespace and in those of other agents' servers.
+pub(super) fn passive_opens(others: &[OtherServer]) -> Option<u64> {
+    // The process of each that a namespace is looked at through, by the namespace.
+    let mut places = BTreeMap::new();
+    for place in std::iter::once("self".to_string()).chain(others.iter().map(|o| o.pid.to_string()))
+    {
+        let namespace = fs::metadata(format!("/proc/{place}/ns/net")).ok()?.ino();
+        places.entry(namespace).or_insert(place);
+    }
+    let opens = places.values().map(|place| passive_opens_of(place));
+    opens.sum()
+}
+
+/// `PassiveOpens` of `/proc/PID/net/snmp`.
+fn passive_opens_of(process: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/net/snmp")).ok()?;
     let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
     let names = lines.next()?.split_whitespace();
     let values = lines.next()?.split_whitespace();
@@ -58,15 +74,26 @@ pub(super) fn tree(root: i32) -> Vec<i32> {
 pub(super) enum Watched<'a> {
     /// Its control group: exact, whatever it starts.
     Group(&'a Cgroup),
+    /// The control group of another agent's.
+    Other(CpuTime, PathBuf),
     /// The processes that it had when the load began.
     Processes(Vec<i32>),
 }
 
 impl Watched<'_> {
+    /// A server of another agent.
+    pub(super) fn of_another(other: &OtherServer) -> Self {
+        let folder = other.group.as_ref().map(PathBuf::from);
+        match folder.and_then(|folder| Some((CpuTime::of(&folder)?, folder))) {
+            Some((time, folder)) => Watched::Other(time, folder),
+            None => Watched::Processes(tree(other.pid)),
+        }
+    }
+
     /// How many files are read for one look.
     pub(super) fn effort(&self) -> usize {
         match self {
-            Watched::Group(_) => 1,
+            Watched::Group(_) | Watched::Other(..) => 1,
             Watched::Processes(pids) => pids.len(),
         }
     }
@@ -75,6 +102,7 @@ impl Watched<'_> {
     pub(super) fn pids(&self) -> Vec<i32> {
         match self {
             Watched::Group(group) => group.processes(),
+            Watched::Other(_, folder) => processes_in(folder),
             Watched::Processes(pids) => pids.clone(),
         }
     }
@@ -83,6 +111,7 @@ impl Watched<'_> {
     pub(super) fn cpu_s(&self) -> f64 {
         match self {
             Watched::Group(group) => group.usage_s().unwrap_or(0.0),
+            Watched::Other(time, _) => time.read_s().unwrap_or(0.0),
             Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),
         }
     }
@@ -156,6 +185,6 @@ mod tests {
         assert!(grown, "{:?}", most_memory_bytes(pid));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(passive_opens().is_some());
+        assert!(passive_opens(&[]).is_some());
     }
 }

@@ -41,6 +41,9 @@ pub enum Order {
     Look {
         /// The servers.
         servers: Vec<String>,
+        /// Servers of other agents on this machine.
+        #[serde(default)]
+        others: Vec<OtherServer>,
         /// How long, ms.
         duration_ms: u64,
     },
@@ -124,6 +127,9 @@ pub struct LoadOrder {
     pub spin: bool,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
+    /// The same for servers of other agents on this machine.
+    #[serde(default)]
+    pub watch_others: Vec<OtherServer>,
     /// Seed of random arrivals.
     pub seed: u64,
     /// Whether to look at the servers' threads, the CPUs and the kernel in the last stint.
@@ -132,6 +138,17 @@ pub struct LoadOrder {
     /// CPUs that the watched servers get together meanwhile; `None` for no limit.
     #[serde(default)]
     pub quota_cpus: Option<f64>,
+}
+
+/// A server that another agent on this machine has started, in another network namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherServer {
+    /// The server.
+    pub server: String,
+    /// Its process.
+    pub pid: i32,
+    /// Its control group, if it has one.
+    pub group: Option<String>,
 }
 
 /// One run of an outside driver.
@@ -147,6 +164,9 @@ pub struct DriveOrder {
     pub limit_ms: u64,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
+    /// The same for servers of other agents on this machine.
+    #[serde(default)]
+    pub watch_others: Vec<OtherServer>,
 }
 
 /// A target and its connections.
@@ -217,6 +237,9 @@ pub enum Answer {
     Started {
         /// Its process, leader of a process group of its own.
         pid: i32,
+        /// The folder of its control group, if it has one.
+        #[serde(default)]
+        group: Option<String>,
     },
     /// It was carried out.
     Done,

@@ -1,5 +1,6 @@
 //! `[factors]`: what is varied, and what each level changes.
 
+use super::hosts::VANTAGE;
 use super::parts::{VARIED_LOAD_KEYS, load_change};
 use super::source::ReadValue as _;
 use super::source::nearest::suggestion;
@@ -187,7 +188,7 @@ fn role(
     recipes: &Recipes,
 ) -> Option<Role> {
     let name = factor.name.as_str();
-    if VARIED_LOAD_KEYS.contains(&name) {
+    if VARIED_LOAD_KEYS.contains(&name) || (name == VANTAGE && !is_filled_in(name, experiment)) {
         return Some(Role::Load);
     }
     if let Some((server_name, param_name)) = name.split_once('.') {
@@ -197,6 +198,7 @@ fn role(
         return Some(Role::Text);
     }
     let mut candidates: Vec<String> = VARIED_LOAD_KEYS.iter().map(|k| (*k).to_owned()).collect();
+    candidates.push(VANTAGE.to_owned());
     for server in &experiment.servers {
         let params = server.with.keys();
         candidates.extend(params.map(|param| format!("{}.{param}", server.name)));
@@ -205,7 +207,7 @@ fn role(
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "a factor is a key of [load] ({}), a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
+            "a factor is a key of [load] ({}), `from` with names of hosts, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
             VARIED_LOAD_KEYS.join(", "),
             shown(name)
         ),

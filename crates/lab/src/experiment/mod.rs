@@ -7,6 +7,7 @@
 mod drivers;
 mod error;
 mod factors;
+mod hosts;
 mod overrides;
 mod parse;
 mod parts;
@@ -25,7 +26,7 @@ pub use setting::{ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Host, Level, LoadChange,
+    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Level, LoadChange,
     LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
 };
 

@@ -2,6 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::hosts::VANTAGE;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
 use super::source::tree::{self, Entry, Node, Place, Table, Tree};
@@ -275,6 +276,7 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
 
 fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     let factor = match set.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["load", "host"] => VANTAGE.to_owned(),
         ["load", key] => key.to_owned(),
         ["servers", server, "with", param] => format!("{server}.{param}"),
         _ => return,

@@ -11,7 +11,7 @@ use super::source::section::Section;
 use super::source::tree::{Place, Table};
 use super::source::units::shown;
 use super::types::{Design, Experiment, SliceLength};
-use super::{drivers, parts, references, servers, subject};
+use super::{drivers, hosts, parts, references, servers, subject};
 use crate::recipe::Recipes;
 
 const KEYS: [&str; 13] = [
@@ -95,7 +95,7 @@ fn whole(
     top.only(reader, &KEYS);
     let title = top.required_text(reader, "title", "\"what is asked, in a line\"");
     let raw_factors = factors::raw(reader, &top);
-    let hosts = parts::hosts(reader, &top);
+    let hosts = hosts::hosts(reader, &top);
     let servers = servers::servers(reader, &top, recipes, &raw_factors);
     let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
     drivers::check_factor(reader, &top, &raw_factors);

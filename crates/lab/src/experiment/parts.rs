@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::drivers;
+use super::hosts::VANTAGE;
 use super::overrides::QUICK_KEYS;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
 use super::source::tree::{Node, Place, Tree};
 use super::source::units::{self, shown};
 use super::types::{
-    Apart, BodyCheck, Design, Expect, Host, LoadChange, LoadSpec, Published, Rate, SliceLength,
+    Apart, BodyCheck, Design, Expect, LoadChange, LoadSpec, Published, Rate, SliceLength,
 };
 use crate::recipe::Recipes;
 
@@ -31,85 +32,6 @@ pub(super) const MOST_NAMES: usize = 64;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
-
-/// `[hosts.NAME]`
-pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<Host> {
-    let Some(section) = top.section(reader, "hosts") else {
-        return Vec::new();
-    };
-    let mut hosts = Vec::new();
-    for entry in section.table.entries.iter().take(MOST_NAMES) {
-        let Some(inner) = reader.section(entry, section.name_of(&entry.name)) else {
-            continue;
-        };
-        check_name(reader, "a host", &entry.name, entry.place);
-        refuse_unbuilt(reader, &inner);
-        hosts.push(Host {
-            name: entry.name.clone(),
-            cpus: cpus(reader, &inner).unwrap_or_default(),
-        });
-    }
-    hosts
-}
-
-/// Keys that are part of the format's plan are told apart from typing mistakes.
-fn refuse_unbuilt(reader: &mut Reader, host: &Section<'_>) {
-    let unbuilt = |key: &str| match key {
-        "link" => Some("links between hosts are not built yet"),
-        "ssh" => Some("hosts over ssh are not built yet"),
-        "namespace" | "netns" => Some("hosts in a namespace of their own are not built yet"),
-        _ => None,
-    };
-    let mut known = vec!["cpus"];
-    for entry in &host.table.entries {
-        if let Some(why) = unbuilt(&entry.name) {
-            known.push(&entry.name);
-            reader.fault(
-                Fault::at(
-                    entry.place,
-                    format!("`{}`: {why}", host.name_of(&entry.name)),
-                    "not possible in this version",
-                )
-                .help("remove it: every host is this machine, and `cpus` keeps hosts apart"),
-            );
-        }
-    }
-    host.only(reader, &known);
-}
-
-fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
-    let (entry, path) = host.entry("cpus")?;
-    let Tree::Array(items) = &entry.node.tree else {
-        reader.expected(&entry.node, &path, "a list of CPU numbers, such as [0, 1]");
-        return None;
-    };
-    let mut cpus = Vec::new();
-    for item in items {
-        let cpu = reader.integer(item, &format!("{path}[]"), 0..=4095)?;
-        // The range fits.
-        let cpu = u32::try_from(cpu).unwrap_or_default();
-        if cpus.contains(&cpu) {
-            reader.fault(Fault::at(
-                item.place,
-                format!("`{path}` names CPU {cpu} twice"),
-                "this is the second time",
-            ));
-        } else {
-            cpus.push(cpu);
-        }
-    }
-    if cpus.is_empty() {
-        reader.fault(
-            Fault::at(
-                entry.node.place,
-                format!("`{path}` is empty"),
-                "expected at least one CPU number",
-            )
-            .help("leave the key out to bind nothing"),
-        );
-    }
-    Some(cpus)
-}
 
 /// Names of servers and hosts are also names of folders and parts of URLs.
 pub(super) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
@@ -184,6 +106,7 @@ pub(super) fn load_change(
         }
         "rate" => LoadChange::Rate(rate(reader, node, path)?),
         "driver" => LoadChange::Driver(drivers::named(reader, node, path, recipes)?),
+        VANTAGE => LoadChange::Host(reader.text(node, path)?),
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use super::source::section::Section;
 use super::source::tree::Place;
 use super::source::units::shown;
 use super::subject::path_problem;
-use super::types::{Experiment, Server, Upstream};
+use super::types::{Effect, Experiment, LoadChange, Server, Upstream};
 use crate::recipe::{RecipeError, Recipes};
 
 const NOWHERE: Place = Place {
@@ -22,6 +22,7 @@ const NOWHERE: Place = Place {
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     baseline(reader, top, experiment);
     hosts(reader, top, experiment);
+    super::hosts::check_apart(reader, top, experiment);
     circles(reader, top, experiment);
     ports(reader, top, experiment);
 }
@@ -63,6 +64,16 @@ fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         .collect();
     if let Some(host) = &experiment.load.host {
         wanted.push((host, vec!["load", "host"]));
+    }
+    for factor in &experiment.factors {
+        let levels = factor
+            .levels
+            .iter()
+            .filter_map(|level| match &level.effect {
+                Effect::Load(LoadChange::Host(host)) => Some(host.as_str()),
+                _ => None,
+            });
+        wanted.extend(levels.map(|host| (host, vec!["factors", factor.name.as_str()])));
     }
     for (host, path) in wanted {
         if !names.contains(&host) {

@@ -8,6 +8,7 @@ use super::types::{
     Effect, Experiment, Given, LoadChange, LoadSpec, Role, Server, Target, Upstream,
 };
 use crate::driver::Choice;
+use crate::hosts::Access;
 use crate::recipe::Value;
 
 /// All that one condition asks for.
@@ -134,6 +135,17 @@ impl Experiment {
             }
         }
         order
+    }
+
+    /// Whether hosts are namespaces of their own, apart from this machine: all are, as soon as one
+    /// asks for something that only those can have. Otherwise they are CPUs of this machine.
+    pub fn hosts_are_apart(&self) -> bool {
+        self.hosts.iter().any(|host| {
+            host.link.is_some()
+                || host.quota.is_some()
+                || host.access != Access::Internal
+                || !host.settings.is_empty()
+        })
     }
 
     /// The server of that name.
@@ -298,6 +310,7 @@ impl LoadChange {
             Self::Timeout(timeout) => load.timeout = *timeout,
             Self::Rate(rate) => load.rate = *rate,
             Self::Driver(driver) => load.driver.clone_from(driver),
+            Self::Host(host) => load.host = Some(host.clone()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::driver::Choice;
+use crate::hosts::HostSpec;
 use crate::recipe::Value;
 
 /// A question, with all that is needed to answer it. Every name in it is defined in it.
@@ -17,7 +18,7 @@ pub struct Experiment {
     /// The question in full.
     pub question: Option<String>,
     /// Hosts, in the order they were written.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostSpec>,
     /// Servers, in the order they were written.
     pub servers: Vec<Server>,
     /// What is compared, in the order it was written; at least one.
@@ -35,15 +36,6 @@ pub struct Experiment {
     pub sysctls: Vec<(String, String)>,
     /// Figures that others published, shown beside the result.
     pub published: Vec<Published>,
-}
-
-/// A place where servers run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Its name.
-    pub name: String,
-    /// The CPUs its programs are bound to; empty when they are not bound.
-    pub cpus: Vec<u32>,
 }
 
 /// A program that is started from a recipe.
@@ -180,6 +172,8 @@ pub enum LoadChange {
     Rate(Rate),
     /// `driver`
     Driver(Choice),
+    /// `from`: the host it is made on.
+    Host(String),
 }
 
 /// What load is put on each subject.

@@ -1,5 +1,7 @@
 //! An experiment written out as a file again, with every default.
 
+use std::time::Duration;
+
 use toml::{Table, Value as Toml};
 
 use super::source::units;
@@ -8,6 +10,7 @@ use super::types::{
 };
 use super::types::{Server, Target};
 use crate::driver::Choice;
+use crate::hosts::{Access, HostSpec};
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
@@ -19,14 +22,8 @@ impl Experiment {
         if let Some(question) = &self.question {
             put(&mut top, "question", text(question));
         }
-        let hosts = self.hosts.iter().map(|host| {
-            let mut table = Table::new();
-            if !host.cpus.is_empty() {
-                let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
-                put(&mut table, "cpus", Toml::Array(cpus.collect()));
-            }
-            (host.name.clone(), Toml::Table(table))
-        });
+        let hosts = self.hosts.iter();
+        let hosts = hosts.map(|one| (one.name.clone(), Toml::Table(host(one))));
         put_table(&mut top, "hosts", hosts.collect());
         let servers = self
             .servers
@@ -92,6 +89,36 @@ impl Experiment {
         });
         put(top, "published", Toml::Array(figures.collect()));
     }
+}
+
+fn host(host: &HostSpec) -> Table {
+    let mut table = Table::new();
+    if !host.cpus.is_empty() {
+        let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
+        put(&mut table, "cpus", Toml::Array(cpus.collect()));
+    }
+    if let Some(quota) = host.quota {
+        put(&mut table, "quota", Toml::Float(quota));
+    }
+    if let Some(link) = &host.link {
+        let mut inner = Table::new();
+        let time = |ns| Toml::String(units::duration_text(Duration::from_nanos(ns)));
+        put(&mut inner, "rtt", time(link.rtt_ns));
+        put(&mut inner, "jitter", time(link.jitter_ns));
+        let loss = Toml::String(units::share_text(link.loss));
+        put(&mut inner, "loss", loss);
+        if let Some(rate) = link.rate_bits_per_s {
+            put(&mut inner, "rate", Toml::String(units::bit_rate_text(rate)));
+        }
+        put(&mut table, "link", Toml::Table(inner));
+    }
+    if host.access == Access::External {
+        put(&mut table, "access", text("external"));
+    }
+    let settings = host.settings.iter();
+    let settings = settings.map(|(name, value)| (name.clone(), text(value)));
+    put_table(&mut table, "settings", settings.collect());
+    table
 }
 
 fn server(server: &Server) -> Table {

@@ -155,6 +155,7 @@ pub(super) fn write_machine(
     places: &Places,
     configurations: &BTreeMap<String, Value>,
     drivers: &BTreeMap<String, Option<String>>,
+    hosts: Option<Value>,
 ) -> Result<(), RunError> {
     let mut versions = BTreeMap::new();
     for server in options.experiment.start_order() {
@@ -177,7 +178,11 @@ pub(super) fn write_machine(
     machine["drivers"] = json!(drivers);
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
-    let text = serde_json::to_string_pretty(&json!({ "local": machine })).unwrap_or_default();
+    let mut document = json!({ "local": machine });
+    if let Some(hosts) = hosts {
+        document["apart"] = hosts;
+    }
+    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     fs::write(options.folder.join(MACHINE), text + "\n").map_err(|e| RunError::Folder {
         path: options.folder.to_path_buf(),
         why: e.to_string(),

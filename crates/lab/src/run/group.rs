@@ -1,7 +1,7 @@
 //! One condition in one block: servers up, warm-up, slices, servers down.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,16 +10,17 @@ use base64::engine::general_purpose::STANDARD;
 use readings::{Outcome, RateChoice, Reading, ServerReading};
 use serde_json::{Value, json};
 
+use crate::agent::AgentError;
 use crate::agent::wire::{
     Answer, AwaitServer, BodyOrder, FileToWrite, LaneOrder, LoadOrder, Loaded, Order, StartServer,
     StintOrder,
 };
-use crate::agent::{Agent, AgentError};
 use crate::experiment::{
     BodyCheck, Expect, LoadSpec, ServerSpec, Setting, SubjectSpec, Target, Upstream,
 };
 use crate::plan::{Group, Lane};
 use crate::recipe::{Behind, RenderContext, Rendered};
+use crate::run::agents::Agents;
 use crate::run::rate::choose_rate;
 use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
 
@@ -27,12 +28,11 @@ use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
 const SUBJECT_READY_MS: u64 = 5_000;
 /// A longer file is not written down with a server's configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
-const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) options: &'a RunOptions<'a>,
     pub(super) places: &'a Places,
-    pub(super) agent: &'a mut Agent,
+    pub(super) agents: &'a mut Agents,
     pub(super) stop: &'a AtomicBool,
     pub(super) seed: u64,
     pub(super) block: u32,
@@ -62,6 +62,7 @@ pub(super) struct GroupResult {
 /// A server that was started.
 pub(super) struct Up {
     pub(super) name: String,
+    host: Option<String>,
     folder: PathBuf,
     signals: Vec<(String, u64)>,
 }
@@ -71,6 +72,8 @@ pub(super) struct Ready {
     pub(super) lane: Lane,
     pub(super) subject: SubjectSpec,
     pub(super) address: SocketAddr,
+    /// The host that it is asked from.
+    pub(super) from: Option<String>,
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
@@ -127,8 +130,12 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
         for server in places::start_order(&setting.servers, random) {
-            let port = server.port.unwrap_or_else(|| places::free_port(random));
-            let address = SocketAddr::new(LOCAL, port);
+            let apart = self.agents.are_apart();
+            let port = server
+                .port
+                .unwrap_or_else(|| places::free_port(random, apart));
+            let host = server.host.as_deref();
+            let address = SocketAddr::new(self.agents.address(host, host), port);
             addresses.insert(server.name.clone(), address);
             self.start_server(server, address, &addresses, up)?;
         }
@@ -153,7 +160,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             return Err(AgentError::Failed(sentence));
         }
         let user = recipe.run_as.clone();
-        let folder = match self.agent.ask(&Order::Folder {
+        let host = server.host.as_deref();
+        let folder = match self.agents.of(host)?.ask(&Order::Folder {
             server: server.name.clone(),
             user: user.clone(),
         })? {
@@ -169,11 +177,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .upstreams
             .iter()
             .map(|upstream| match upstream {
-                Upstream::Server(name) => addresses
-                    .get(name)
-                    .map(|address| Behind {
+                Upstream::Server(name) => self
+                    .seen(host, name, addresses)
+                    .map(|addr| Behind {
                         name: name.clone(),
-                        addr: *address,
+                        addr,
                         dir: up
                             .iter()
                             .find(|u| u.name == *name)
@@ -206,10 +214,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .collect();
         up.push(Up {
             name: server.name.clone(),
+            host: server.host.clone(),
             folder,
             signals,
         });
-        self.agent.ask(&Order::Start(StartServer {
+        let order = StartServer {
             server: server.name.clone(),
             dirs: rendered.dirs,
             files: rendered
@@ -226,7 +235,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             user,
             cpus,
             logs: rendered.logs,
-        }))?;
+        };
+        self.agents.start_server(host, order)?;
         let ready = rendered.ready;
         let raw = ready.send.is_some();
         let request = ready.send.unwrap_or_else(|| {
@@ -242,7 +252,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
         });
-        self.agent.ask_unless(&order, self.stop)?;
+        self.agents.of(host)?.ask_unless(&order, self.stop)?;
         Ok(())
     }
 
@@ -270,6 +280,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             json!({
                 "recipe": server.recipe,
                 "address": address.to_string(),
+                "host": server.host,
                 "cpus": cpus,
                 "command": rendered.command,
                 "version_command": rendered.version_command,
@@ -323,6 +334,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 open = Some(self.load(setting, &ready, slices)?);
             }
         }
+        self.tell_what_distance_binds(setting, &ready, &closed, result);
         for (number, one) in ready.into_iter().enumerate() {
             let reading = reading(number, &one, &closed, open.as_ref());
             result
@@ -346,7 +358,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             let Some(subject) = setting.subjects.iter().find(|s| s.name == lane.subject) else {
                 continue;
             };
-            let outcome = resolve(&subject.target, addresses).and_then(|address| {
+            let from = setting.load.host.as_deref();
+            let address = self.resolve(from, &subject.target, addresses);
+            let outcome = address.and_then(|address| {
                 let fields = [setting.load.headers.as_slice(), &closing()].concat();
                 let request = match subject.scheme.as_str() {
                     "http" => request(subject, &setting.load, &fields),
@@ -361,7 +375,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     contains: expect.contains.clone(),
                     timeout_ms: SUBJECT_READY_MS,
                 });
-                match self.agent.ask_unless(&order, self.stop) {
+                let agent = self.agents.of(from).map_err(|e| e.to_string())?;
+                match agent.ask_unless(&order, self.stop) {
                     Ok(_) => Ok(address),
                     Err(AgentError::Failed(reason)) => Err(reason),
                     Err(lost) => Err(lost.to_string()),
@@ -372,6 +387,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     lane: lane.clone(),
                     subject: subject.clone(),
                     address,
+                    from: setting.load.host.clone(),
                 }),
                 Err(reason) => result.outcomes.push((
                     lane.clone(),
@@ -395,6 +411,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let expect = &self.options.experiment.expect;
         let cpus = self.places.load_cpus.clone();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
+        let (watch, watch_others) = self.agents.watched(load.host.as_deref(), setting);
         LoadOrder {
             lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
             stints,
@@ -408,7 +425,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             cpus,
             spin: self.places.load_alone,
             io: None,
-            watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
+            watch,
+            watch_others,
             seed: self.seed,
             look: false,
             quota_cpus: None,
@@ -437,7 +455,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .map(|stint| ready[stint.lane].lane.subject.clone())
             .collect();
         let tell = &mut *self.tell;
-        self.agent
+        let from = ready.first().and_then(|one| one.from.as_deref());
+        self.agents
+            .of(from)?
             .load(order, self.stop, |stint, requests, errors| {
                 tell(RunEvent::Load {
                     subject: subjects.get(stint).cloned().unwrap_or_default(),
@@ -453,7 +473,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         for server in up.iter().rev() {
             let signals = server.signals.clone();
             let name = server.name.clone();
-            let logs = self.agent.ask(&Order::Logs {
+            let Ok(agent) = self.agents.of(server.host.as_deref()) else {
+                continue;
+            };
+            let logs = agent.ask(&Order::Logs {
                 server: name.clone(),
             });
             if let Ok(Answer::Logs { files: own }) = logs {
@@ -461,7 +484,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     files.insert(format!("{name}-{file}"), text);
                 }
             }
-            match self.agent.ask(&Order::Stop {
+            match agent.ask(&Order::Stop {
                 server: name.clone(),
                 signals,
             }) {
@@ -484,23 +507,6 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
 fn closing() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
-}
-
-fn resolve(
-    target: &Target,
-    addresses: &BTreeMap<String, SocketAddr>,
-) -> Result<SocketAddr, String> {
-    match target {
-        Target::Server(name) => addresses
-            .get(name)
-            .copied()
-            .ok_or_else(|| format!("server `{name}` is not up")),
-        Target::Address(text) => text
-            .to_socket_addrs()
-            .map_err(|e| format!("{text} cannot be resolved: {e}"))?
-            .next()
-            .ok_or_else(|| format!("{text} has no address")),
-    }
 }
 
 fn request(subject: &SubjectSpec, load: &LoadSpec, fields: &[(String, String)]) -> String {

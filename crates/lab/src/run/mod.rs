@@ -1,5 +1,6 @@
 //! Carries a plan out: block after block, condition after condition.
 
+mod agents;
 mod apart;
 mod folder;
 mod group;
@@ -17,9 +18,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use crate::agent::{Agent, AgentError};
+use crate::agent::AgentError;
 use crate::driver::Driver;
 use crate::experiment::{Experiment, ExperimentError, Rate};
+use crate::hosts::{self, WorldError};
 use crate::journal::{Journal, JournalError, JournalWriter};
 use crate::plan::{Group, Plan};
 use crate::recipe::{RecipeError, Recipes};
@@ -27,6 +29,9 @@ use crate::recipe::{RecipeError, Recipes};
 pub use folder::{default_folder, machine};
 pub use judge::Judge;
 pub use places::Places;
+
+use agents::Agents;
+use places::Vantages;
 
 /// What a run tells while it goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,13 +164,16 @@ pub enum RunError {
     /// The agent cannot be started.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// The hosts cannot be made.
+    #[error("the hosts of this experiment cannot be made here: {0}")]
+    World(WorldError),
 }
 
 impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
-            RunError::Agent(_) => false,
+            RunError::Agent(_) | RunError::World(_) => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
@@ -238,8 +246,12 @@ pub fn run(
     if !sentences.is_empty() {
         return Err(RunError::Missing { sentences });
     }
-    places::check_ports(experiment)?;
-    let places = Places::of(experiment)?;
+    hosts::sweep();
+    if !experiment.hosts_are_apart() {
+        places::check_ports(experiment)?;
+    }
+    let vantages = Vantages::of(experiment)?;
+    let places = vantages.first();
     let (mut journal, before, header) = open_journal(options)?;
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
@@ -275,11 +287,12 @@ pub fn run(
         .iter()
         .map(|driver| (driver.name.clone(), driver.version(options.weigh)))
         .collect();
+    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
+    notices.extend(agents.notices());
     for text in &notices {
         tell(RunEvent::Warning { text: text.clone() });
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
-    let mut agent = Agent::start(options.weigh)?;
     let mut apart = apart::Conditions::default();
     // How many servers `hosts.json` describes; an earlier part of the run may have died before it
     // wrote one.
@@ -294,12 +307,13 @@ pub fn run(
             condition: group.condition.clone(),
         });
         let group_seed = kept.seed(block, group);
-        let drawn = places.drawn(group_seed);
+        let vantage = vantages.from(experiment.under(&group.condition).load.host.as_ref());
+        let drawn = vantage.drawn(group_seed);
         let _out_of_the_way = places::OutOfTheWay::of(&drawn);
         let mut runner = group::Runner {
             options,
             places: &drawn,
-            agent: &mut agent,
+            agents: &mut agents,
             stop,
             seed: group_seed,
             block,
@@ -342,11 +356,14 @@ pub fn run(
         let describes_more = described.is_none_or(|before| servers > before);
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
-            folder::write_machine(options, &places, &configurations, &versions)?;
+            let hosts = agents.described();
+            folder::write_machine(options, &drawn, &configurations, &versions, hosts)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
-            agent = Agent::start(options.weigh)?;
+            // What is left of them goes first: hosts and servers have the same names again.
+            drop(agents);
+            agents = Agents::start(options.weigh, experiment, places, seed)?;
         }
         if stop.load(Ordering::Relaxed) {
             break;
@@ -364,7 +381,9 @@ pub fn run(
             groups.clear();
         }
     }
-    if experiment.design.limiter && !stop.load(Ordering::Relaxed) {
+    // A limit that is tried on servers would take them out of their host's control group.
+    let limiter = experiment.design.limiter && !agents.are_apart();
+    if limiter && !stop.load(Ordering::Relaxed) {
         let wanted: Vec<(Condition, String)> = limiter::wanted(experiment)
             .into_iter()
             .filter(|one| !done.limiters.contains(one))
@@ -378,11 +397,11 @@ pub fn run(
                 subject: subject.clone(),
                 left: wanted.len() - number,
             });
-            let _out_of_the_way = places::OutOfTheWay::of(&places);
+            let _out_of_the_way = places::OutOfTheWay::of(places);
             let mut runner = group::Runner {
                 options,
-                places: &places,
-                agent: &mut agent,
+                places,
+                agents: &mut agents,
                 stop,
                 seed: seed ^ (1 << 60) ^ (number as u64),
                 block: 0,
@@ -396,11 +415,18 @@ pub fn run(
                     journal.append(&JournalRow::Limiter(Box::new(reading)))?;
                 }
                 Ok(None) => {}
-                Err(_) => agent = Agent::start(options.weigh)?,
+                Err(_) => {
+                    drop(agents);
+                    agents = Agents::start(options.weigh, experiment, places, seed)?;
+                }
             }
         }
     }
-    drop(agent);
+    for text in agents.faults_of_links() {
+        tell(RunEvent::Warning { text: text.clone() });
+        journal.append(&JournalRow::Warning { text })?;
+    }
+    drop(agents);
     let complete = !stop.load(Ordering::Relaxed);
     journal.append(&JournalRow::End { complete })?;
     Ok(complete)

@@ -200,14 +200,17 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 return Ok(None);
             }
         };
+        let from = setting.load.host.as_deref();
+        let (watch, watch_others) = self.agents.watched(from, setting);
         let order = DriveOrder {
             command: command.clone(),
             env,
             cpus: self.places.load_cpus.clone(),
             limit_ms: wanted.limit.as_millis() as u64,
-            watch: setting.servers.iter().map(|s| s.name.clone()).collect(),
+            watch,
+            watch_others,
         };
-        let driven = match self.agent.drive(order, self.stop) {
+        let driven = match self.agents.of(from)?.drive(order, self.stop) {
             Ok(driven) => driven,
             // A driver that cannot be started is that subject's failure; a server that has ended
             // is everyone's.

@@ -27,6 +27,13 @@ impl Places {
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
     pub fn of(experiment: &Experiment) -> Result<Self, RunError> {
+        let first = experiment.conditions().into_iter().next();
+        let setting = experiment.under(&first.unwrap_or_default());
+        Self::from_host(experiment, setting.load.host)
+    }
+
+    /// The same for a load that is made on a host.
+    fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
         let have = net::os::allowed_cpus().unwrap_or_default();
         for host in &experiment.hosts {
             if let Some(&cpu) = host.cpus.iter().find(|cpu| !have.contains(cpu)) {
@@ -53,7 +60,7 @@ impl Places {
             .collect();
         named_servers.sort_unstable();
         named_servers.dedup();
-        let mut load_cpus = cpus_of(experiment.load.host.as_ref());
+        let mut load_cpus = cpus_of(load_host.as_ref());
         let mut load_may_have = Vec::new();
         if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
             load_may_have.clone_from(&have);
@@ -118,6 +125,40 @@ impl Places {
                 .collect();
         }
         places
+    }
+}
+
+/// Places by the host that the load is made on.
+pub(super) struct Vantages {
+    all: Vec<(Option<String>, Places)>,
+}
+
+impl Vantages {
+    /// Finds places for every condition.
+    ///
+    /// # Errors
+    /// When a host is bound to a CPU that cannot be used.
+    pub(super) fn of(experiment: &Experiment) -> Result<Self, RunError> {
+        let mut all = vec![(None, Places::of(experiment)?)];
+        for condition in experiment.conditions() {
+            let host = experiment.under(&condition).load.host;
+            if host.is_some() && !all.iter().any(|(known, _)| *known == host) {
+                let places = Places::from_host(experiment, host.clone())?;
+                all.push((host, places));
+            }
+        }
+        Ok(Self { all })
+    }
+
+    /// Those of the first condition.
+    pub(super) fn first(&self) -> &Places {
+        &self.all[0].1
+    }
+
+    /// Those of a load that is made on a host.
+    pub(super) fn from(&self, host: Option<&String>) -> &Places {
+        let found = self.all.iter().find(|(known, _)| known.as_ref() == host);
+        &found.unwrap_or(&self.all[0]).1
     }
 }
 
@@ -189,10 +230,11 @@ fn is_free(port: u16) -> bool {
 
 /// A free port below the range that the kernel gives to outgoing connections, so that the load's
 /// own connections cannot take it.
-pub(super) fn free_port(random: &mut fastrand::Rng) -> u16 {
+pub(super) fn free_port(random: &mut fastrand::Rng, apart: bool) -> u16 {
     for _ in 0..1_000 {
         let port = random.u16(18_000..32_000);
-        if is_free(port) {
+        // What is apart from this machine has all ports to itself.
+        if apart || is_free(port) {
             return port;
         }
     }

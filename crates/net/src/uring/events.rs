@@ -150,6 +150,18 @@ impl Uring {
         })
     }
 
+    /// Closes connections that were accepted and that nobody will hear of any more.
+    pub(super) fn close_unheard(&mut self) {
+        for entry in self.batch.drain(..).skip(self.next) {
+            let accepted = Op::from_u8((entry.user_data() >> 56) as u8) == Some(Op::Accept);
+            if self.files && accepted && entry.result() >= 0 {
+                // SAFETY: the descriptor came with this completion and belongs to nobody else.
+                unsafe { libc::close(entry.result()) };
+            }
+        }
+        self.next = 0;
+    }
+
     pub(super) fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {
         let data = entry.user_data();
         let op = Op::from_u8((data >> 56) as u8)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::{Place, array, journal, trials};
 use serde_json::Value;
 
-const CALL: [&str; 13] = [
+const CALL: [&str; 15] = [
     "run",
     "proxy-cost",
     "--quick",
@@ -16,6 +16,8 @@ const CALL: [&str; 13] = [
     "design.window=300ms",
     "--set",
     "design.latency_window=300ms",
+    "--set",
+    "design.retries=0",
     "--format",
     "json",
     "--out",

@@ -226,7 +226,7 @@ impl Started {
             cpus: Vec::new(),
             logs: rendered.logs,
         });
-        let Answer::Started { pid } = agent.ask(&start).unwrap() else {
+        let Answer::Started { pid, .. } = agent.ask(&start).unwrap() else {
             panic!("not started");
         };
         let ready = rendered.ready;

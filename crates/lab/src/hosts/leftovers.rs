@@ -1,0 +1,206 @@
+//! What a program leaves behind that was killed before it could tidy up: folders of agents and
+//! control groups. Their names say whose they are, and the next run removes those of the dead.
+//!
+//! Namespaces and devices need none of this: they have no name and are gone with their processes.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where control groups may be: those of version 1 by controller, that of version 2.
+pub(crate) const GROUP_FOLDERS: [&str; 4] = [
+    "/sys/fs/cgroup/cpuacct",
+    "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpuset",
+    "/sys/fs/cgroup",
+];
+
+const PREFIX: &str = "weigh-";
+/// How the groups of hosts begin, before the owner's mark.
+pub(crate) const HOST_PREFIX: &str = "weigh-host-";
+const SIGKILL: i32 = 9;
+
+/// Tells a process from all others of this machine until it is started again: its number, when it
+/// began in ticks since the machine did, and the namespace that the number is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pid: u32,
+    start_ticks: u64,
+    pids: u64,
+}
+
+impl Owner {
+    /// This process.
+    pub(crate) fn me() -> Self {
+        let pid = std::process::id();
+        Self {
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            pids: pid_namespace(),
+        }
+    }
+
+    /// As part of a name: `PID.START.NAMESPACE`, the last in hexadecimal.
+    pub(crate) fn mark(&self) -> String {
+        format!("{}.{}.{:x}", self.pid, self.start_ticks, self.pids)
+    }
+
+    /// Reads a mark at the start of a text, as far as the next `-`.
+    fn read(text: &str) -> Option<Self> {
+        let mark = text.split('-').next()?;
+        let mut parts = mark.split('.');
+        let owner = Self {
+            pid: parts.next()?.parse().ok()?,
+            start_ticks: parts.next()?.parse().ok()?,
+            pids: u64::from_str_radix(parts.next()?, 16).ok()?,
+        };
+        parts.next().is_none().then_some(owner)
+    }
+
+    /// Whether it is known to be gone. Of a process elsewhere that is not known.
+    fn is_dead(&self) -> bool {
+        self.pids == pid_namespace() && start_ticks(self.pid) != Some(self.start_ticks)
+    }
+}
+
+/// When a process that runs began. One that has ended and was not waited for does not run.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    (!ended).then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+/// The number of this process's namespace of process numbers; 0 where the kernel does not tell.
+fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+fn owner_of(name: &str) -> Option<Owner> {
+    let rest = name.strip_prefix(HOST_PREFIX);
+    Owner::read(rest.or_else(|| name.strip_prefix(PREFIX))?)
+}
+
+/// Removes what dead programs have left on this machine: kills what still runs in their control
+/// groups, and removes those groups and the agents' folders. Returns what it has removed.
+pub fn sweep() -> Vec<PathBuf> {
+    let mut removed = Vec::new();
+    for base in GROUP_FOLDERS {
+        for path in of_the_dead(Path::new(base)) {
+            kill_and_remove(&path);
+            if !path.exists() {
+                removed.push(path);
+            }
+        }
+    }
+    let (user, _) = net::namespace::user_and_group();
+    for path in of_the_dead(&std::env::temp_dir()) {
+        // In a folder that all may write to, a name proves nothing.
+        let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
+        if own && fs::remove_dir_all(&path).is_ok() {
+            removed.push(path);
+        }
+    }
+    removed
+}
+
+fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| owner_of(&entry.file_name().to_string_lossy()).is_some_and(|o| o.is_dead()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Kills all that is in a control group and the groups in it, and removes them.
+pub(crate) fn kill_and_remove(group: &Path) {
+    for _ in 0..200 {
+        let groups = with_inner(group);
+        for one in &groups {
+            let list = fs::read_to_string(one.join("cgroup.procs")).unwrap_or_default();
+            for pid in list.lines().filter_map(|line| line.trim().parse().ok()) {
+                // 0 is a process of another namespace, and to `kill` it is this process's group.
+                if pid > 0 {
+                    let _ = net::os::kill(pid, SIGKILL);
+                }
+            }
+        }
+        // What is killed leaves its group a moment later.
+        if groups.iter().all(|one| fs::remove_dir(one).is_ok()) || !group.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// A group and those in it, the innermost first.
+fn with_inner(group: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(with_inner(&entry.path()));
+        }
+    }
+    found.push(group.to_path_buf());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_can_be_read_and_tell_the_living_from_the_dead() {
+        let me = Owner::me();
+        let read = owner_of(&format!("weigh-{}-00ab12", me.mark())).unwrap();
+        assert_eq!(read, me);
+        assert_eq!(owner_of(&format!("weigh-host-{}-vm", me.mark())), Some(me));
+        assert!(!me.is_dead());
+        // The same number, but another process.
+        let before = Owner {
+            start_ticks: me.start_ticks + 1,
+            ..me
+        };
+        assert!(before.is_dead());
+        let elsewhere = Owner {
+            pids: me.pids + 1,
+            ..before
+        };
+        assert!(!elsewhere.is_dead());
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let owner = Owner {
+            pid: child.id(),
+            start_ticks: start_ticks(child.id()).unwrap_or(1),
+            ..me
+        };
+        child.wait().unwrap();
+        assert!(owner.is_dead());
+        for name in ["weigh-runs", "weigh-12-ab12", "weigh-1.2-x", "other-1.2.3"] {
+            assert_eq!(owner_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_of_the_dead_are_removed_and_no_others() {
+        let me = Owner::me();
+        let dead = Owner {
+            start_ticks: me.start_ticks + 1,
+            ..me
+        };
+        let folder = |owner: Owner, rest: &str| {
+            let name = format!("weigh-{}-{rest}", owner.mark());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(path.join("server/www")).unwrap();
+            path
+        };
+        let (living, left) = (folder(me, "swept"), folder(dead, "swept"));
+        let removed = sweep();
+        assert!(removed.contains(&left) && !left.exists());
+        assert!(living.exists());
+        fs::remove_dir_all(living).unwrap();
+    }
+}

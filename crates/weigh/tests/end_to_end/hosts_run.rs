@@ -1,0 +1,168 @@
+//! A run whose servers and load are on hosts of their own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::common::{KILL, Place, alive, array, descendants, hosts_or_skip, journal, spec, trials};
+use lab::link::LinkKind;
+
+const EXPERIMENT: &str = r#"title = "near and far"
+
+[hosts.vm]
+quota = 1
+settings = { "net.core.somaxconn" = 3000 }
+[hosts.back]
+[hosts.near]
+link = { rtt = "0ms" }
+[hosts.far]
+link = { rtt = "50ms" }
+access = "external"
+
+[servers.backend]
+recipe = "origin"
+host = "back"
+[servers.proxy]
+recipe = "balance"
+host = "vm"
+upstreams = ["backend"]
+
+[subjects]
+direct = "http://backend/"
+proxy = "http://proxy/"
+
+[factors]
+from = ["near", "far"]
+
+[load]
+connections = 8
+keepalive = false
+
+[design]
+blocks = 2
+warmup = "300ms"
+window = "1s"
+latency_window = "0s"
+"#;
+
+/// Whether this machine can have such hosts; says so when it cannot.
+fn can_be_made() -> bool {
+    let small = lab::hosts::HostSpec {
+        quota: Some(1.0),
+        ..spec("small")
+    };
+    // A control group is asked for as well: an ordinary user has none.
+    if !net::os::is_root() {
+        crate::common::skip("hosts with a quota need root");
+        return false;
+    }
+    hosts_or_skip(&[small], Some(LinkKind::UserSpace)).is_some()
+}
+
+/// Control groups of hosts that belong to a process.
+fn groups_of(pid: u32) -> BTreeSet<String> {
+    let begin = format!("weigh-host-{pid}.");
+    ["cpu", "cpuset", "cpuacct", "."]
+        .iter()
+        .filter_map(|base| fs::read_dir(format!("/sys/fs/cgroup/{base}")).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(&begin))
+        .collect()
+}
+
+#[test]
+fn a_run_measures_from_each_vantage_point() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    place.write("x.toml", EXPERIMENT);
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["done"], 12, "{}", done.err);
+    let folder = place.path("r");
+    let hosts: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("hosts.json")).unwrap()).unwrap();
+    let apart = &hosts["apart"];
+    assert_eq!(apart["links"], "user_space");
+    assert_eq!(
+        apart["hosts"]["vm"]["settings"]["net.core.somaxconn"],
+        "3000"
+    );
+    assert_eq!(apart["hosts"]["far"]["link"]["rtt_ns"], 50_000_000);
+    for trial in trials(&folder) {
+        let reading = &trial["outcome"]["done"];
+        let load = &reading["throughput"];
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let per_s = number(&load["requests"]) / number(&load["duration_s"]);
+        // Each request has a connection of its own, so two round trips.
+        let most = 8.0 / 0.1;
+        if trial["condition"]["from"] == "far" {
+            assert!(per_s < 1.05 * most && per_s > 0.5 * most, "{per_s}");
+        } else {
+            assert!(per_s > 1.2 * most, "{per_s}");
+        }
+        // Servers are on other hosts than the load; what they do is counted all the same.
+        for server in array(&reading["servers"]) {
+            assert!(number(&server["cpu_s"]) > 0.0, "{trial}");
+        }
+        let behind = number(&reading["upstream_connections_per_request"]);
+        let expected = if trial["subject"] == "proxy" {
+            1.0
+        } else {
+            0.0
+        };
+        assert!(
+            (behind - expected).abs() < 0.2,
+            "{}: {behind}",
+            trial["subject"]
+        );
+    }
+    done.says(&["links are made in user space", "this is the distance"]);
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    place.write("x.toml", EXPERIMENT);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let random = u64::from(now.subsec_nanos()) % 1_000;
+    for (part, from_ms) in [0, 300, 1_500, 4_000].into_iter().enumerate() {
+        let out = format!("r{part}");
+        let mut running = place.start(&["run", "x.toml", "--out", &out]);
+        let folder = place.path(&out);
+        let pid = running.pid();
+        running.until("the journal has begun", || !journal(&folder).is_empty());
+        running.go_on(Duration::from_millis(from_ms + random / 2));
+        let family = descendants(pid);
+        running.signal(KILL);
+        running.end().expect(-KILL);
+        let end = Instant::now() + Duration::from_secs(5);
+        loop {
+            let mut left = place.left();
+            left.extend(alive(&family));
+            if left.is_empty() {
+                break;
+            }
+            let of = format!("part {part}, of {family:#?}");
+            assert!(Instant::now() < end, "{of}\nthere are {left:#?}");
+            sleep(Duration::from_millis(20));
+        }
+        // Its control groups are named, and the next run removes them.
+        if part + 1 < 4 {
+            continue;
+        }
+        let done = place.run(&["run", "--resume", &out, "--format", "json"]);
+        let document = done.result();
+        assert_eq!(document["trials"]["done"], 12, "{}", done.err);
+        assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+        assert_eq!(groups_of(pid), BTreeSet::new());
+        assert!(place.left().is_empty(), "{:?}", place.left());
+    }
+}
