@@ -99,8 +99,7 @@ fn nginx_asks_its_upstream_once_for_what_it_keeps() {
     );
     assert_eq!((first.body.as_str(), second.body.as_str()), ("one", "one"));
     assert_eq!(one.taken().1.len(), 1);
-    let log = server.log("access.log");
-    assert!(log.contains("GET /page HTTP/1.1"), "{log}");
+    server.until_logged("access.log", "GET /page HTTP/1.1");
     server.stop();
 }
 
@@ -147,8 +146,7 @@ fn haproxy_probes_its_upstreams_and_logs_requests_when_asked_to() {
         one.taken().1.iter().any(|head| head.contains("get /alive"))
     });
     assert_eq!(ask(server.address, "/page").body, "one");
-    let log = server.log("output.log");
-    assert!(log.contains("GET /page HTTP/1.1"), "{log}");
+    server.until_logged("output.log", "GET /page HTTP/1.1");
     server.stop();
 }
 
@@ -186,8 +184,7 @@ fn squid_in_front_of_upstreams_keeps_answers_only_when_asked_to() {
         assert_eq!(ask(server.address, "/page").body, "one");
     }
     assert_eq!(one.taken().1.len(), 1);
-    let log = server.log("access.log");
-    assert!(log.contains("TCP_MEM_HIT"), "{log}");
+    server.until_logged("access.log", "TCP_MEM_HIT");
     server.stop();
 }
 

@@ -17,7 +17,7 @@ use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use lab::recipe::{Behind, Recipes, RenderContext, Value};
 use net::http::{Progress, ResponseParser};
 
-use crate::common::{descendants, skip, with_text};
+use crate::common::{LIMIT, descendants, skip, wait_until, with_text};
 
 /// A body that fits into no buffer of a proxy.
 pub const LARGE_BYTES: usize = 2_000_000;
@@ -274,6 +274,12 @@ impl Started {
             Answer::Logs { mut files } => files.remove(name).unwrap_or_default(),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Waits until one of its logs holds a text: a line may come after the answer that it is about.
+    pub fn until_logged(&mut self, name: &str, text: &str) {
+        let what = format!("`{text}` is in {name}");
+        wait_until(&what, LIMIT, || self.log(name).contains(text));
     }
 
     /// Processes that are the server.
