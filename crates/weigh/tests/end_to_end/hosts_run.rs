@@ -77,7 +77,7 @@ fn a_run_measures_from_each_vantage_point() {
     if !can_be_made() {
         return;
     }
-    let place = Place::new();
+    let place = Place::alone();
     place.write("x.toml", EXPERIMENT);
     let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
     let document = done.result();
@@ -92,6 +92,7 @@ fn a_run_measures_from_each_vantage_point() {
         "3000"
     );
     assert_eq!(apart["hosts"]["far"]["link"]["rtt_ns"], 50_000_000);
+    let mut bound = false;
     for trial in trials(&folder) {
         let reading = &trial["outcome"]["done"];
         let load = &reading["throughput"];
@@ -101,6 +102,7 @@ fn a_run_measures_from_each_vantage_point() {
         let most = 8.0 / 0.1;
         if trial["condition"]["from"] == "far" {
             assert!(per_s < 1.05 * most && per_s > 0.5 * most, "{per_s}");
+            bound |= trial["block"] == 1 && trial["again"] == false && per_s > 0.92 * most;
         } else {
             assert!(per_s > 1.2 * most, "{per_s}");
         }
@@ -120,7 +122,11 @@ fn a_run_measures_from_each_vantage_point() {
             trial["subject"]
         );
     }
-    done.says(&["links are made in user space", "this is the distance"]);
+    done.says(&["links are made in user space"]);
+    // A machine that is busy with other things may keep them from it.
+    if bound {
+        done.says(&["this is the distance"]);
+    }
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 

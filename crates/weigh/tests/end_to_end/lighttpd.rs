@@ -1,5 +1,5 @@
-//! lighttpd in front of Apache and its CGI script. Alone in this file: connections are counted for
-//! the whole machine, so no other test may open any meanwhile.
+//! lighttpd in front of Apache and its CGI script. Connections are counted for the whole network, so
+//! no other test may open any meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn row<'a>(document: &'a Value, subject: &str) -> &'a Value {
 
 #[test]
 fn lighttpd_opens_a_connection_to_apache_for_each_request() {
-    let place = Place::new();
+    let place = Place::alone();
     let listing = place.run(&["list", "--format", "json"]).expect(0).json();
     let experiments = array(&listing["experiments"]);
     let experiment = experiments

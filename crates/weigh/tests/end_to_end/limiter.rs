@@ -1,13 +1,8 @@
 //! Limiters provoked on purpose: each is named. What a change must show hangs on what else the
 //! machine does, so names are asserted, and no speeds.
 
-use std::sync::Mutex;
-
 use crate::common::{Place, array, skip};
 use serde_json::Value;
-
-/// One after the other: what is provoked must not be another test's doing.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
                       latency_window = \"0s\"\nretries = 0\nlimiter = true\n";
@@ -37,11 +32,11 @@ fn limiters(place: &Place, text: &str) -> Vec<Value> {
 }
 
 /// What was found under this name, and all that was found. A machine that is busy with other things
-/// may hide a limiter once; it has three tries.
+/// may hide a limiter once; it has five tries.
 #[track_caller]
 fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
     let mut last = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..5 {
         last = limiters(place, text);
         let one = last.iter().find(|one| one["limiter"] == limiter);
         if let Some(one) = one {
@@ -51,20 +46,13 @@ fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
     panic!("no {limiter} in {last:#?}");
 }
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 fn cpus() -> Vec<u32> {
     net::os::allowed_cpus().unwrap()
 }
 
 #[test]
 fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     let (one, found) = provoked(
         &place,
         "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
@@ -79,12 +67,11 @@ fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
 
 #[test]
 fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
-    let _alone = alone();
     let cpus = cpus();
     if cpus.len() < 2 {
         return skip("a client that shares a CPU with its server: needs a second CPU");
     }
-    let place = Place::new();
+    let place = Place::alone();
     let text = format!(
         "[hosts.both]\ncpus = [{}]\n[servers.o]\nrecipe = \"origin\"\nhost = \"both\"\n\
          [subjects]\nx = \"http://o/\"\n[load]\nhost = \"both\"\nconnections = 32\n",
@@ -101,8 +88,7 @@ fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
 
 #[test]
 fn one_worker_of_four_that_does_all_is_named() {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     // Four workers, of which one has the port.
     place.recipe(
         "four",
@@ -123,8 +109,7 @@ fn one_worker_of_four_that_does_all_is_named() {
 
 #[test]
 fn a_short_accept_queue_is_named() {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     place.recipe(
         "short",
         "summary = \"eight may wait\"\n[start]\n\
@@ -134,7 +119,7 @@ fn a_short_accept_queue_is_named() {
     let (one, _) = provoked(
         &place,
         "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/600000\"\n\
-         [load]\nconnections = 32\nkeepalive = false\ntimeout = \"20s\"\n",
+         [load]\nconnections = 128\nkeepalive = false\ntimeout = \"20s\"\n",
         "accept_queue",
     );
     let sentence = one["sentence"].as_str().unwrap();
@@ -143,12 +128,11 @@ fn a_short_accept_queue_is_named() {
 
 #[test]
 fn a_proxy_that_keeps_no_upstream_connections_is_named() {
-    let _alone = alone();
     let installed = std::process::Command::new("lighttpd").arg("-v").output();
     if installed.is_err() {
         return skip("a proxy without kept upstream connections: lighttpd is not installed");
     }
-    let place = Place::new();
+    let place = Place::alone();
     let (one, _) = provoked(
         &place,
         "[servers.o]\nrecipe = \"origin\"\n[servers.proxy]\nrecipe = \"lighttpd\"\n\
@@ -164,8 +148,7 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
 
 #[test]
 fn without_the_search_there_are_no_limiters() {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     let call = [
         "run",
         "proxy-cost",

@@ -6,6 +6,7 @@
 mod left;
 mod loads;
 mod screen;
+mod turn;
 mod upstream;
 mod worlds;
 
@@ -26,7 +27,7 @@ pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
 pub use worlds::{BackEnd, PROGRAM, far, hosts_or_skip, load_on, program, run_on, spec, world};
 
 /// No single call may take longer; it is far more than any needs.
-pub const LIMIT: Duration = Duration::from_secs(100);
+pub const LIMIT: Duration = Duration::from_secs(300);
 pub const INT: i32 = 2;
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;
@@ -66,12 +67,22 @@ pub fn signal(pid: u32, number: i32) {
 /// A folder of a test's own. Programs that the test starts keep their temporary files in it, by
 /// which they are known.
 pub struct Place {
+    _turn: turn::Turn,
     dir: PathBuf,
     calls: AtomicU32,
 }
 
 impl Place {
     pub fn new() -> Self {
+        Self::with(turn::Turn::shared())
+    }
+
+    /// For a test that no other may disturb: it runs alone.
+    pub fn alone() -> Self {
+        Self::with(turn::Turn::alone())
+    }
+
+    fn with(turn: turn::Turn) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // A short name: a server's socket may lie below it.
@@ -80,6 +91,7 @@ impl Place {
         fs::create_dir(dir.join("t")).unwrap();
         fs::create_dir(dir.join("home")).unwrap();
         Self {
+            _turn: turn,
             dir,
             calls: AtomicU32::new(0),
         }
