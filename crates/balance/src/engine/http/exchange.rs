@@ -160,7 +160,9 @@ impl<I: Io> Worker<I> {
                     client: client.address,
                 });
             }
-            sides[upstream.slot()].back = Some(Box::new(back));
+            let side = &mut sides[upstream.slot()];
+            side.back = Some(Box::new(back));
+            side.traced = posts[service].places[backend].traced;
         }
         self.http_pair(pair);
         self.http_send_kept(pair);

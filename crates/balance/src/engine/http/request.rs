@@ -224,6 +224,9 @@ impl<I: Io> Worker<I> {
         let pair = Pair { client, upstream };
         self.http_pair(pair);
         let bytes = plan.end - plan.begin;
+        if self.side(upstream).traced {
+            self.trace_request(upstream, &plan, how, buf.as_ref());
+        }
         let Worker { io, scratch, .. } = self;
         let mut sends = 1;
         match (buf, how) {
@@ -241,6 +244,21 @@ impl<I: Io> Worker<I> {
             }
         }
         self.sent_up(pair, bytes, sends);
+    }
+
+    /// Has what is sent of a request copied to a traffic log.
+    #[cold]
+    fn trace_request(&self, upstream: ConnId, plan: &Plan, how: Rewritten, buf: Option<&Buf>) {
+        let from = match (buf, how) {
+            (Some(_), Rewritten::AsIs) => plan.begin,
+            _ => {
+                self.trace_bytes(upstream, true, &self.scratch);
+                plan.head_end
+            }
+        };
+        if let Some(buf) = buf {
+            self.trace_bytes(upstream, true, &self.io.bytes(buf)[from..plan.end]);
+        }
     }
 
     /// Sends the request that is kept to a connection that was just opened or taken.
@@ -272,7 +290,10 @@ impl<I: Io> Worker<I> {
         scratch.extend_from_slice(&front.request[from..]);
         io.send_copy(pair.upstream, scratch);
         let bytes = scratch.len();
-        empty(scratch);
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, &self.scratch);
+        }
+        empty(&mut self.scratch);
         self.sent_up(pair, bytes, 1);
         self.http_body_next(pair.client);
     }
@@ -299,6 +320,9 @@ impl<I: Io> Worker<I> {
             // It could not be sent again: what of it was read is not known.
             front.whole = false;
         }
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, self.io.bytes(&buf));
+        }
         self.io.forward(pair.upstream, buf);
         self.sent_up(pair, bytes, 1);
     }
@@ -319,7 +343,10 @@ impl<I: Io> Worker<I> {
         };
         front.keep(&bytes[..taken]);
         front.input.extend_from_slice(&bytes[taken..]);
-        io.forward_part(pair.upstream, buf, 0..taken);
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, &self.io.bytes(&buf)[..taken]);
+        }
+        self.io.forward_part(pair.upstream, buf, 0..taken);
         self.sent_up(pair, taken, 1);
     }
 
@@ -344,11 +371,16 @@ impl<I: Io> Worker<I> {
         let mut input = std::mem::take(&mut front.input);
         front.keep(&input[..taken]);
         io.send_copy(upstream, &input[..taken]);
+        if self.side(upstream).traced {
+            self.trace_bytes(upstream, true, &input[..taken]);
+        }
         input.drain(..taken);
         if input.is_empty() {
             empty(&mut input);
         }
-        front.input = input;
+        if let Some(front) = self.side(client).front.as_deref_mut() {
+            front.input = input;
+        }
         self.sent_up(Pair { client, upstream }, taken, 1);
         let side = &self.sides[client.slot()];
         let cut = |front: &Front| !front.raw && !front.body.is_complete();
