@@ -178,7 +178,7 @@ pub enum Dispatch {
     ByOrder,
     /// The same for a client's address, as long as it is available.
     ByClientIp,
-    /// As a program says, which prints the back end's name.
+    /// As a program says, which prints the back end's name, or its place counted from 0.
     External {
         /// The command line; its `%r` and the like are filled in.
         command: Template,

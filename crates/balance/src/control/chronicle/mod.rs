@@ -18,7 +18,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::config::model::{Backend, Config, Kind, Service};
+use crate::config::model::{Backend, Config, Kind};
 use crate::config::{Facts, Template};
 use crate::engine::events::Happened;
 use crate::engine::state::Own;
@@ -45,11 +45,6 @@ pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Happened>) -> 
 fn since_1970() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
-}
-
-/// Why the commands of a service cannot run as the account that it names, if they cannot.
-pub fn account_refusal(service: &Service) -> Option<String> {
-    hooks::refusal(service)
 }
 
 struct Chronicle {

@@ -7,6 +7,7 @@ use super::places::{HttpPlace, HttpPost};
 use super::pool::take_idle;
 use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
 use crate::config::Facts;
+use crate::engine::external::Wish;
 use crate::engine::post::{Choice, Post};
 use crate::engine::side::{Client, Role, Side};
 use crate::engine::state::ServiceState;
@@ -467,7 +468,9 @@ impl Chooser<'_> {
         }
         known.tried.clear();
         known.again = 0;
-        let choice = match self.post.queue.is_empty() {
+        known.wish = Wish::None;
+        let waits = !self.post.queue.is_empty() && self.post.program.is_none();
+        let choice = match !waits {
             // Those who wait already go first.
             false => Choice::Full,
             true => choose(
@@ -534,7 +537,7 @@ pub(super) fn choose(
         (Some(http), Some(head)) => http.key(head),
         _ => None,
     };
-    post.choose(state, &known.tried, known.address.ip(), key, now_ns, rng)
+    post.choose(state, known, key, now_ns, rng)
 }
 
 /// Says how a request's head goes to a back end, appending it to `scratch` where it is changed.
