@@ -14,7 +14,9 @@ use super::side::Client;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
 use crate::config::Template;
-use crate::config::model::{Access, Backend, Dispatch, HashKey, Kind, ProxyVersion, Service};
+use crate::config::model::{
+    Access, Backend, Dispatch, HashKey, Kind, LogForm, ProxyVersion, Service,
+};
 use crate::dispatch::{Dispatcher, Request, Upstream};
 
 /// Time limits, ns; `u64::MAX` where there is none.
@@ -72,6 +74,8 @@ pub(super) struct Post {
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
     pub wanted: bool,
+    /// Whether fields of requests are logged.
+    pub combined: bool,
     /// Whether back ends that break connections are left out for a while.
     pub ejects: bool,
     /// Clients that wait for a place at a back end.
@@ -167,6 +171,7 @@ impl Post {
                 || service.access != Access::default(),
             needs_local,
             wanted,
+            combined: service.access_log.is_some() && service.access_log_form == LogForm::Combined,
             ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             http,

@@ -162,8 +162,7 @@ impl Chronicle {
                 service,
                 backend,
                 client,
-                method,
-                target,
+                line,
                 status,
                 bytes_from,
                 duration_ns,
@@ -171,8 +170,7 @@ impl Chronicle {
                 let line = Line {
                     client: client.ip(),
                     served: Served::Request {
-                        method,
-                        target,
+                        line: line.as_deref(),
                         status: *status,
                     },
                     bytes_to: None,
@@ -248,7 +246,9 @@ impl Chronicle {
         let time = since_1970();
         if let Some(file) = logs.access {
             let name = name.map(|one| one.name.as_str());
-            self.files[file].append(|out| line.access(time.as_secs(), &model.name, name, out));
+            let form = model.access_log_form;
+            let whose = (model.name.as_str(), name);
+            self.files[file].append(|out| line.access(form, time.as_secs(), whose, out));
         }
         let throughput = backend.and_then(|one| *logs.throughput.get(one)?);
         if let Some(file) = throughput {

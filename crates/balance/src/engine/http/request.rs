@@ -7,6 +7,7 @@ use super::places::{HttpPlace, HttpPost};
 use super::pool::take_idle;
 use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
 use crate::config::Facts;
+use crate::engine::events::RequestLine;
 use crate::engine::external::Wish;
 use crate::engine::post::{Choice, Post};
 use crate::engine::side::{Client, Role, Side};
@@ -464,7 +465,7 @@ impl Chooser<'_> {
         front.answer_bytes = 0;
         front.sticky = http.bound(&head);
         if self.post.wanted {
-            front.line = Some(logged_line(&head));
+            front.line = Some(logged_line(&head, self.post.combined));
         }
         known.tried.clear();
         known.again = 0;
@@ -507,10 +508,17 @@ impl Chooser<'_> {
     }
 }
 
-/// Method and target of a request, as they are logged.
-fn logged_line(head: &RequestHead<'_>) -> (Box<str>, Box<str>) {
+/// A request's head, as far as it is logged.
+fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_boxed_str();
-    (text(head.method_name()), text(head.path_and_query()))
+    let field = |name: &[u8]| head.value(name).filter(|_| combined).map(text);
+    Box::new(RequestLine {
+        method: text(head.method_name()),
+        target: text(head.path_and_query()),
+        minor_version: head.minor_version(),
+        referer: field(b"referer"),
+        user_agent: field(b"user-agent"),
+    })
 }
 
 /// Chooses a back end for a request, and takes a place there.
