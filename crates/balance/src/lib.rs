@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod command;
 pub mod config;
 pub mod control;
 pub mod dispatch;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use balance::access::Prefix;
 use balance::config::model::{
     Access, Address, Backend, Check, Config, Dispatch, EditKind, Ejection, HashKey, HeaderEdit,
-    Hooks, Host, Inspect, Kind, Probing, ProxyVersion, Queue, Service, StickyCookie, Timeouts,
-    Towards, Weight,
+    Hooks, Host, Inspect, Kind, LogForm, Probing, ProxyVersion, Queue, Service, StickyCookie,
+    Timeouts, Towards, Weight,
 };
 use balance::config::{Form, Template, parse_text, write};
 use balance::health::State;
@@ -220,6 +220,7 @@ fn service() -> impl Strategy<Value = Service> {
             any::<bool>(),
             any::<bool>(),
             option::of(path()),
+            any::<bool>(),
             option::of("[a-z]{1,8}"),
         ),
         vec(backend(), 1..4),
@@ -234,7 +235,7 @@ fn service() -> impl Strategy<Value = Service> {
                 timeout,
             };
             let (connections_max, queue, backlog, access, timeouts) = third;
-            let (proxy_protocol_in, verbosity, access_log, user_account) = fourth;
+            let (proxy_protocol_in, verbosity, access_log, combined, user_account) = fourth;
             Service {
                 name: String::new(),
                 listen,
@@ -255,6 +256,10 @@ fn service() -> impl Strategy<Value = Service> {
                 proxy_protocol_in,
                 verbosity,
                 access_log,
+                access_log_form: match combined {
+                    true => LogForm::Combined,
+                    false => LogForm::Common,
+                },
                 user_account,
                 backends,
             }

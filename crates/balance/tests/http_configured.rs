@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use balance::config::Template;
 use balance::config::model::{
-    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, ProxyVersion, Service, StickyCookie,
-    Towards,
+    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, LogForm, ProxyVersion, Service,
+    StickyCookie, Towards,
 };
 use balance::{Balancer, BalancerError, Config};
 
@@ -265,42 +265,64 @@ fn a_proxy_header_names_the_client_on_a_connection_of_its_own() {
 
 #[test]
 fn requests_are_told_of_where_a_log_is_asked_for() {
-    use balance::engine::events::Happened;
+    use balance::engine::events::{Happened, RequestLine};
     for io in BOTH {
-        let back = BackEnd::named("a");
+        let back = BackEnd::new(|peer, _, all| {
+            while let Some(request) = peer.request() {
+                if request.head.starts_with("GET /never") {
+                    all.note(request);
+                    continue;
+                }
+                peer.say(ok("hi"));
+            }
+        });
         let balancer = balancer_with(io, &[back.address], |service| {
             service.access_log = Some("/dev/null".into());
+            service.access_log_form = LogForm::Combined;
         });
         let events = balancer.take_events().unwrap();
-        let mut client = Peer::connect(balancer.address());
-        let length = {
-            let answer = client.ask(get("/x?y"));
-            (answer.head.len() + answer.body.len()) as u64
-        };
-        client.say("nonsense\r\n\r\n");
-        client.rest();
-        let mut requests = Vec::new();
-        while requests.len() < 2 {
-            let event = events
-                .recv_timeout(std::time::Duration::from_secs(10))
-                .unwrap();
-            if let Happened::RequestOver {
-                backend,
-                client,
-                method,
-                target,
-                status,
-                bytes_from,
-                ..
-            } = event
-            {
-                assert!(client.ip().is_loopback());
-                requests.push((backend, method, target, status, bytes_from));
+        let next = || {
+            loop {
+                let event = events.recv_timeout(std::time::Duration::from_secs(10));
+                if let Happened::RequestOver {
+                    backend,
+                    client,
+                    line,
+                    status,
+                    bytes_from,
+                    ..
+                } = event.unwrap()
+                {
+                    assert!(client.ip().is_loopback());
+                    return (backend, line, status, bytes_from);
+                }
             }
-        }
-        let (backend, method, target, status, bytes) = &requests[0];
-        assert_eq!((*backend, &**method, &**target), (Some(0), "GET", "/x?y"));
-        assert_eq!((*status, *bytes), (200, length));
-        assert_eq!((requests[1].0, requests[1].3), (None, 400));
+        };
+        let mut client = Peer::connect(balancer.address());
+        let answer = client.ask("GET /x?y HTTP/1.0\r\nReferer: r\r\nUser-Agent: u\r\n\r\n");
+        let length = (answer.head.len() + answer.body.len()) as u64;
+        let line = RequestLine {
+            method: "GET".into(),
+            target: "/x?y".into(),
+            minor_version: 0,
+            referer: Some("r".into()),
+            user_agent: Some("u".into()),
+        };
+        assert_eq!(next(), (Some(0), Some(Box::new(line)), 200, length));
+        let mut client = Peer::connect(balancer.address());
+        client.say("nonsense\r\n\r\n");
+        let (said, _) = client.rest();
+        assert_eq!(next(), (None, None, 400, said.len() as u64));
+        // One that leaves before it has an answer.
+        let mut client = Peer::connect(balancer.address());
+        client.say([get("/x"), get("/never")].concat());
+        wait_until("it is there", || !back.requests().is_empty());
+        assert_eq!(next().2, 200);
+        // With an answer that it has not read, which makes it a reset.
+        client.stream.peek(&mut [0]).unwrap();
+        drop(client);
+        let (backend, line, status, bytes) = next();
+        assert_eq!((backend, status, bytes), (Some(0), 499, 0));
+        assert_eq!(&*line.unwrap().target, "/never");
     }
 }

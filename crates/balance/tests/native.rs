@@ -119,6 +119,7 @@ access = { allow = ["10.0.0.0/8", "2001:db8::/32"], deny = ["10.1.0.0/16"] }
 timeouts = { connect = "1s", client_header = "2s", client_idle = "0s", upstream_answer = "3s", write_stall = "4s" }
 proxy_protocol_in = true
 access_log = "/var/log/a"
+access_log_form = "combined"
 user_account = "nobody"
 headers = [{ towards = "server", how = "append", name = "X-Forwarded-For", value = "%r" }]
 

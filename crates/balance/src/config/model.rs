@@ -96,6 +96,8 @@ pub struct Service {
     pub verbosity: bool,
     /// The file that gets a line per connection or request. None: writing costs.
     pub access_log: Option<PathBuf>,
+    /// What a line of it holds. The common form: the other tells more of clients.
+    pub access_log_form: LogForm,
     /// The account that external commands run as. None: the balancer's own.
     pub user_account: Option<String>,
     /// Where clients are sent; at least one. Names differ.
@@ -125,6 +127,7 @@ impl Service {
             proxy_protocol_in: false,
             verbosity: false,
             access_log: None,
+            access_log_form: LogForm::Common,
             user_account: None,
             backends: Vec::new(),
         }
@@ -141,6 +144,16 @@ pub enum Kind {
         /// Which messages of a connection are looked at.
         inspect: Inspect,
     },
+}
+
+/// The form of an access log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogForm {
+    /// The Common Log Format.
+    #[default]
+    Common,
+    /// The same, with the fields `Referer` and `User-Agent`.
+    Combined,
 }
 
 /// Which messages of an HTTP connection are looked at.
@@ -178,7 +191,7 @@ pub enum Dispatch {
     ByOrder,
     /// The same for a client's address, as long as it is available.
     ByClientIp,
-    /// As a program says, which prints the back end's name.
+    /// As a program says, which prints the back end's name, or its place counted from 0.
     External {
         /// The command line; its `%r` and the like are filled in.
         command: Template,

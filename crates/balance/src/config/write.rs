@@ -7,8 +7,8 @@ use std::time::Duration;
 use written::units::duration_text;
 
 use super::model::{
-    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, Probing,
-    ProxyVersion, Service, Towards, Weight,
+    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, LogForm,
+    Probing, ProxyVersion, Service, Towards, Weight,
 };
 use super::template::Template;
 
@@ -102,6 +102,11 @@ fn service(out: &mut Writer, service: &Service) {
         service.access_log.as_deref().map(path),
         "none",
     );
+    let form = match service.access_log_form {
+        LogForm::Common => "common",
+        LogForm::Combined => "combined",
+    };
+    out.line("access_log_form", quoted(form));
     let account = service.user_account.as_deref().map(quoted);
     out.optional("user_account", account, "the balancer's own");
 

@@ -17,6 +17,7 @@ use written::nearest::suggestion;
 use written::units::shown;
 
 use super::chronicle;
+use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::state::{ServiceState, Shared};
@@ -400,7 +401,7 @@ fn cut_removed(old: &Balancer, new: &Balancer) {
 /// Whether commands can run as the accounts that services name.
 fn accounts(config: &Config) -> Result<(), BalancerError> {
     for service in &config.services {
-        if let Some(why) = chronicle::account_refusal(service) {
+        if let Some(why) = refusal(service) {
             return Err(BalancerError::Account {
                 service: service.name.clone(),
                 why,

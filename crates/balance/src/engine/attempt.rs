@@ -22,7 +22,7 @@ impl<I: Io> Worker<I> {
             return self.http_begin(client);
         }
         // Those who wait already go first.
-        if !self.posts[service].queue.is_empty() {
+        if !self.posts[service].queue.is_empty() && self.posts[service].program.is_none() {
             return self.enqueue(client);
         }
         self.seek(client);
@@ -44,7 +44,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Finds a back end for a client, or a place in the queue, or closes it.
-    fn seek(&mut self, client: ConnId) {
+    pub(super) fn seek(&mut self, client: ConnId) {
         if self.side(client).front.is_some() {
             return self.http_seek(client);
         }
@@ -59,14 +59,7 @@ impl<I: Io> Worker<I> {
         let side = &sides[client.slot()];
         let Some(known) = &side.client else { return };
         let service = side.service as usize;
-        let choice = posts[service].choose(
-            &shared.services[service],
-            &known.tried,
-            known.address.ip(),
-            None,
-            now_ns,
-            rng,
-        );
+        let choice = posts[service].choose(&shared.services[service], known, None, now_ns, rng);
         self.settle(client, choice);
     }
 
@@ -78,6 +71,7 @@ impl<I: Io> Worker<I> {
             }
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
+            Choice::Ask => self.ask(client),
             Choice::Nobody => {
                 let service = self.side(client).service as usize;
                 self.state(service).refused.add(1);

@@ -27,6 +27,21 @@ pub(super) fn wanted(service: &Service) -> bool {
     service.access_log.is_some() || service.backends.iter().any(backend)
 }
 
+/// The head of a request, as far as it is logged: as the client sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLine {
+    /// The method.
+    pub method: Box<str>,
+    /// The request target.
+    pub target: Box<str>,
+    /// The version is `HTTP/1.` and this.
+    pub minor_version: u8,
+    /// The field `Referer`, where the log has it.
+    pub referer: Option<Box<str>>,
+    /// The field `User-Agent`, where the log has it.
+    pub user_agent: Option<Box<str>>,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -62,11 +77,9 @@ pub enum Happened {
         backend: Option<usize>,
         /// The client.
         client: SocketAddr,
-        /// The method, as the client sent it.
-        method: Box<str>,
-        /// The request target, as the client sent it.
-        target: Box<str>,
-        /// The answer's status.
+        /// The request; `None` where its head could not be read.
+        line: Option<Box<RequestLine>>,
+        /// The answer's status; 499 where the client left before an answer had begun.
         status: u16,
         /// Bytes of the answer.
         bytes_from: u64,

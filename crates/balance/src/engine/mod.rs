@@ -9,6 +9,7 @@ pub mod alarm;
 mod attempt;
 mod counters;
 pub mod events;
+mod external;
 mod greet;
 mod http;
 pub mod keeper;
@@ -39,6 +40,7 @@ use net::{IoKind, os};
 use crate::config::model::{Config, Kind};
 use crate::config::{ConfigError, access_rules};
 use events::Happened;
+use external::Asking;
 use keeper::Keeper;
 use state::Shared;
 use threads::{Ear, Spawn};
@@ -77,6 +79,9 @@ pub enum BalancerError {
         /// Why not, with the places.
         source: Box<ConfigError>,
     },
+    /// The system gives no threads to ask programs on.
+    #[error("cannot start the threads that ask programs for back ends: {0}")]
+    Threads(#[source] io::Error),
     /// Commands cannot run as the account that a service names.
     #[error("service `{service}`: `user_account` cannot be had: {why}")]
     Account {
@@ -133,6 +138,8 @@ pub struct Balancer {
     ears: Mutex<Vec<Ear>>,
     threads: Vec<JoinHandle<()>>,
     keeper: Mutex<Option<Keeper>>,
+    /// Ends after the threads that ask.
+    asking: Option<Asking>,
 }
 
 impl Balancer {
@@ -188,6 +195,7 @@ impl Balancer {
             None => Shared::new(config, &addresses, now_ns),
             Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
         });
+        let asking = Asking::start(config, &shared.own).map_err(BalancerError::Threads)?;
         let config = Arc::new(config.clone());
         let mut balancer = Balancer {
             addresses: bound,
@@ -202,6 +210,7 @@ impl Balancer {
             ears: Mutex::new(copies),
             threads: Vec::new(),
             keeper: Mutex::new(None),
+            asking: asking,
         };
         let (opened, results) = std::sync::mpsc::channel();
         let count = dealt.len();
@@ -212,6 +221,7 @@ impl Balancer {
                 shared: shared.clone(),
                 rules: rules.clone(),
                 ears,
+                mouth: balancer.asking.as_ref().and_then(Asking::mouth),
                 opened: opened.clone(),
             };
             balancer.threads.push(threads::spawn(kind, given));
@@ -324,22 +334,8 @@ impl Drop for Balancer {
     }
 }
 
-/// Refuses what this version does not do, rather than do less than it was asked for.
+/// Refuses what cannot be done, rather than do less than was asked for.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    use crate::config::model::Dispatch;
-    for service in &config.services {
-        if service.kind != Kind::Tcp {
-            http::check(service)?;
-        }
-        let what = if matches!(service.dispatch, Dispatch::External { .. }) {
-            "this version does not ask programs for a back end; choose another dispatch mode"
-        } else {
-            continue;
-        };
-        return Err(BalancerError::Unsupported {
-            service: service.name.clone(),
-            what,
-        });
-    }
-    Ok(())
+    let http = config.services.iter().filter(|one| one.kind != Kind::Tcp);
+    http.map(http::check).collect()
 }

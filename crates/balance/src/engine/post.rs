@@ -1,7 +1,6 @@
 //! A service, as one worker serves it.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,10 +8,15 @@ use std::time::Duration;
 use net::{ConnId, Io, TargetId};
 
 use super::events::wanted;
+use super::external::Wish;
 use super::http::HttpPost;
+use super::side::Client;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
-use crate::config::model::{Access, Backend, Dispatch, HashKey, Kind, ProxyVersion, Service};
+use crate::config::Template;
+use crate::config::model::{
+    Access, Backend, Dispatch, HashKey, Kind, LogForm, ProxyVersion, Service,
+};
 use crate::dispatch::{Dispatcher, Request, Upstream};
 
 /// Time limits, ns; `u64::MAX` where there is none.
@@ -70,12 +74,16 @@ pub(super) struct Post {
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
     pub wanted: bool,
+    /// Whether fields of requests are logged.
+    pub combined: bool,
     /// Whether back ends that break connections are left out for a while.
     pub ejects: bool,
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     /// What only HTTP services have.
     pub http: Option<HttpPost>,
+    /// The program that chooses back ends.
+    pub program: Option<Template>,
     dispatcher: Dispatcher,
     /// What the dispatcher is made of, and how often a weight had been changed then.
     made_of: (Dispatch, Vec<Backend>),
@@ -92,6 +100,8 @@ pub(super) enum Choice {
     Full,
     /// There is none that could be used.
     Nobody,
+    /// A program is asked first.
+    Ask,
 }
 
 /// A limit as nanoseconds; zero means none.
@@ -161,9 +171,14 @@ impl Post {
                 || service.access != Access::default(),
             needs_local,
             wanted,
+            combined: service.access_log.is_some() && service.access_log_form == LogForm::Combined,
             ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             http,
+            program: match &service.dispatch {
+                Dispatch::External { command } => Some(command.clone()),
+                _ => None,
+            },
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             made_of: (service.dispatch.clone(), service.backends.clone()),
             weighings: 0,
@@ -172,18 +187,28 @@ impl Post {
         }
     }
 
-    /// Chooses a back end and takes a place there.
+    /// Chooses a back end for a client and takes a place there.
     pub fn choose(
         &mut self,
         state: &ServiceState,
-        tried: &[u32],
-        client: IpAddr,
+        known: &Client,
         key: Option<&[u8]>,
         now_ns: u64,
         rng: &mut fastrand::Rng,
     ) -> Choice {
+        let tried = &known.tried;
+        match known.wish {
+            Wish::None if self.program.is_some() => return Choice::Ask,
+            Wish::Said(Some(at)) if !tried.contains(&at) => {
+                let at = at as usize;
+                if state.backends[at].usable() && state.backends[at].reserve(self.places[at].most) {
+                    return Choice::Backend(at);
+                }
+            }
+            _ => {}
+        }
         let request = Request {
-            client,
+            client: known.address.ip(),
             key,
             now_ns,
         };

@@ -76,14 +76,8 @@ impl<I: Io> Worker<I> {
                     posts[service].queue.pop_front();
                     continue;
                 };
-                let choice = posts[service].choose(
-                    &shared.services[service],
-                    &client.tried,
-                    client.address.ip(),
-                    None,
-                    now_ns,
-                    rng,
-                );
+                let choice =
+                    posts[service].choose(&shared.services[service], client, None, now_ns, rng);
                 if choice == Choice::Full {
                     break;
                 }

@@ -53,6 +53,20 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Has bytes of an HTTP exchange copied to a traffic log, as the back end gets or sends them.
+    #[cold]
+    pub(super) fn trace_bytes(&self, upstream: ConnId, to_backend: bool, bytes: &[u8]) {
+        let side = &self.sides[upstream.slot()];
+        let front = side.peer.map(|client| &self.sides[client.slot()]);
+        if let Some(client) = front.and_then(|front| front.client.as_ref())
+            && !bytes.is_empty()
+        {
+            let whose = (side.service as usize, side.backend as usize);
+            self.shared
+                .tell_passed(whose, client.address, to_backend, bytes);
+        }
+    }
+
     pub(super) fn relay_drained(&mut self, conn: ConnId) {
         let Some(peer) = self.side(conn).peer else {
             return;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use net::{Buf, ConnId};
 
+use super::external::Wish;
 use super::http::{Back, Front};
 
 /// What a connection is, and so what its events mean.
@@ -83,6 +84,8 @@ pub(super) struct Client {
     pub held: Vec<Buf>,
     /// Back ends that could not be reached for it.
     pub tried: Vec<u32>,
+    /// What a program says, where one is asked.
+    pub wish: Wish,
     /// How often the present one was asked again.
     pub again: u32,
     /// Since when it waits for a place at a back end, ns.
@@ -98,6 +101,7 @@ impl Client {
             greeting: Vec::new(),
             held: Vec::new(),
             tried: Vec::new(),
+            wish: Wish::None,
             again: 0,
             queued_ns: None,
         }

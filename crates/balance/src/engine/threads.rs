@@ -11,6 +11,7 @@ use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
 use super::counters::be_worker;
+use super::external::Mouth;
 use super::http::{HttpPost, IDLE_MAX};
 use super::post::Post;
 use super::state::Shared;
@@ -156,6 +157,8 @@ pub(super) struct Spawn {
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
     pub ears: Vec<Ear>,
+    /// Where a service has its back ends chosen by a program.
+    pub mouth: Option<Mouth>,
     pub opened: Sender<io::Result<()>>,
 }
 
@@ -214,6 +217,7 @@ fn work<I: Io>(given: Spawn) {
         clients_max: given.config.connections_per_thread,
         listeners: services,
         slots: options.slots(),
+        mouth: given.mouth,
     };
     let _ = given.opened.send(Ok(()));
     Worker::new(io, posts, parts).run();

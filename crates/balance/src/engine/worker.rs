@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use net::{Buf, ConnId, Event, Io, os};
 
+use super::external::Mouth;
 use super::post::Post;
 use super::pulse::Pulse;
 use super::scan::SCAN_NS;
@@ -18,8 +19,8 @@ use super::state::{ServiceState, Shared};
 
 /// A thread looks at its flags at least this often.
 const TURN_NS: u64 = 50_000_000;
-/// As often it looks for places at back ends that other threads have given back, while clients
-/// wait for them.
+/// As often it looks for places at back ends that other threads have given back, or for answers of
+/// programs, while clients wait for them.
 const QUEUE_TURN_NS: u64 = 2_000_000;
 /// An address for clients whose own nobody needs.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -32,6 +33,7 @@ pub(super) struct Parts {
     /// The service of each listener, in the loop's order.
     pub listeners: Vec<usize>,
     pub slots: usize,
+    pub mouth: Option<Mouth>,
 }
 
 /// One thread of the balancer.
@@ -58,6 +60,8 @@ pub(super) struct Worker<I: Io> {
     /// The balancer before this one may still accept from the same sockets.
     sharing: bool,
     pub(super) pulse: Pulse,
+    /// What it asks programs with.
+    pub(super) mouth: Option<Mouth>,
 }
 
 impl<I: Io> Worker<I> {
@@ -82,6 +86,7 @@ impl<I: Io> Worker<I> {
             listening: true,
             sharing: true,
             pulse: Pulse::new(),
+            mouth: parts.mouth,
         }
     }
 
@@ -89,7 +94,9 @@ impl<I: Io> Worker<I> {
     pub fn run(&mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
-            let wait_ns = if waiting { QUEUE_TURN_NS } else { TURN_NS };
+            let asking = self.mouth.as_ref().is_some_and(Mouth::is_waiting);
+            let soon = waiting || asking;
+            let wait_ns = if soon { QUEUE_TURN_NS } else { TURN_NS };
             let polled = match self.pulse.gather(self.clients) {
                 Some(gather) => self.io.poll_gathering(wait_ns, gather),
                 None => self.io.poll(Some(wait_ns)),
@@ -98,6 +105,9 @@ impl<I: Io> Worker<I> {
                 return;
             }
             self.handle_all();
+            if asking {
+                self.take_answers();
+            }
             if self.freed || waiting {
                 self.freed = false;
                 self.serve_queues();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod balance_control;
+mod balance_failover;
 mod capacity;
 mod catalogue;
 mod common;

@@ -318,9 +318,16 @@ fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
             noted.fault(fault);
             return None;
         }
-        "externalhandler" => Dispatch::External {
-            command: noted.template(statement, rest)?,
-        },
+        "externalhandler" => {
+            noted.unconfirmed(
+                statement,
+                mode,
+                "the command prints a back end's name, or its place counted from 0",
+            );
+            Dispatch::External {
+                command: noted.template(statement, rest)?,
+            }
+        }
         other => {
             let fault = noted.expected(statement, "a mode");
             noted.fault(fault.help(suggestion(other, "modes", MODES)));

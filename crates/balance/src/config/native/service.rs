@@ -12,11 +12,12 @@ use super::fields;
 use super::{MOST_NAMES, backend};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, PEAK_EWMA_DECAY, Probing, Service,
+    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, LogForm, PEAK_EWMA_DECAY, Probing,
+    Service,
 };
 use crate::config::places::{self, Placed};
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "listen",
     "kind",
     "inspect",
@@ -35,6 +36,7 @@ const KEYS: [&str; 21] = [
     "proxy_protocol_in",
     "verbosity",
     "access_log",
+    "access_log_form",
     "user_account",
     "backends",
     "headers",
@@ -96,6 +98,10 @@ pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) ->
     );
     fields::switch(reader, section, "verbosity", &mut service.verbosity);
     service.access_log = fields::path(reader, section, "access_log");
+    let form = section.word(reader, "access_log_form", &["common", "combined"]);
+    if form.as_deref() == Some("combined") {
+        service.access_log_form = LogForm::Combined;
+    }
     service.user_account = fields::words(reader, section, "user_account");
     let shared = backend::headers(reader, section);
     let mut backends = Vec::new();

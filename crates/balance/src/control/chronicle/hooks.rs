@@ -1,24 +1,17 @@
 //! Commands that run when something happens to a back end.
 //!
-//! A command line is the configuration's, with an address and names of the configuration filled
-//! in, so nothing that a client sends reaches the shell. Commands run side by side up to a bound,
-//! each up to a time limit, as the account that the service names.
+//! Commands run side by side up to a bound, each up to a time limit, as the account that the
+//! service names.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use net::os;
-
+use crate::command::{Account, account, kill, shell};
 use crate::config::Config;
-use crate::config::model::{Backend, Hooks, Service};
 use crate::engine::state::Own;
 
 /// Commands that run at one time: they are short, and a flood of clients must not become a flood
@@ -32,18 +25,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const AT_THE_END: Duration = Duration::from_secs(1);
 /// How often commands that run are looked after.
 const LOOK: Duration = Duration::from_millis(10);
-const SIGKILL: i32 = 9;
-
-/// What commands of a service run as.
-#[derive(Clone, Copy, Debug)]
-enum Account {
-    /// The balancer's own.
-    Own,
-    /// Another: its user and group number.
-    Other(u32, u32),
-    /// It cannot be had, so nothing runs.
-    Unavailable,
-}
 
 /// What has been reported, so that it is not again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,34 +105,6 @@ impl Drop for Runner {
     }
 }
 
-/// Why the commands of a service cannot run as the account that it names; `None` when they can,
-/// or when it has none.
-pub(super) fn refusal(service: &Service) -> Option<String> {
-    let hooks = |one: &Backend| one.hooks != Hooks::default();
-    let any = service.backends.iter().any(hooks);
-    let name = service.user_account.as_deref().filter(|_| any);
-    account(name).err()
-}
-
-/// The account of that name, as far as commands can run as it.
-fn account(name: Option<&str>) -> Result<Account, String> {
-    let Some(name) = name else {
-        return Ok(Account::Own);
-    };
-    let (user, group) = os::user_ids(name)
-        .ok_or_else(|| format!("this machine has no user account `{}`", name.escape_debug()))?;
-    // The owner of a process's folder is the account that it runs as.
-    let own = std::fs::metadata("/proc/self").map(|found| found.uid());
-    match own {
-        Ok(own) if own == user => Ok(Account::Own),
-        _ if os::is_root() => Ok(Account::Other(user, group)),
-        _ => Err(format!(
-            "only root can run commands as `{}`",
-            name.escape_debug()
-        )),
-    }
-}
-
 /// The commands that run.
 struct Running {
     own: Arc<Own>,
@@ -210,20 +163,7 @@ impl Running {
     }
 
     fn start(&mut self, job: &Job) {
-        let mut command = Command::new("/bin/sh");
-        command
-            .arg("-c")
-            .arg(OsStr::from_bytes(&job.command))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // A group of its own, to be killed as a whole.
-            .process_group(0);
-        if let Account::Other(user, group) = job.account {
-            // Supplementary groups are given up along with the user.
-            command.gid(group).uid(user);
-        }
-        match command.spawn() {
+        match shell(&job.command, job.account).spawn() {
             Ok(child) => self.children.push((child, Instant::now() + TIME_LIMIT)),
             Err(error) => self.trouble(
                 Trouble::Start,
@@ -260,13 +200,4 @@ impl Running {
             self.own.notices.say(notice);
         }
     }
-}
-
-/// Kills a command with what it has started, and collects it.
-fn kill(child: &mut Child) {
-    // Not collected yet, so the number is still this child's.
-    if let Ok(group) = i32::try_from(child.id()) {
-        let _ = os::kill(-group, SIGKILL);
-    }
-    let _ = child.wait();
 }

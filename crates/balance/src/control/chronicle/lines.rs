@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::date::Date;
+use crate::config::model::LogForm;
+use crate::engine::events::RequestLine;
 
 /// What was served.
 pub(super) enum Served<'l> {
@@ -12,8 +14,8 @@ pub(super) enum Served<'l> {
     Connection,
     /// A request.
     Request {
-        method: &'l str,
-        target: &'l str,
+        /// `None` where its head could not be read.
+        line: Option<&'l RequestLine>,
         status: u16,
     },
 }
@@ -30,12 +32,13 @@ pub(super) struct Line<'l> {
 }
 
 impl Line<'_> {
-    /// Appends a line of the access log: the Common Log Format, and behind it what that lacks.
+    /// Appends a line of the access log: the Common Log Format or the combined one, and behind it
+    /// what they lack. `whose` are the service and the back end.
     pub(super) fn access(
         &self,
+        form: LogForm,
         unix_s: u64,
-        service: &str,
-        backend: Option<&str>,
+        whose: (&str, Option<&str>),
         out: &mut Vec<u8>,
     ) {
         // Writing into a vector cannot fail, here and below.
@@ -43,21 +46,36 @@ impl Line<'_> {
         let _ = write!(out, "{client} - - [{}] \"", Date(unix_s));
         match &self.served {
             Served::Connection => out.extend_from_slice(b"TCP\" -"),
-            Served::Request {
-                method,
-                target,
-                status,
-            } => {
-                quoted(method.as_bytes(), out);
-                out.push(b' ');
-                quoted(target.as_bytes(), out);
+            Served::Request { line, status } => {
+                match line {
+                    None => out.push(b'-'),
+                    Some(line) => {
+                        quoted(line.method.as_bytes(), out);
+                        out.push(b' ');
+                        quoted(line.target.as_bytes(), out);
+                        let _ = write!(out, " HTTP/1.{}", line.minor_version);
+                    }
+                }
                 let _ = write!(out, "\" {status}");
             }
         }
+        let _ = write!(out, " {}", self.bytes_from);
+        if form == LogForm::Combined {
+            let line = match &self.served {
+                Served::Request { line, .. } => *line,
+                Served::Connection => None,
+            };
+            let fields = line.map(|line| [&line.referer, &line.user_agent]);
+            for field in fields.unwrap_or([&None, &None]) {
+                out.extend_from_slice(b" \"");
+                quoted(field.as_deref().unwrap_or("-").as_bytes(), out);
+                out.push(b'"');
+            }
+        }
+        let (service, backend) = whose;
         let _ = write!(
             out,
-            " {} duration_us={} service={service} backend={}",
-            self.bytes_from,
+            " duration_us={} service={service} backend={}",
             self.duration_ns / 1_000,
             backend.unwrap_or("-")
         );
@@ -119,11 +137,17 @@ mod tests {
 
     #[test]
     fn a_request_is_a_line_of_the_common_log_format_and_more() {
+        let head = RequestLine {
+            method: "GET".into(),
+            target: "/a\"b\\c\r\n192.0.2.8 ä\u{7f}".into(),
+            minor_version: 1,
+            referer: Some("http://a/\"".into()),
+            user_agent: None,
+        };
         let line = Line {
             client: "::ffff:192.0.2.7".parse().unwrap(),
             served: Served::Request {
-                method: "GET",
-                target: "/a\"b\\c\r\n192.0.2.8 ä\u{7f}",
+                line: Some(&head),
                 status: 200,
             },
             bytes_to: None,
@@ -131,10 +155,16 @@ mod tests {
             duration_ns: 1_532_999,
         };
         assert_eq!(
-            text(|out| line.access(971_211_336, "web", Some("one"), out)),
+            text(|out| line.access(LogForm::Common, 971_211_336, ("web", Some("one")), out)),
             "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
-             \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F\" 200 2326 \
+             \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
              duration_us=1532 service=web backend=one\n"
+        );
+        assert_eq!(
+            text(|out| line.access(LogForm::Combined, 971_211_336, ("web", Some("one")), out)),
+            "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
+             \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
+             \"http://a/\\x22\" \"-\" duration_us=1532 service=web backend=one\n"
         );
         assert_eq!(
             text(|out| line.throughput(Duration::from_millis(1_500), out)),
@@ -164,7 +194,7 @@ mod tests {
             duration_ns: 8_000,
         };
         assert_eq!(
-            text(|out| line.access(0, "mail", None, out)),
+            text(|out| line.access(LogForm::Common, 0, ("mail", None), out)),
             "2001:db8::1 - - [01/Jan/1970:00:00:00 +0000] \"TCP\" - 7 \
              duration_us=8 service=mail backend=- bytes_to=5\n"
         );

@@ -18,7 +18,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::config::model::{Backend, Config, Kind, Service};
+use crate::config::model::{Backend, Config, Kind};
 use crate::config::{Facts, Template};
 use crate::engine::events::Happened;
 use crate::engine::state::Own;
@@ -45,11 +45,6 @@ pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Happened>) -> 
 fn since_1970() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
-}
-
-/// Why the commands of a service cannot run as the account that it names, if they cannot.
-pub fn account_refusal(service: &Service) -> Option<String> {
-    hooks::refusal(service)
 }
 
 struct Chronicle {
@@ -167,8 +162,7 @@ impl Chronicle {
                 service,
                 backend,
                 client,
-                method,
-                target,
+                line,
                 status,
                 bytes_from,
                 duration_ns,
@@ -176,8 +170,7 @@ impl Chronicle {
                 let line = Line {
                     client: client.ip(),
                     served: Served::Request {
-                        method,
-                        target,
+                        line: line.as_deref(),
                         status: *status,
                     },
                     bytes_to: None,
@@ -253,7 +246,9 @@ impl Chronicle {
         let time = since_1970();
         if let Some(file) = logs.access {
             let name = name.map(|one| one.name.as_str());
-            self.files[file].append(|out| line.access(time.as_secs(), &model.name, name, out));
+            let form = model.access_log_form;
+            let whose = (model.name.as_str(), name);
+            self.files[file].append(|out| line.access(form, time.as_secs(), whose, out));
         }
         let throughput = backend.and_then(|one| *logs.throughput.get(one)?);
         if let Some(file) = throughput {

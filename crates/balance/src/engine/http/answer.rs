@@ -36,6 +36,13 @@ impl<I: Io> Worker<I> {
         };
         let pair = Pair { client, upstream };
         back.heard = true;
+        if side.traced {
+            self.trace_bytes(upstream, false, self.io.bytes(&buf));
+        }
+        let Worker { io, sides, .. } = self;
+        let Some(back) = sides[upstream.slot()].back.as_deref_mut() else {
+            return io.recycle(buf);
+        };
         if back.body.is_some() {
             return self.answer_body(pair, buf);
         }

@@ -10,6 +10,10 @@ use crate::http::{Refusal, small_answer};
 /// A client that was told that its connection ends may send so much more, bytes.
 const LATE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// What is logged of a request whose client left before its answer had begun; no such status is
+/// ever sent. As nginx has it.
+const CLIENT_LEFT: u16 = 499;
+
 /// What is wrong with a back end's connection during an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -210,9 +214,16 @@ impl<I: Io> Worker<I> {
 
     /// A client's connection was reset: there is nobody to answer.
     pub(in crate::engine) fn front_failed(&mut self, client: ConnId) {
-        if let Some(upstream) = self.side(client).peer {
-            let backend = self.side(upstream).backend as usize;
-            self.http_log(client, Some(backend));
+        let side = self.side(client);
+        let peer = side.peer;
+        if let Some(front) = side.front.as_deref_mut()
+            && front.phase != Phase::Reading
+        {
+            if !front.begun {
+                (front.status, front.answer_bytes) = (CLIENT_LEFT, 0);
+            }
+            let backend = peer.map(|upstream| self.side(upstream).backend as usize);
+            self.http_log(client, backend);
         }
         self.http_end(client, false);
     }

@@ -160,7 +160,9 @@ impl<I: Io> Worker<I> {
                     client: client.address,
                 });
             }
-            sides[upstream.slot()].back = Some(Box::new(back));
+            let side = &mut sides[upstream.slot()];
+            side.back = Some(Box::new(back));
+            side.traced = posts[service].places[backend].traced;
         }
         self.http_pair(pair);
         self.http_send_kept(pair);
@@ -222,14 +224,11 @@ impl<I: Io> Worker<I> {
         let (Some(front), Some(known)) = (side.front.as_deref_mut(), &side.client) else {
             return;
         };
-        let none = || (Box::from("-"), Box::from("-"));
-        let (method, target) = front.line.take().unwrap_or_else(none);
         self.shared.tell(Happened::RequestOver {
             service,
             backend,
             client: known.address,
-            method,
-            target,
+            line: front.line.take(),
             status: front.status,
             bytes_from: front.answer_bytes,
             duration_ns: now_ns.saturating_sub(front.began_ns),

@@ -137,7 +137,9 @@ impl<I: Io> Worker<I> {
         let limits = &self.posts[service].limits;
         let state = &self.shared.services[service].backends[backend];
         let down_ns = state.down_for_ns(now_ns);
-        if down_ns.is_some_and(|down_ns| down_ns >= limits.drain) {
+        let over = down_ns.is_some_and(|down_ns| down_ns >= limits.drain);
+        // An operator has taken it down, or a reload has taken it away.
+        if over || now_ns >= state.cut_ns() {
             return self.http_trouble(pair, Trouble::Dead);
         }
         if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {

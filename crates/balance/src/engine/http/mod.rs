@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 
 use net::{ConnId, Io};
 
+use crate::engine::events::RequestLine;
 use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
 
 pub(super) use edits::check;
@@ -91,8 +92,8 @@ pub(super) struct Front {
     answer_bytes: u64,
     /// When the request's first bytes came, ns.
     began_ns: u64,
-    /// Method and target, where they are logged.
-    line: Option<(Box<str>, Box<str>)>,
+    /// What is logged of its head.
+    line: Option<Box<RequestLine>>,
     /// As of the last scan: bytes of both sides, and since when no more, ns.
     moved: u64,
     moved_ns: u64,

@@ -4,6 +4,8 @@
 //! loop tells of it. Between the back end's decision and that moment a request may be sent on it;
 //! [`super::ends`] sends it again.
 
+use std::sync::atomic::Ordering;
+
 use net::{ConnId, Io};
 
 use super::Back;
@@ -52,7 +54,9 @@ impl<I: Io> Worker<I> {
         let place = &mut http.places[side.backend as usize];
         let moves = shared.services[side.service as usize].backends[side.backend as usize].moves();
         let moved = side.back.as_ref().is_none_or(|back| back.moves != moves);
-        if moved || !place.shares || place.idle.len() >= place.idle_max {
+        // Whoever still comes under a configuration that ends sends one request more at most.
+        let draining = shared.draining.load(Ordering::Relaxed);
+        if moved || draining || !place.shares || place.idle.len() >= place.idle_max {
             return self.close_back(conn);
         }
         place.idle.push(conn);
@@ -114,7 +118,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether a connection has waited for too long.
+    /// Whether a connection has waited for too long, or for nothing.
     pub(super) fn scan_idle(&mut self, conn: ConnId, now_ns: u64) {
         self.count_back(conn);
         let side = &self.sides[conn.slot()];
@@ -124,7 +128,8 @@ impl<I: Io> Worker<I> {
         let moves = self.state(service).backends[backend].moves();
         let moved = side.back.as_ref().is_none_or(|back| back.moves != moves);
         let usable = self.state(service).backends[backend].usable();
-        if moved || !usable || waited_ns >= limit_ns {
+        let draining = self.shared.draining.load(Ordering::Relaxed);
+        if moved || !usable || draining || waited_ns >= limit_ns {
             self.idle_over(conn);
         }
     }

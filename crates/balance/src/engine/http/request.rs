@@ -7,6 +7,8 @@ use super::places::{HttpPlace, HttpPost};
 use super::pool::take_idle;
 use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
 use crate::config::Facts;
+use crate::engine::events::RequestLine;
+use crate::engine::external::Wish;
 use crate::engine::post::{Choice, Post};
 use crate::engine::side::{Client, Role, Side};
 use crate::engine::state::ServiceState;
@@ -224,6 +226,9 @@ impl<I: Io> Worker<I> {
         let pair = Pair { client, upstream };
         self.http_pair(pair);
         let bytes = plan.end - plan.begin;
+        if self.side(upstream).traced {
+            self.trace_request(upstream, &plan, how, buf.as_ref());
+        }
         let Worker { io, scratch, .. } = self;
         let mut sends = 1;
         match (buf, how) {
@@ -241,6 +246,21 @@ impl<I: Io> Worker<I> {
             }
         }
         self.sent_up(pair, bytes, sends);
+    }
+
+    /// Has what is sent of a request copied to a traffic log.
+    #[cold]
+    fn trace_request(&self, upstream: ConnId, plan: &Plan, how: Rewritten, buf: Option<&Buf>) {
+        let from = match (buf, how) {
+            (Some(_), Rewritten::AsIs) => plan.begin,
+            _ => {
+                self.trace_bytes(upstream, true, &self.scratch);
+                plan.head_end
+            }
+        };
+        if let Some(buf) = buf {
+            self.trace_bytes(upstream, true, &self.io.bytes(buf)[from..plan.end]);
+        }
     }
 
     /// Sends the request that is kept to a connection that was just opened or taken.
@@ -272,7 +292,10 @@ impl<I: Io> Worker<I> {
         scratch.extend_from_slice(&front.request[from..]);
         io.send_copy(pair.upstream, scratch);
         let bytes = scratch.len();
-        empty(scratch);
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, &self.scratch);
+        }
+        empty(&mut self.scratch);
         self.sent_up(pair, bytes, 1);
         self.http_body_next(pair.client);
     }
@@ -299,6 +322,9 @@ impl<I: Io> Worker<I> {
             // It could not be sent again: what of it was read is not known.
             front.whole = false;
         }
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, self.io.bytes(&buf));
+        }
         self.io.forward(pair.upstream, buf);
         self.sent_up(pair, bytes, 1);
     }
@@ -319,7 +345,10 @@ impl<I: Io> Worker<I> {
         };
         front.keep(&bytes[..taken]);
         front.input.extend_from_slice(&bytes[taken..]);
-        io.forward_part(pair.upstream, buf, 0..taken);
+        if self.side(pair.upstream).traced {
+            self.trace_bytes(pair.upstream, true, &self.io.bytes(&buf)[..taken]);
+        }
+        self.io.forward_part(pair.upstream, buf, 0..taken);
         self.sent_up(pair, taken, 1);
     }
 
@@ -344,11 +373,16 @@ impl<I: Io> Worker<I> {
         let mut input = std::mem::take(&mut front.input);
         front.keep(&input[..taken]);
         io.send_copy(upstream, &input[..taken]);
+        if self.side(upstream).traced {
+            self.trace_bytes(upstream, true, &input[..taken]);
+        }
         input.drain(..taken);
         if input.is_empty() {
             empty(&mut input);
         }
-        front.input = input;
+        if let Some(front) = self.side(client).front.as_deref_mut() {
+            front.input = input;
+        }
         self.sent_up(Pair { client, upstream }, taken, 1);
         let side = &self.sides[client.slot()];
         let cut = |front: &Front| !front.raw && !front.body.is_complete();
@@ -431,11 +465,13 @@ impl Chooser<'_> {
         front.answer_bytes = 0;
         front.sticky = http.bound(&head);
         if self.post.wanted {
-            front.line = Some(logged_line(&head));
+            front.line = Some(logged_line(&head, self.post.combined));
         }
         known.tried.clear();
         known.again = 0;
-        let choice = match self.post.queue.is_empty() {
+        known.wish = Wish::None;
+        let waits = !self.post.queue.is_empty() && self.post.program.is_none();
+        let choice = match !waits {
             // Those who wait already go first.
             false => Choice::Full,
             true => choose(
@@ -472,10 +508,17 @@ impl Chooser<'_> {
     }
 }
 
-/// Method and target of a request, as they are logged.
-fn logged_line(head: &RequestHead<'_>) -> (Box<str>, Box<str>) {
+/// A request's head, as far as it is logged.
+fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_boxed_str();
-    (text(head.method_name()), text(head.path_and_query()))
+    let field = |name: &[u8]| head.value(name).filter(|_| combined).map(text);
+    Box::new(RequestLine {
+        method: text(head.method_name()),
+        target: text(head.path_and_query()),
+        minor_version: head.minor_version(),
+        referer: field(b"referer"),
+        user_agent: field(b"user-agent"),
+    })
 }
 
 /// Chooses a back end for a request, and takes a place there.
@@ -502,7 +545,7 @@ pub(super) fn choose(
         (Some(http), Some(head)) => http.key(head),
         _ => None,
     };
-    post.choose(state, &known.tried, known.address.ip(), key, now_ns, rng)
+    post.choose(state, known, key, now_ns, rng)
 }
 
 /// Says how a request's head goes to a back end, appending it to `scratch` where it is changed.

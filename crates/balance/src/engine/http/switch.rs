@@ -38,12 +38,18 @@ impl<I: Io> Worker<I> {
         let backend = self.side(pair.upstream).backend as usize;
         self.http_log(pair.client, Some(backend));
         self.count_back(pair.upstream);
-        let Worker { io, sides, .. } = self;
-        let mut input = Vec::new();
-        let side = &mut sides[pair.client.slot()];
-        if let Some(front) = side.front.take() {
-            input = front.input;
+        let side = self.side(pair.client);
+        let input = match side.front.take() {
+            Some(front) => front.input,
+            None => Vec::new(),
+        };
+        let traced = self.side(pair.upstream).traced;
+        if traced {
+            self.trace_bytes(pair.upstream, true, &input);
         }
+        let Worker { io, sides, .. } = self;
+        let side = &mut sides[pair.client.slot()];
+        side.traced = traced;
         side.role = Role::Relaying;
         // Counted from here on by the pair's rules.
         (side.bytes, side.counted) = (input.len() as u64, 0);

@@ -24,7 +24,9 @@ pub use left::{alive, control_groups, descendants, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
 pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
-pub use worlds::{BackEnd, PROGRAM, far, hosts_or_skip, load_on, program, run_on, spec, world};
+pub use worlds::{
+    BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, world,
+};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);
