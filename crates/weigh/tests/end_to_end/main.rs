@@ -25,6 +25,7 @@ mod recipes_apps;
 mod recipes_php;
 mod run_folder;
 mod same;
+mod ssh;
 mod started;
 mod stop;
 mod words;
