@@ -295,7 +295,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
     let command = hosts["local"]["servers"]["backend"]["command"][0].as_str();
     let command = PathBuf::from(command.unwrap());
     // Sent once to each, and found there by every later run.
-    assert_eq!(vm.programs(), [command.clone()]);
+    assert_eq!(vm.programs(), std::slice::from_ref(&command));
     assert_eq!(client.programs().len(), 1);
     let age = fs::metadata(&command).unwrap().modified().unwrap();
     let call = [
