@@ -1,0 +1,121 @@
+//! How a worker sends its requests: when they are due, and on which connection.
+
+use net::{ConnId, Io, os};
+
+use super::{Current, Worker};
+use crate::conn::State;
+
+impl<I: Io> Worker<I> {
+    /// Issues the requests of an open loop that are due.
+    pub(super) fn issue_due(&mut self, current: &mut Current) {
+        while current.left > 0 {
+            let Some(schedule) = &mut current.schedule else {
+                return;
+            };
+            let due = schedule.next_ns();
+            if due > self.now || due >= current.end {
+                return;
+            }
+            schedule.advance();
+            if current.left != u64::MAX {
+                current.left -= 1;
+            }
+            // How late this loop is; waiting for a free connection is the servers' doing, and shows
+            // in the response time.
+            if due >= current.from {
+                let late = self.now.saturating_sub(due);
+                let recorder = &mut self.recorders[current.recorder];
+                recorder.schedule_lag.record_ns(late);
+                recorder.row.row.due += 1;
+                if let Some(stage) = current.stage(due) {
+                    recorder.stages[stage].due += 1;
+                }
+            }
+            self.backlog.push_back(due);
+            self.serve_backlog(current);
+        }
+    }
+
+    /// Gives due requests to connections that are free.
+    pub(super) fn serve_backlog(&mut self, current: &mut Current) {
+        while !self.backlog.is_empty() {
+            let Some(number) = self.idle.pop_front() else {
+                return;
+            };
+            if let Some(due) = self.backlog.pop_front() {
+                self.start(current, number as usize, due, os::now_ns());
+            }
+        }
+    }
+
+    /// In a closed loop: the connection's next request, if there is one.
+    pub(super) fn issue(&mut self, current: &mut Current, number: usize, now: u64) {
+        if current.left == 0 || now >= current.end || self.conns[number].quota == 0 {
+            return;
+        }
+        if current.left != u64::MAX {
+            current.left -= 1;
+        }
+        if self.conns[number].quota != u64::MAX {
+            self.conns[number].quota -= 1;
+        }
+        self.start(current, number, now, now);
+    }
+
+    /// Sends a request on a connection, opening it if need be.
+    pub(super) fn start(&mut self, current: &mut Current, number: usize, intended: u64, now: u64) {
+        let aim = &mut self.targets[current.lane];
+        let request = aim.next();
+        let conn = &mut self.conns[number];
+        conn.begin(intended);
+        if aim.has_head {
+            let requests = &self.job.lanes[current.lane].target.requests;
+            conn.parser.set_head_request(requests[request].is_head());
+        }
+        conn.request = request as u32;
+        self.busy += 1;
+        if let Some(id) = conn.id {
+            conn.state = State::Waiting;
+            conn.sent = now;
+            conn.requests += 1;
+            self.io.send(id, aim.payloads[request]);
+            return;
+        }
+        conn.since = now;
+        conn.requests = 1;
+        conn.parser.reset();
+        conn.state = State::Connecting;
+        // The request is sent when the connection is open, not along with it: only then is it
+        // known when it was sent.
+        match self.io.connect(aim.id, None) {
+            Ok(id) => {
+                conn.id = Some(id);
+                self.by_slot[id.slot()] = number as u32;
+            }
+            Err(e) => {
+                let errno = e.raw_os_error().unwrap_or(0);
+                self.could_not_connect(current, number, errno);
+            }
+        }
+    }
+
+    /// A connection is open: its first request follows, after a PROXY protocol header if there is
+    /// one.
+    pub(super) fn send_first(&mut self, current: &Current, number: usize, id: ConnId, now: u64) {
+        let conn = &mut self.conns[number];
+        conn.state = State::Waiting;
+        conn.sent = now;
+        let target = &self.job.lanes[current.lane].target;
+        if target.proxy_header.is_none() {
+            let payload = self.targets[current.lane].payloads[conn.request as usize];
+            self.io.send(id, payload);
+            return;
+        }
+        self.greeting.clear();
+        target.greeting(self.openings, &mut self.greeting);
+        self.openings += self.job.threads as u64;
+        let request = &target.requests[conn.request as usize];
+        self.greeting.extend_from_slice(&request.bytes);
+        self.io.send_copy(id, &self.greeting);
+    }
+}
