@@ -56,6 +56,8 @@ fn the_example_of_hosts_can_be_run() {
     let experiment = good(parse(text));
     assert!(experiment.hosts_are_apart());
     assert_eq!(experiment.conditions().len(), 3);
+    let text = &blocks(&document("hosts.md"), "toml")[1];
+    assert!(good(parse(text)).hosts_are_machines());
 }
 
 #[test]

@@ -48,6 +48,51 @@ direct = "http://backend/"
 from = ["near", "far"]
 "#;
 
+/// Hosts that are machines, and no mistake.
+const MACHINES: &str = r#"title = "over ssh"
+[hosts.vm]
+ssh = "me@vm1"
+address = "192.0.2.7"
+cpus = [0, 1]
+[hosts.client]
+ssh = "client"
+ssh_binary = "weigh-aarch64"
+[hosts.here]
+[servers.backend]
+recipe = "apache"
+host = "vm"
+[subjects]
+direct = "http://backend/"
+outside = "http://192.0.2.9:80/"
+[factors]
+from = ["client", "here"]
+"#;
+
+fn machines(from: &str, to: &str) -> String {
+    assert!(MACHINES.contains(from), "there is no {from:?}");
+    MACHINES.replacen(from, to, 1)
+}
+
+#[test]
+fn hosts_behind_ssh() {
+    let experiment = good(parse(MACHINES));
+    assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
+    let behind = |host| experiment.is_behind_ssh(Some(host));
+    assert_eq!(["vm", "client", "here"].map(behind), [true, true, false]);
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again.hosts, experiment.hosts);
+    shown("ssh-option", &machines("me@vm1", "-oProxyCommand=x"));
+    shown("ssh-address", &machines("192.0.2.7", "vm1.example"));
+    shown("ssh-no-address", &machines("address = \"192.0.2.7\"\n", ""));
+    shown("ssh-no-host", &machines("host = \"vm\"\n", ""));
+    shown(
+        "ssh-no-load",
+        &machines("[factors]\nfrom = [\"client\", \"here\"]\n", ""),
+    );
+    let nobody = machines("ssh = \"me@vm1\"\n", "").replace("ssh = \"client\"\n", "");
+    shown("ssh-nobody", &nobody);
+}
+
 fn apart(from: &str, to: &str) -> String {
     assert!(APART.contains(from), "there is no {from:?}");
     APART.replacen(from, to, 1)

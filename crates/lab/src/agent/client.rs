@@ -10,7 +10,12 @@ use std::time::Duration;
 use net::os::{self, ChildSetup};
 
 use super::cgroup;
+use super::samples;
+use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
+
+/// How often another clock is asked for.
+const CLOCK_EXCHANGES: usize = 12;
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +33,26 @@ pub enum AgentError {
 pub struct Agent {
     child: Child,
     orders: Option<ChildStdin>,
-    answers: Receiver<io::Result<String>>,
+    pub(super) answers: Receiver<io::Result<String>>,
     /// Process groups that it started, killed here should it die.
     groups: Vec<i32>,
     folder: PathBuf,
+    program: PathBuf,
+    network: String,
+    /// On another machine: the host's name and what its pipe complains of. Its process numbers and
+    /// paths mean nothing here.
+    elsewhere: Option<(String, LastWords)>,
+}
+
+/// How another machine's clock stands to this one's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// How far the other's clock that is set is ahead, ns.
+    pub ahead_ns: i64,
+    /// The same of the clocks that nobody sets; they begin when a machine does.
+    pub monotonic_ahead_ns: i64,
+    /// The round trip in which that was measured, ns: the offset is known to half of it.
+    pub round_trip_ns: i64,
 }
 
 impl Agent {
@@ -61,27 +82,109 @@ impl Agent {
         os::set_up_child(&mut command, setup);
         let lost =
             |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
-        let mut child = command.spawn().map_err(lost)?;
+        let mut agent = Self::of_child(command.spawn().map_err(lost)?, None)?;
+        let answer = agent.ask(&Order::Hello)?;
+        agent.greeted(answer)?;
+        Ok(agent)
+    }
+
+    /// The agent at the other end of a child's pipe.
+    pub(super) fn of_child(
+        mut child: Child,
+        elsewhere: Option<(String, LastWords)>,
+    ) -> Result<Self, AgentError> {
         let orders = child.stdin.take();
         let Some(output) = child.stdout.take() else {
             return Err(AgentError::Lost("it has no output".into()));
         };
-        let mut agent = Self {
+        Ok(Self {
             child,
             orders,
             answers: read_answers(output),
             groups: Vec::new(),
             folder: PathBuf::new(),
-        };
-        match agent.ask(&Order::Hello)? {
+            program: PathBuf::new(),
+            network: String::new(),
+            elsewhere,
+        })
+    }
+
+    /// Takes its greeting.
+    pub(super) fn greeted(&mut self, answer: Answer) -> Result<(), AgentError> {
+        match answer {
             Answer::Hello {
-                version, folder, ..
+                version,
+                folder,
+                program,
+                network,
+                ..
             } if version == env!("CARGO_PKG_VERSION") => {
-                agent.folder = PathBuf::from(folder);
-                Ok(agent)
+                self.folder = PathBuf::from(folder);
+                self.program = PathBuf::from(program);
+                self.network = network;
+                Ok(())
             }
+            Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
+                "its weigh is version {version}; expected {}",
+                env!("CARGO_PKG_VERSION")
+            ))),
             other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
         }
+    }
+
+    /// Measures how its clock stands to this machine's: of several exchanges the quickest counts
+    /// (F. Cristian, Probabilistic clock synchronization, 1989).
+    ///
+    /// # Errors
+    /// When the agent is lost.
+    pub fn clock(&mut self) -> Result<Clock, AgentError> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..CLOCK_EXCHANGES {
+            let (wall, begin) = (samples::wall_ns(), samples::monotonic_ns());
+            let Answer::Clock {
+                wall_ns,
+                monotonic_ns,
+            } = self.ask(&Order::Clock)?
+            else {
+                return Err(AgentError::Lost("it does not tell the time".into()));
+            };
+            let round_trip_ns = samples::monotonic_ns() - begin;
+            let clock = Clock {
+                ahead_ns: wall_ns - wall - round_trip_ns / 2,
+                monotonic_ahead_ns: monotonic_ns - begin - round_trip_ns / 2,
+                round_trip_ns,
+            };
+            if best.is_none_or(|best| round_trip_ns < best.round_trip_ns) {
+                best = Some(clock);
+            }
+        }
+        Ok(best.unwrap_or_default())
+    }
+
+    /// Its program, as it calls it.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Whether it is on another machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// Tells the network that it is in from all others.
+    pub(crate) fn network(&self) -> &str {
+        &self.network
+    }
+
+    /// That it was lost, with what is known of how.
+    fn lost(&self, why: impl std::fmt::Display) -> AgentError {
+        AgentError::Lost(match &self.elsewhere {
+            None => why.to_string(),
+            Some((host, words)) => match words.shown() {
+                said if said.is_empty() => format!("host `{host}`: {why}"),
+                said => format!("host `{host}`: {why} ({said})"),
+            },
+        })
     }
 
     /// The folder that its servers live in.
@@ -89,14 +192,13 @@ impl Agent {
         &self.folder
     }
 
-    fn send(&mut self, order: &Order) -> Result<(), AgentError> {
-        let lost = |e: io::Error| AgentError::Lost(e.to_string());
+    pub(super) fn send(&mut self, order: &Order) -> Result<(), AgentError> {
         let Some(pipe) = &mut self.orders else {
             return Err(AgentError::Lost("the pipe is closed".into()));
         };
         let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
         line.push(b'\n');
-        pipe.write_all(&line).map_err(lost)
+        pipe.write_all(&line).map_err(|e| self.lost(e))
     }
 
     fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
@@ -118,7 +220,7 @@ impl Agent {
         match self.answers.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => Self::answer(line).map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(AgentError::Lost("it ended".into())),
+            Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
         }
     }
 
@@ -232,6 +334,10 @@ impl Drop for Agent {
         // It did not end well: what it started is killed from here.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self.elsewhere.is_some() {
+            // An agent on another machine does that itself: its input has ended.
+            return;
+        }
         const SIGKILL: i32 = 9;
         for group in &self.groups {
             let _ = os::kill(-group, SIGKILL);

@@ -12,6 +12,7 @@ use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
 use super::load::keep_off;
+use super::samples::Window;
 use super::servers::{Servers, kill_family, read_end};
 use super::watch;
 use super::wire::{DriveEnd, DriveOrder, Driven};
@@ -44,6 +45,7 @@ pub(super) fn carry_out(
     let servers_before = watch::cpu_s(&watched);
     let children_before = os::children_cpu_ns();
     let begin = Instant::now();
+    let mut window = Window::begins();
     let mut child = command
         .spawn()
         .map_err(|e| format!("cannot start {}: {e}", order.command[0]))?;
@@ -69,6 +71,7 @@ pub(super) fn carry_out(
         sleep(LOOK);
     };
     let wall_s = begin.elapsed().as_secs_f64();
+    window.ends();
     let family = if group.is_none() && !gone {
         watch::tree(pid)
     } else {
@@ -95,6 +98,7 @@ pub(super) fn carry_out(
         accepted: opens_before
             .zip(watch::passive_opens(&order.watch_others))
             .map(|(before, after)| after.saturating_sub(before)),
+        window,
     })
 }
 

@@ -11,6 +11,7 @@ use load::{
 use net::IoKind;
 
 use super::probe::Look;
+use super::samples::Window;
 use super::watch::{self, Watched};
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
@@ -120,6 +121,8 @@ pub(super) fn carry_out(
     let mut loaded = Loaded {
         cpu_s: vec![BTreeMap::new(); count],
         accepted: vec![Some(0); count],
+        windows: vec![Vec::new(); count],
+        stints: vec![Vec::new(); count],
         varying,
         ..Loaded::default()
     };
@@ -129,9 +132,17 @@ pub(super) fn carry_out(
     let mut look_before = None;
     let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
     loaded.readings = load::run(&job, stop, |progress| match progress {
-        Progress::StintBegins { .. } => opens_before = watch::passive_opens(&order.watch_others),
+        Progress::StintBegins { stint } => {
+            if let Some(reading) = order.stints[stint].reading {
+                loaded.stints[reading].push(Window::begins());
+            }
+            opens_before = watch::passive_opens(&order.watch_others);
+        }
         Progress::StintEnds { stint } => {
             if let Some(reading) = order.stints[stint].reading {
+                if let Some(window) = loaded.stints[reading].last_mut() {
+                    window.ends();
+                }
                 let sum = loaded.accepted[reading];
                 loaded.accepted[reading] = sum
                     .zip(opens_before.zip(watch::passive_opens(&order.watch_others)))
@@ -139,6 +150,9 @@ pub(super) fn carry_out(
             }
         }
         Progress::WindowOpens { stint } => {
+            if let Some(reading) = order.stints[stint].reading {
+                loaded.windows[reading].push(Window::begins());
+            }
             let look = effort <= PROCESSES_FEW
                 || order.stints[stint].window_ms >= LONG_WINDOW_MS
                 || order.stints[stint].requests.is_some();
@@ -148,6 +162,10 @@ pub(super) fn carry_out(
             }
         }
         Progress::WindowCloses { stint } => {
+            let reading = order.stints[stint].reading;
+            if let Some(window) = reading.and_then(|one| loaded.windows[one].last_mut()) {
+                window.ends();
+            }
             if let Some(before) = look_before.take() {
                 loaded.seen = Some(Look::now(servers).since(&before));
             }

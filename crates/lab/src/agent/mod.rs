@@ -10,11 +10,15 @@ mod drive;
 mod load;
 mod probe;
 mod quota;
+mod samples;
 mod serve;
 mod servers;
+mod ssh;
 mod watch;
 pub mod wire;
 
-pub use client::{Agent, AgentError};
+pub use client::{Agent, AgentError, Clock};
 pub(crate) use probe::port_range;
+pub(crate) use samples::{Samples, Window};
 pub use serve::serve;
+pub use ssh::{Far, Program};

@@ -1,6 +1,7 @@
 //! The agent's side of the pipe.
 
 use std::io::{self, BufRead, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -10,9 +11,12 @@ use super::drive;
 use super::load;
 use super::probe::Look;
 use super::quota::Quota;
+use super::samples;
 use super::servers::Servers;
-use super::watch::Watched;
+use super::watch::{self, Watched};
 use super::wire::{Answer, Order};
+use crate::hosts::leftovers;
+use crate::recipe::{Need, available};
 
 /// Carries orders out until the input ends; then kills everything that was started.
 ///
@@ -101,7 +105,41 @@ fn carry_out(
             version: env!("CARGO_PKG_VERSION").to_string(),
             pid: std::process::id() as i32,
             folder: servers.folder().display().to_string(),
+            program: std::env::current_exe()
+                .map_or_else(|_| String::new(), |path| path.display().to_string()),
+            network: watch::network(),
         }),
+        Order::Clock => Ok(Answer::Clock {
+            wall_ns: samples::wall_ns(),
+            monotonic_ns: samples::monotonic_ns(),
+        }),
+        Order::Sweep => {
+            leftovers::sweep();
+            Ok(Answer::Done)
+        }
+        Order::Describe => Ok(Answer::Machine {
+            machine: crate::run::machine(),
+        }),
+        Order::Find(order) => {
+            let needs: Vec<Need> = order
+                .files
+                .into_iter()
+                .map(|(file, package)| Need { file, package })
+                .collect();
+            let found = available::look(&order.programs, &needs, &order.packages);
+            Ok(Answer::Found {
+                missing: found.sentence(),
+                programs: found.programs,
+            })
+        }
+        Order::IsFree { address } => Ok(Answer::Free {
+            free: TcpListener::bind(address).is_ok(),
+        }),
+        Order::Sample => {
+            servers.sample();
+            Ok(Answer::Done)
+        }
+        Order::Sampled => Ok(Answer::Samples(Box::new(servers.sampled()))),
         Order::Folder { server, user } => servers
             .make_folder(&server, user.as_deref())
             .map(|path| Answer::Folder {

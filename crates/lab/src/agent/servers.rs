@@ -21,6 +21,7 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use crate::hosts::leftovers::Owner;
 
+use super::samples::{Sampler, Samples};
 use super::watch::{self, Watched};
 use super::wire::{AwaitServer, OtherServer, StartServer};
 
@@ -45,6 +46,7 @@ struct Server {
 pub(super) struct Servers {
     folder: PathBuf,
     running: BTreeMap<String, Server>,
+    sampler: Option<Sampler>,
 }
 
 impl Servers {
@@ -58,7 +60,24 @@ impl Servers {
         Ok(Self {
             folder,
             running: BTreeMap::new(),
+            sampler: None,
         })
+    }
+
+    /// Begins to note what the servers use.
+    pub(super) fn sample(&mut self) {
+        let servers = self.running.iter().map(|(name, one)| OtherServer {
+            server: name.clone(),
+            pid: one.child.id() as i32,
+            group: self.group_of(name),
+        });
+        self.sampler = Some(Sampler::start(servers.collect()));
+    }
+
+    /// Ends that, and returns what was noted.
+    pub(super) fn sampled(&mut self) -> Samples {
+        let sampler = self.sampler.take();
+        sampler.map_or_else(Samples::default, Sampler::end)
     }
 
     pub(super) fn folder(&self) -> &Path {

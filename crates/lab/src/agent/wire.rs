@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use readings::{LoadReading, Pacing, Seen};
 use serde::{Deserialize, Serialize};
+
+use super::samples::{Samples, Window};
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,23 @@ pub enum Order {
     },
     /// Run an outside driver once; its start is told before it is answered.
     Drive(DriveOrder),
+    /// Tell what time it is.
+    Clock,
+    /// Remove what dead agents have left on this machine.
+    Sweep,
+    /// Describe this machine.
+    Describe,
+    /// Look for what a recipe or a driver needs.
+    Find(FindOrder),
+    /// Say whether a server could listen here.
+    IsFree {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Begin to note what the servers of this agent use, while a load is made elsewhere.
+    Sample,
+    /// End that, and send what was noted.
+    Sampled,
     /// Cut the load under way short. The only order that is taken during a load or a driver's
     /// run; not answered.
     Cancel,
@@ -140,6 +160,17 @@ pub struct LoadOrder {
     pub quota_cpus: Option<f64>,
 }
 
+/// What a recipe or a driver needs on a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FindOrder {
+    /// Names of programs, and of each what it may be called.
+    pub programs: Vec<(String, Vec<String>)>,
+    /// Files, and the package of each where it is known.
+    pub files: Vec<(String, Option<String>)>,
+    /// Packages that have all of it.
+    pub packages: Vec<String>,
+}
+
 /// A server that another agent on this machine has started, in another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherServer {
@@ -227,7 +258,37 @@ pub enum Answer {
         pid: i32,
         /// Its folder.
         folder: String,
+        /// Its program.
+        program: String,
+        /// Tells the network namespace that it is in from all others, on any machine.
+        network: String,
     },
+    /// What time it is.
+    Clock {
+        /// Since 1970, ns.
+        wall_ns: i64,
+        /// Of the clock that nobody sets, ns.
+        monotonic_ns: i64,
+    },
+    /// What this machine is.
+    Machine {
+        /// As it stands in `hosts.json`.
+        machine: serde_json::Value,
+    },
+    /// What was found of what is needed.
+    Found {
+        /// Programs by the name that was given for them.
+        programs: BTreeMap<String, PathBuf>,
+        /// What is missing and how to get it; `None` when nothing is.
+        missing: Option<String>,
+    },
+    /// Whether a server could listen there.
+    Free {
+        /// Whether it could.
+        free: bool,
+    },
+    /// What servers used while it was noted.
+    Samples(Box<Samples>),
     /// A folder was made.
     Folder {
         /// Its absolute path.
@@ -292,6 +353,12 @@ pub struct Loaded {
     /// What was seen in the last stint's window, where that was asked for.
     #[serde(default)]
     pub seen: Option<Seen>,
+    /// When each reading's windows were.
+    #[serde(default)]
+    pub windows: Vec<Vec<Window>>,
+    /// When each reading's stints were, their cut starts with them.
+    #[serde(default)]
+    pub stints: Vec<Vec<Window>>,
 }
 
 /// What one run of an outside driver came to.
@@ -313,6 +380,9 @@ pub struct Driven {
     pub servers_cpu_s: BTreeMap<String, f64>,
     /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
     pub accepted: Option<u64>,
+    /// When it was.
+    #[serde(default)]
+    pub window: Window,
 }
 
 /// How a driver's run ended.

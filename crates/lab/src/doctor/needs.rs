@@ -34,10 +34,15 @@ impl Needs {
         let absent_cpus = experiment
             .hosts
             .iter()
+            .filter(|host| host.ssh.is_none())
             .flat_map(|host| host.cpus.iter().map(|&cpu| (host.name.clone(), cpu)))
             .filter(|(_, cpu)| !have.contains(cpu))
             .collect();
-        let (load_cpus, server_cpus) = places(experiment, have);
+        let (load_cpus, server_cpus) = match experiment.hosts_are_machines() {
+            // Those are mostly other machines' CPUs.
+            true => (Vec::new(), Vec::new()),
+            false => places(experiment, have),
+        };
         Self {
             connections: Some(u64::from(most) * lanes),
             absent_cpus,
@@ -46,6 +51,7 @@ impl Needs {
             ports: experiment
                 .start_order()
                 .iter()
+                .filter(|server| !experiment.is_behind_ssh(server.host.as_deref()))
                 .filter_map(|server| Some((server.name.clone(), server.port?)))
                 .collect(),
             sysctls: experiment.sysctls.clone(),

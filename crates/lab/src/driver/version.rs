@@ -1,6 +1,7 @@
 //! Asking a driver for its version.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,11 +16,24 @@ impl Driver {
     /// The version of what is installed, by the words of its own command; `None` where it does
     /// not tell, or not within 3 s. `weigh` is the running program.
     pub fn version(&self, weigh: &Path) -> Option<String> {
-        let version = self.version.as_ref()?;
         let programs = self.available().programs;
-        let filler = Filler::new(self, &programs, weigh);
-        let words = filler.words("version.command", &version.command).ok()?;
-        version.find_in(&printed(&words)?)
+        self.version_in(&printed(&self.version_words(&programs, weigh)?)?)
+    }
+
+    /// The command that makes it tell its version.
+    pub(crate) fn version_words(
+        &self,
+        programs: &BTreeMap<String, PathBuf>,
+        weigh: &Path,
+    ) -> Option<Vec<String>> {
+        let version = self.version.as_ref()?;
+        let filler = Filler::new(self, programs, weigh);
+        filler.words("version.command", &version.command).ok()
+    }
+
+    /// The version in what that printed.
+    pub(crate) fn version_in(&self, text: &str) -> Option<String> {
+        self.version.as_ref()?.find_in(text)
     }
 }
 

@@ -1,7 +1,9 @@
 //! `[hosts.NAME]`: the places where programs run, and what lies between them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::machines;
 use super::parse::place_of;
 use super::parts::{MOST_NAMES, check_name};
 use super::source::reader::{Fault, Reader};
@@ -12,7 +14,16 @@ use super::types::{Experiment, Target, Upstream};
 use crate::hosts::{Access, HostSpec};
 use crate::link::LinkSpec;
 
-const KEYS: [&str; 5] = ["cpus", "quota", "link", "access", "settings"];
+const KEYS: [&str; 8] = [
+    "cpus",
+    "quota",
+    "link",
+    "access",
+    "settings",
+    "ssh",
+    "ssh_binary",
+    "address",
+];
 const LINK_KEYS: [&str; 4] = ["rtt", "jitter", "loss", "rate"];
 const LONGEST: Duration = Duration::from_secs(10);
 /// The kernel gives no smaller share of so short a stretch as is used here.
@@ -36,7 +47,7 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
                 "every host calls itself that",
             ));
         }
-        refuse_unbuilt(reader, &inner);
+        refuse_needless(reader, &inner);
         let external = inner.word(reader, "access", &["internal", "external"]);
         hosts.push(HostSpec {
             name: entry.name.clone(),
@@ -48,29 +59,27 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
                 _ => Access::Internal,
             },
             settings: settings(reader, &inner),
+            ssh: machines::ssh(reader, &inner),
+            ssh_binary: inner.text(reader, "ssh_binary").map(PathBuf::from),
+            address: machines::address(reader, &inner),
         });
     }
     hosts
 }
 
-/// Keys that are part of the format's plan are told apart from typing mistakes.
-fn refuse_unbuilt(reader: &mut Reader, host: &Section<'_>) {
+/// Keys that one may expect here are told apart from typing mistakes.
+fn refuse_needless(reader: &mut Reader, host: &Section<'_>) {
     let mut known = KEYS.to_vec();
     for entry in &host.table.entries {
-        let (why, help) = match entry.name.as_str() {
-            "ssh" => (
-                "hosts over ssh are not built yet",
-                "remove it: every host is on this machine",
-            ),
-            "namespace" | "netns" => (
-                "nothing has to be said for that",
+        if matches!(entry.name.as_str(), "namespace" | "netns") {
+            known.push(&entry.name);
+            let name = host.name_of(&entry.name);
+            let message = format!("`{name}`: nothing has to be said for that");
+            let fault = Fault::at(entry.place, message, "no key of a host");
+            reader.fault(fault.help(
                 "remove it: with link = {} the host is a namespace of its own, as are then all",
-            ),
-            _ => continue,
-        };
-        known.push(&entry.name);
-        let message = format!("`{}`: {why}", host.name_of(&entry.name));
-        reader.fault(Fault::at(entry.place, message, "not possible in this version").help(help));
+            ));
+        }
     }
     host.only(reader, &known);
 }
@@ -213,7 +222,7 @@ fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
 
 /// What has to be said where hosts are apart from each other and from this machine.
 pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
-    if !experiment.hosts_are_apart() {
+    if !experiment.hosts_are_apart() || experiment.hosts_are_machines() {
         return;
     }
     let help = "the hosts of this experiment are namespaces, as one has a link, a quota, an \

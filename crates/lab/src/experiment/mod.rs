@@ -8,6 +8,7 @@ mod drivers;
 mod error;
 mod factors;
 mod hosts;
+mod machines;
 mod overrides;
 mod parse;
 mod parts;

@@ -23,6 +23,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     baseline(reader, top, experiment);
     hosts(reader, top, experiment);
     super::hosts::check_apart(reader, top, experiment);
+    super::machines::check(reader, top, experiment);
     circles(reader, top, experiment);
     ports(reader, top, experiment);
 }

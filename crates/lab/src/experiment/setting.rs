@@ -148,6 +148,21 @@ impl Experiment {
         })
     }
 
+    /// Whether hosts are machines: each one behind ssh, or this one. They are as soon as one is
+    /// behind ssh.
+    pub fn hosts_are_machines(&self) -> bool {
+        self.hosts.iter().any(|host| host.ssh.is_some())
+    }
+
+    /// Whether a host is a machine behind ssh.
+    pub fn is_behind_ssh(&self, host: Option<&str>) -> bool {
+        let found = self
+            .hosts
+            .iter()
+            .find(|one| Some(one.name.as_str()) == host);
+        found.is_some_and(|host| host.ssh.is_some())
+    }
+
     /// The server of that name.
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.name == name)

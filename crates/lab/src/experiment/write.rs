@@ -97,6 +97,15 @@ fn host(host: &HostSpec) -> Table {
         let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
         put(&mut table, "cpus", Toml::Array(cpus.collect()));
     }
+    if let Some(ssh) = &host.ssh {
+        put(&mut table, "ssh", text(ssh));
+    }
+    if let Some(binary) = &host.ssh_binary {
+        put(&mut table, "ssh_binary", text(&binary.to_string_lossy()));
+    }
+    if let Some(address) = &host.address {
+        put(&mut table, "address", text(&address.to_string()));
+    }
     if let Some(quota) = host.quota {
         put(&mut table, "quota", Toml::Float(quota));
     }

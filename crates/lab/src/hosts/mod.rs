@@ -14,7 +14,8 @@ mod wire;
 mod wiring;
 mod world;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,15 @@ pub struct HostSpec {
     pub access: Access,
     /// Settings of the kernel's network, such as `net.core.somaxconn`, and their values.
     pub settings: Vec<(String, String)>,
+    /// What `ssh` calls the machine that it is, such as `user@host`; `None` for this machine.
+    #[serde(default)]
+    pub ssh: Option<String>,
+    /// A `weigh` for that machine, where it needs another one than this.
+    #[serde(default)]
+    pub ssh_binary: Option<PathBuf>,
+    /// The address by which other machines reach its servers.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
 }
 
 /// The addresses of the host with a number, counted from 0.

@@ -1,8 +1,9 @@
 //! The agents of a run: one on this machine, or one in each host where hosts are apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use readings::LoadReading;
 use serde_json::{Value, json};
@@ -13,7 +14,8 @@ use crate::experiment::{Experiment, Setting, Target};
 use crate::hosts::{World, WorldError, WorldOptions};
 use crate::link::LinkKind;
 use crate::run::group::{GroupResult, Ready, Runner};
-use crate::run::{Places, RunError, RunEvent};
+use crate::run::machines::Machines;
+use crate::run::{Places, RunError, RunEvent, places};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// A load that makes so much of what its round trips allow is bound by them.
@@ -21,10 +23,15 @@ const BOUND_SHARE: f64 = 0.9;
 /// Links that are later than this on average, ns, are named in the result.
 const LATE_NS: u64 = 200_000;
 
+/// A host, servers that its agent has started, and those that others have.
+pub(super) type View = (Option<String>, Vec<String>, Vec<OtherServer>);
+
 pub(super) struct Agents {
     /// By host; the empty name is this machine's.
     agents: BTreeMap<String, Agent>,
     world: Option<World>,
+    /// Where hosts are machines.
+    machines: Option<Machines>,
     /// Servers that run, with their hosts.
     running: Vec<(String, OtherServer)>,
 }
@@ -40,8 +47,12 @@ impl Agents {
         let mut agents = Self {
             agents: BTreeMap::new(),
             world: None,
+            machines: None,
             running: Vec::new(),
         };
+        if experiment.hosts_are_machines() {
+            return Self::on_machines(weigh, experiment);
+        }
         if !experiment.hosts_are_apart() {
             agents.agents.insert(String::new(), Agent::start(weigh)?);
             return Ok(agents);
@@ -67,23 +78,104 @@ impl Agents {
         Ok(agents)
     }
 
+    /// Starts them all afresh after one was lost.
+    pub(super) fn again(
+        self,
+        weigh: &Path,
+        experiment: &Experiment,
+        places: &Places,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Self, RunError> {
+        if self.are_machines() {
+            return Ok(self.on_machines_again(weigh, stop));
+        }
+        // What is left of them goes first: hosts and servers have the same names again.
+        drop(self);
+        Self::start(weigh, experiment, places, seed)
+    }
+
     /// The agent of a host.
     pub(super) fn of(&mut self, host: Option<&str>) -> Result<&mut Agent, AgentError> {
-        let name = match self.world {
-            Some(_) => host.unwrap_or_default(),
-            None => "",
+        let name = match self.are_apart() {
+            true => host.unwrap_or_default(),
+            false => "",
         };
-        let lost = || AgentError::Lost(format!("there is none on host `{name}`"));
+        let lost = || {
+            AgentError::Lost(match &self.machines {
+                Some(machines) => machines.why_lost(name),
+                None => format!("there is none on host `{name}`"),
+            })
+        };
         self.agents.get_mut(name).ok_or_else(lost)
+    }
+
+    /// Those of machines.
+    pub(super) fn with_machines(agents: BTreeMap<String, Agent>, machines: Machines) -> Self {
+        Self {
+            agents,
+            world: None,
+            machines: Some(machines),
+            running: Vec::new(),
+        }
+    }
+
+    /// Ends the agents of machines and returns those; nothing where hosts are none.
+    pub(super) fn take_all(&mut self) -> Option<Machines> {
+        let machines = self.machines.take()?;
+        self.agents.clear();
+        Some(machines)
     }
 
     /// Whether hosts have ports and addresses of their own.
     pub(super) fn are_apart(&self) -> bool {
-        self.world.is_some()
+        self.world.is_some() || self.machines.is_some()
+    }
+
+    /// Whether hosts are machines.
+    pub(super) fn are_machines(&self) -> bool {
+        self.machines.is_some()
+    }
+
+    /// Whether a host's agent is on another machine: then its files are others than those here.
+    pub(super) fn is_elsewhere(&self, host: Option<&str>) -> bool {
+        let agent = self.agents.get(host.unwrap_or_default());
+        self.machines.is_some() && agent.is_none_or(Agent::is_elsewhere)
+    }
+
+    /// What `weigh` is called where a host's agent is.
+    pub(super) fn program(&self, host: Option<&str>) -> Option<PathBuf> {
+        let agent = self.agents.get(host.unwrap_or_default())?;
+        agent.is_elsewhere().then(|| agent.program().to_path_buf())
+    }
+
+    /// Hosts on which servers were started.
+    pub(super) fn with_servers(&self) -> BTreeSet<String> {
+        self.running.iter().map(|(host, _)| host.clone()).collect()
+    }
+
+    /// A port for a server. One that hosts have to themselves is free; the other machines are
+    /// asked.
+    pub(super) fn free_port(&mut self, host: Option<&str>, random: &mut fastrand::Rng) -> u16 {
+        const ATTEMPTS: usize = 100;
+        let mut port = places::free_port(random, self.are_apart());
+        if self.are_machines() {
+            let address = self.address(host, host);
+            for _ in 0..ATTEMPTS {
+                if self.is_free(host, SocketAddr::new(address, port)) {
+                    break;
+                }
+                port = places::free_port(random, true);
+            }
+        }
+        port
     }
 
     /// The address by which one host reaches another.
     pub(super) fn address(&self, from: Option<&str>, to: Option<&str>) -> IpAddr {
+        if let Some(machines) = &self.machines {
+            return machines.address(to.unwrap_or_default()).unwrap_or(LOCAL);
+        }
         let Some(world) = &self.world else {
             return LOCAL;
         };
@@ -116,7 +208,7 @@ impl Agents {
         setting: &Setting,
     ) -> (Vec<String>, Vec<OtherServer>) {
         let all = setting.servers.iter().map(|server| server.name.clone());
-        if self.world.is_none() {
+        if !self.are_apart() {
             return (all.collect(), Vec::new());
         }
         let (own, others): (Vec<_>, Vec<_>) = self
@@ -125,10 +217,24 @@ impl Agents {
             .filter(|(_, one)| setting.servers.iter().any(|s| s.name == one.server))
             .cloned()
             .partition(|(host, _)| from == Some(host));
-        (
-            own.into_iter().map(|(_, one)| one.server).collect(),
-            others.into_iter().map(|(_, one)| one).collect(),
-        )
+        let own = own.into_iter().map(|(_, one)| one.server).collect();
+        // What another machine counts is asked of that one.
+        let others = others.into_iter().filter(|_| self.world.is_some());
+        (own, others.map(|(_, one)| one).collect())
+    }
+
+    /// From where all servers of a setting can be looked at: hosts, with their own servers and
+    /// those of others.
+    pub(super) fn views(&self, from: Option<&str>, setting: &Setting) -> Vec<View> {
+        let hosts = match self.are_machines() {
+            true => self.with_servers().into_iter().map(Some).collect(),
+            false => vec![from.map(str::to_owned)],
+        };
+        let view = |host: Option<String>| {
+            let (servers, others) = self.watched(host.as_deref(), setting);
+            (host, servers, others)
+        };
+        hosts.into_iter().map(view).collect()
     }
 
     /// What the reader of the result is told at the beginning.
@@ -164,8 +270,12 @@ impl Agents {
         late.collect()
     }
 
-    /// The hosts, for `hosts.json`; nothing where they are not apart.
-    pub(super) fn described(&self) -> Option<Value> {
+    /// The hosts, for `hosts.json`, with the key that they stand below; nothing where they are not
+    /// apart.
+    pub(super) fn described(&self) -> Option<(&'static str, Value)> {
+        if let Some(machines) = &self.machines {
+            return Some(("machines", machines.described()));
+        }
         let world = self.world.as_ref()?;
         let hosts: BTreeMap<&str, Value> = world
             .hosts
@@ -185,7 +295,7 @@ impl Agents {
                 (spec.name.as_str(), described)
             })
             .collect();
-        Some(json!({ "links": world.kind, "hosts": hosts }))
+        Some(("apart", json!({ "links": world.kind, "hosts": hosts })))
     }
 }
 

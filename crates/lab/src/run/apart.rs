@@ -195,21 +195,23 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let limit = (design.matters / 2.0).max(IDLE_SHARE_MIN);
         self.phase("looking what servers do while nobody asks them");
         let from = setting.load.host.as_deref();
-        let (servers, others) = self.agents.watched(from, setting);
         let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
-        for _ in 0..2 {
-            let order = Order::Look {
-                servers: servers.clone(),
-                others: others.clone(),
-                duration_ms: LOOK_MS,
-            };
-            let seen = match self.agents.of(from)?.ask_unless(&order, self.stop)? {
-                Answer::Seen(seen) => seen,
-                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
-            };
-            for (server, one) in seen.servers {
-                let least = quietest.entry(server).or_insert(f64::INFINITY);
-                *least = least.min(one.cpus);
+        for (host, servers, others) in self.agents.views(from, setting) {
+            for _ in 0..2 {
+                let order = Order::Look {
+                    servers: servers.clone(),
+                    others: others.clone(),
+                    duration_ms: LOOK_MS,
+                };
+                let agent = self.agents.of(host.as_deref())?;
+                let seen = match agent.ask_unless(&order, self.stop)? {
+                    Answer::Seen(seen) => seen,
+                    other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+                };
+                for (server, one) in seen.servers {
+                    let least = quietest.entry(server).or_insert(f64::INFINITY);
+                    *least = least.min(one.cpus);
+                }
             }
         }
         let shared = |server: &str| {

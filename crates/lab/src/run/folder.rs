@@ -72,7 +72,12 @@ pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<(), RunE
         path: folder.to_path_buf(),
         why,
     };
-    if folder.join(journal::FILE_NAME).exists() {
+    let journal = folder.join(journal::FILE_NAME);
+    // A program that was killed when it had just made the journal has left no row in it.
+    let empty = fs::read(&journal).is_ok_and(|bytes| !bytes.contains(&b'\n'));
+    if empty {
+        fs::remove_file(&journal).map_err(|e| error(e.to_string()))?;
+    } else if journal.exists() {
         return Err(error(format!(
             "it holds a run already; go on with it by --resume {}, or name another folder",
             folder.display()
@@ -149,15 +154,31 @@ pub(super) fn is_described(folder: &Path) -> bool {
     folder.join(MACHINE).exists()
 }
 
+/// What `hosts.json` says beside this machine.
+pub(super) struct Described<'a> {
+    pub(super) places: &'a Places,
+    /// Of each server.
+    pub(super) configurations: &'a BTreeMap<String, Value>,
+    /// Versions of outside drivers.
+    pub(super) drivers: &'a BTreeMap<String, Option<String>>,
+    /// Versions of servers that are on other machines, by recipe.
+    pub(super) servers: BTreeMap<String, Option<String>>,
+    /// The hosts, and the key that they stand below.
+    pub(super) hosts: Option<(&'static str, Value)>,
+}
+
 /// Writes `hosts.json`.
 pub(super) fn write_machine(
     options: &RunOptions<'_>,
-    places: &Places,
-    configurations: &BTreeMap<String, Value>,
-    drivers: &BTreeMap<String, Option<String>>,
-    hosts: Option<Value>,
+    described: Described<'_>,
 ) -> Result<(), RunError> {
-    let mut versions = BTreeMap::new();
+    let Described {
+        places,
+        configurations,
+        drivers,
+        servers: mut versions,
+        hosts,
+    } = described;
     for server in options.experiment.start_order() {
         if let Some(recipe) = options.recipes.get(&server.recipe) {
             versions
@@ -169,7 +190,9 @@ pub(super) fn write_machine(
     // This thread keeps to the servers' CPUs by now, so it cannot be asked.
     let mut cpus = [places.load_cpus.as_slice(), &places.server_cpus].concat();
     cpus.sort_unstable();
-    machine["cpus"] = json!(cpus);
+    if !options.experiment.hosts_are_machines() {
+        machine["cpus"] = json!(cpus);
+    }
     machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
     machine["load_cpus"] = json!(places.load_cpus);
     machine["server_cpus"] = json!(places.server_cpus);
@@ -179,8 +202,8 @@ pub(super) fn write_machine(
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
     let mut document = json!({ "local": machine });
-    if let Some(hosts) = hosts {
-        document["apart"] = hosts;
+    if let Some((key, hosts)) = hosts {
+        document[key] = hosts;
     }
     let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     fs::write(options.folder.join(MACHINE), text + "\n").map_err(|e| RunError::Folder {

@@ -130,11 +130,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
         for server in places::start_order(&setting.servers, random) {
-            let apart = self.agents.are_apart();
-            let port = server
-                .port
-                .unwrap_or_else(|| places::free_port(random, apart));
             let host = server.host.as_deref();
+            let port = match server.port {
+                Some(port) => port,
+                None => self.agents.free_port(host, random),
+            };
             let address = SocketAddr::new(self.agents.address(host, host), port);
             addresses.insert(server.name.clone(), address);
             self.start_server(server, address, &addresses, up)?;
@@ -155,12 +155,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .recipes
             .get(&server.recipe)
             .ok_or_else(|| failed(&format!("no recipe is called `{}`", server.recipe)))?;
-        let available = recipe.available();
-        if let Some(sentence) = available.sentence() {
-            return Err(AgentError::Failed(sentence));
-        }
-        let user = recipe.run_as.clone();
         let host = server.host.as_deref();
+        let programs = self.agents.programs(host, recipe)?;
+        let weigh = self.agents.program(host);
+        let user = recipe.run_as.clone();
         let folder = match self.agents.of(host)?.ask(&Order::Folder {
             server: server.name.clone(),
             user: user.clone(),
@@ -201,8 +199,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             listen_addr: address,
             upstreams,
             params: server.params.clone(),
-            programs: available.programs,
-            weigh: self.options.weigh.to_path_buf(),
+            programs,
+            weigh: weigh.unwrap_or_else(|| self.options.weigh.to_path_buf()),
             cpus: cpus.len().max(1),
         };
         let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
@@ -359,29 +357,30 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 continue;
             };
             let from = setting.load.host.as_deref();
-            let address = self.resolve(from, &subject.target, addresses);
-            let outcome = address.and_then(|address| {
-                let fields = [setting.load.headers.as_slice(), &closing()].concat();
-                let request = match subject.scheme.as_str() {
-                    "http" => request(subject, &setting.load, &fields),
-                    _ => String::new(),
-                };
-                let order = Order::Await(AwaitServer {
-                    server: None,
-                    address,
-                    request,
-                    raw: false,
-                    status: Some(expect.status),
-                    contains: expect.contains.clone(),
-                    timeout_ms: SUBJECT_READY_MS,
-                });
-                let agent = self.agents.of(from).map_err(|e| e.to_string())?;
-                match agent.ask_unless(&order, self.stop) {
-                    Ok(_) => Ok(address),
-                    Err(AgentError::Failed(reason)) => Err(reason),
-                    Err(lost) => Err(lost.to_string()),
+            let outcome = match self.resolve(from, &subject.target, addresses) {
+                Err(reason) => Err(reason),
+                Ok(address) => {
+                    let fields = [setting.load.headers.as_slice(), &closing()].concat();
+                    let request = match subject.scheme.as_str() {
+                        "http" => request(subject, &setting.load, &fields),
+                        _ => String::new(),
+                    };
+                    let order = Order::Await(AwaitServer {
+                        server: None,
+                        address,
+                        request,
+                        raw: false,
+                        status: Some(expect.status),
+                        contains: expect.contains.clone(),
+                        timeout_ms: SUBJECT_READY_MS,
+                    });
+                    match self.agents.of(from)?.ask_unless(&order, self.stop) {
+                        Ok(_) => Ok(address),
+                        Err(AgentError::Failed(reason)) => Err(reason),
+                        Err(lost) => return Err(lost),
+                    }
                 }
-            });
+            };
             match outcome {
                 Ok(address) => ready.push(Ready {
                     lane: lane.clone(),
@@ -456,15 +455,17 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .collect();
         let tell = &mut *self.tell;
         let from = ready.first().and_then(|one| one.from.as_deref());
-        self.agents
-            .of(from)?
-            .load(order, self.stop, |stint, requests, errors| {
-                tell(RunEvent::Load {
-                    subject: subjects.get(stint).cloned().unwrap_or_default(),
-                    requests,
-                    errors,
-                });
-            })
+        let watching = self.agents.watch_far(from)?;
+        let agent = self.agents.of(from)?;
+        let mut loaded = agent.load(order, self.stop, |stint, requests, errors| {
+            tell(RunEvent::Load {
+                subject: subjects.get(stint).cloned().unwrap_or_default(),
+                requests,
+                errors,
+            });
+        })?;
+        self.agents.noted(from, watching)?.add_to(&mut loaded);
+        Ok(loaded)
     }
 
     /// Stops what was started, upstreams last, and keeps the logs.

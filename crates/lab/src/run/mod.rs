@@ -6,6 +6,7 @@ mod folder;
 mod group;
 mod judge;
 mod limiter;
+mod machines;
 mod outside;
 mod places;
 mod rate;
@@ -164,6 +165,14 @@ pub enum RunError {
     /// The agent cannot be started.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// A machine cannot be used.
+    #[error("host `{host}`: {why}")]
+    Host {
+        /// The host.
+        host: String,
+        /// Why.
+        why: String,
+    },
     /// The hosts cannot be made.
     #[error("the hosts of this experiment cannot be made here: {0}")]
     World(WorldError),
@@ -173,7 +182,7 @@ impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
-            RunError::Agent(_) | RunError::World(_) => false,
+            RunError::Agent(_) | RunError::World(_) | RunError::Host { .. } => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
@@ -201,10 +210,13 @@ pub struct RunOptions<'a> {
     pub judge: &'a dyn Judge,
 }
 
-/// What is missing on this machine for an experiment, a sentence each.
+/// What is missing on this machine for an experiment, a sentence each. What has to be on others is
+/// seen only there.
 pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
     let mut sentences = Vec::new();
-    for server in experiment.start_order() {
+    let servers = experiment.start_order();
+    let here = |host: &Option<String>| !experiment.is_behind_ssh(host.as_deref());
+    for server in servers.into_iter().filter(|server| here(&server.host)) {
         let sentence = recipes
             .get(&server.recipe)
             .and_then(|recipe| recipe.available().sentence());
@@ -213,6 +225,11 @@ pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
         {
             sentences.push(sentence);
         }
+    }
+    let conditions = experiment.conditions();
+    let mut loads = conditions.iter().map(|one| experiment.under(one).load.host);
+    if !loads.any(|host| here(&host)) {
+        return sentences;
     }
     for driver in drivers(experiment, recipes) {
         let sentence = driver.available().sentence();
@@ -247,7 +264,7 @@ pub fn run(
         return Err(RunError::Missing { sentences });
     }
     hosts::sweep();
-    if !experiment.hosts_are_apart() {
+    if !experiment.hosts_are_apart() && !experiment.hosts_are_machines() {
         places::check_ports(experiment)?;
     }
     let vantages = Vantages::of(experiment)?;
@@ -283,11 +300,20 @@ pub fn run(
                 .filter_map(|driver| outside::clock_notice(driver)),
         );
     }
+    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
+    let sentences = agents.missing(experiment, options.recipes)?;
+    if !sentences.is_empty() {
+        return Err(RunError::Missing { sentences });
+    }
+    let from = plan.conditions.first().map(|it| experiment.under(it).load);
+    let from = from.and_then(|load| load.host);
     let versions: BTreeMap<String, Option<String>> = drivers
         .iter()
-        .map(|driver| (driver.name.clone(), driver.version(options.weigh)))
+        .map(|driver| {
+            let version = agents.driver_version(from.as_deref(), driver, options.weigh);
+            (driver.name.clone(), version)
+        })
         .collect();
-    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
     notices.extend(agents.notices());
     for text in &notices {
         tell(RunEvent::Warning { text: text.clone() });
@@ -357,13 +383,19 @@ pub fn run(
         if describes_more && !stop.load(Ordering::Relaxed) {
             described = Some(servers);
             let hosts = agents.described();
-            folder::write_machine(options, &drawn, &configurations, &versions, hosts)?;
+            let far = agents.versions(&configurations, options.recipes);
+            let described = folder::Described {
+                places: &drawn,
+                configurations: &configurations,
+                drivers: &versions,
+                servers: far,
+                hosts,
+            };
+            folder::write_machine(options, described)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
-            // What is left of them goes first: hosts and servers have the same names again.
-            drop(agents);
-            agents = Agents::start(options.weigh, experiment, places, seed)?;
+            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
         }
         if stop.load(Ordering::Relaxed) {
             break;
@@ -416,8 +448,7 @@ pub fn run(
                 }
                 Ok(None) => {}
                 Err(_) => {
-                    drop(agents);
-                    agents = Agents::start(options.weigh, experiment, places, seed)?;
+                    agents = agents.again(options.weigh, experiment, places, seed, stop)?;
                 }
             }
         }

@@ -49,7 +49,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         for one in ready {
             let name = &one.subject.driver.name;
             match recipes.driver(name) {
-                Some(driver) => lanes.push(Outside::new(one, driver, &setting.load, cpus)),
+                Some(driver) => {
+                    let from = setting.load.host.as_deref();
+                    let programs = self.agents.driver_programs(from, driver)?;
+                    lanes.push(Outside::new(one, driver, programs, &setting.load, cpus));
+                }
                 None => result.outcomes.push((
                     one.lane.clone(),
                     Outcome::Failed {
@@ -210,8 +214,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             watch,
             watch_others,
         };
+        let watching = self.agents.watch_far(from)?;
         let driven = match self.agents.of(from)?.drive(order, self.stop) {
-            Ok(driven) => driven,
+            Ok(mut driven) => {
+                let noted = self.agents.noted(from, watching)?;
+                noted.add_to_driven(&mut driven);
+                driven
+            }
             // A driver that cannot be started is that subject's failure; a server that has ended
             // is everyone's.
             Err(AgentError::Failed(reason)) if reason.starts_with("cannot start") => {
@@ -267,8 +276,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             expect_status: expect.status,
             expect_contains: expect.contains.clone(),
             params: subject.driver.params.clone(),
-            programs: lane.available.programs.clone(),
-            weigh: self.options.weigh.to_path_buf(),
+            programs: lane.programs.clone(),
+            weigh: self
+                .agents
+                .program(load.host.as_deref())
+                .unwrap_or_else(|| self.options.weigh.to_path_buf()),
         }
     }
 }

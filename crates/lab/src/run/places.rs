@@ -35,7 +35,7 @@ impl Places {
     /// The same for a load that is made on a host.
     fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
         let have = net::os::allowed_cpus().unwrap_or_default();
-        for host in &experiment.hosts {
+        for host in experiment.hosts.iter().filter(|host| host.ssh.is_none()) {
             if let Some(&cpu) = host.cpus.iter().find(|cpu| !have.contains(cpu)) {
                 let list: Vec<String> = have.iter().map(u32::to_string).collect();
                 return Err(RunError::Cpu {
@@ -53,6 +53,9 @@ impl Places {
                 .map(|one| one.cpus.clone())
                 .unwrap_or_default()
         };
+        if experiment.hosts_are_machines() {
+            return Ok(Self::on_machines(experiment, load_host.as_ref(), cpus_of));
+        }
         let mut named_servers: Vec<u32> = experiment
             .servers
             .iter()
@@ -104,6 +107,36 @@ impl Places {
             warnings,
             load_may_have,
         })
+    }
+
+    /// Where hosts are machines: of others, only the CPUs are known that the experiment names.
+    fn on_machines(
+        experiment: &Experiment,
+        load_host: Option<&String>,
+        cpus_of: impl Fn(Option<&String>) -> Vec<u32>,
+    ) -> Self {
+        let load_cpus = cpus_of(load_host);
+        let beside = experiment.servers.iter();
+        let beside = beside
+            .filter(|server| server.host.as_ref() == load_host)
+            .count()
+            > 0;
+        let mut warnings = Vec::new();
+        if beside {
+            // On one host there is one set of CPUs.
+            let host = load_host.map_or("", String::as_str);
+            warnings.push(format!(
+                "the load and servers are both on host `{host}` and share its CPUs: what the load \
+                 takes, the servers lack"
+            ));
+        }
+        Self {
+            load_alone: !beside && !load_cpus.is_empty(),
+            load_cpus,
+            server_cpus: Vec::new(),
+            warnings,
+            load_may_have: Vec::new(),
+        }
     }
 
     /// Other places for one block: where nothing binds the load, its CPU is drawn, and the servers
@@ -170,6 +203,7 @@ pub(super) struct OutOfTheWay {
 impl OutOfTheWay {
     pub(super) fn of(places: &Places) -> Self {
         let before = net::os::allowed_cpus().unwrap_or_default();
+        // Where hosts are machines there is none to keep off.
         if places.load_alone && !places.server_cpus.is_empty() {
             // Where it cannot be done the load is disturbed a little, and its lag shows it.
             let _ = net::os::bind_to_cpus(&places.server_cpus);

@@ -47,7 +47,7 @@ latency_window = "0s"
 "#;
 
 /// Whether this machine can have such hosts; says so when it cannot.
-fn can_be_made() -> bool {
+pub fn can_be_made() -> bool {
     let small = lab::hosts::HostSpec {
         quota: Some(1.0),
         ..spec("small")
@@ -61,7 +61,7 @@ fn can_be_made() -> bool {
 }
 
 /// Control groups of hosts that belong to a process.
-fn groups_of(pid: u32) -> BTreeSet<String> {
+pub fn groups_of(pid: u32) -> BTreeSet<String> {
     let begin = format!("weigh-host-{pid}.");
     ["cpu", "cpuset", "cpuacct", "."]
         .iter()

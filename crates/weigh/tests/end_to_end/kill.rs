@@ -1,14 +1,16 @@
 //! The program can be killed at any moment: nothing stays behind, and the run goes on later.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::{
-    KILL, Place, Running, alive, array, control_groups, descendants, journal, key, skip, trials,
-    wait_until,
+    Done, KILL, Place, Running, alive, array, control_groups, descendants, journal, key, skip,
+    trials, wait_until,
 };
+use crate::hosts_run::{can_be_made, groups_of};
 
 /// So soon after the program's death everything that it started has to be gone.
 const SOON: Duration = Duration::from_secs(2);
@@ -190,4 +192,105 @@ fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
         .count();
     assert_eq!(failed, 3);
     resume(&place, 6);
+}
+
+/// Moments at which each of two runs is killed.
+const MOMENTS: usize = 10;
+
+const SHORT: [&str; 5] = [
+    "design.blocks=1",
+    "design.warmup=50ms",
+    "design.window=200ms",
+    "design.latency_window=0s",
+    "design.limiter=false",
+];
+
+const ON_HOSTS: &str = r#"title = "on hosts"
+[hosts.vm]
+quota = 1
+[hosts.near]
+link = { rtt = "1ms" }
+[servers.backend]
+recipe = "origin"
+host = "vm"
+[servers.proxy]
+recipe = "balance"
+host = "vm"
+upstreams = ["backend"]
+[subjects]
+direct = "http://backend/"
+proxy = "http://proxy/"
+[load]
+host = "near"
+connections = 4
+"#;
+
+/// The network devices of this machine.
+fn devices() -> BTreeSet<String> {
+    let entries = fs::read_dir("/sys/class/net").unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    entries.map(|entry| name(entry.unwrap())).collect()
+}
+
+/// Kills a short run at random moments, between its start and its end, and goes on after each.
+/// Whatever was left is gone when the next start has ended.
+fn killed_at_random_moments(experiment: &str, seed: u64) {
+    let place = Place::new();
+    place.write("hosts.toml", ON_HOSTS);
+    let devices_before = devices();
+    let whole = |done: Done| {
+        let document = done.result();
+        assert_eq!(document["trials"]["done"], 3, "{}", done.err);
+        assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    };
+    let arguments = |out: &str| {
+        let mut call = arguments(experiment, &SHORT);
+        call.extend(["--format", "json"]);
+        let mut call: Vec<String> = call.into_iter().map(str::to_owned).collect();
+        call[3] = out.to_owned();
+        call
+    };
+    let start = Instant::now();
+    whole(place.run(&arguments("whole")));
+    let takes = start.elapsed();
+    let mut random = fastrand::Rng::with_seed(seed);
+    for moment in 0..MOMENTS {
+        let out = format!("r{moment}");
+        let after = takes.mul_f64(random.f64());
+        let folder = place.path(&out);
+        let mut running = place.start(&arguments(&out));
+        let (pid, started) = (running.pid(), Instant::now());
+        while started.elapsed() < after && !running.has_ended() {
+            running.look();
+            sleep(Duration::from_millis(2));
+        }
+        let family = descendants(pid);
+        let agents = running.look().clone();
+        running.signal(KILL);
+        running.end();
+        let words = format!("{experiment}, killed {after:?} after its start");
+        // The next start: on with the run, or where nothing was begun the same again.
+        whole(match begun(&folder) {
+            true => place.run(&["run", "--resume", &out, "--format", "json"]),
+            false => place.run(&arguments(&out)),
+        });
+        assert!(alive(&family).is_empty(), "{words}: {:?}", alive(&family));
+        assert!(place.left().is_empty(), "{words}: {:?}", place.left());
+        let groups = control_groups(&agents);
+        assert!(groups.is_empty(), "{words}: {groups:?}");
+        assert_eq!(groups_of(pid), BTreeSet::new(), "{words}");
+        assert_eq!(devices(), devices_before, "{words}");
+    }
+}
+
+#[test]
+fn whatever_the_moment_the_next_start_finds_all_gone() {
+    killed_at_random_moments("proxy-cost", 5);
+}
+
+#[test]
+fn whatever_the_moment_hosts_are_gone_too() {
+    if can_be_made() {
+        killed_at_random_moments("hosts.toml", 7);
+    }
 }

@@ -26,6 +26,7 @@ mod recipes_apps;
 mod recipes_php;
 mod run_folder;
 mod same;
+mod ssh;
 mod started;
 mod stop;
 mod words;

@@ -1,6 +1,7 @@
 //! A subject with an outside driver: what its runs came to, and the reading that they make.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use readings::{
@@ -12,7 +13,6 @@ use super::words::{last_words, shell, shortened};
 use crate::agent::wire::{DriveEnd, Driven};
 use crate::driver::{Driver, read_driver_output};
 use crate::experiment::LoadSpec;
-use crate::recipe::Availability;
 use crate::run::group::Ready;
 
 /// A driver gets so much longer than it was asked to run, and the load's time limit.
@@ -26,7 +26,7 @@ const SATURATED: f64 = 0.8;
 pub(super) struct Outside<'a> {
     pub(super) ready: &'a Ready,
     pub(super) driver: &'a Driver,
-    pub(super) available: Availability,
+    pub(super) programs: BTreeMap<String, PathBuf>,
     pub(super) threads: u32,
     /// Requests per second as last seen.
     pub(super) rate_per_s: f64,
@@ -51,11 +51,17 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Outside<'a> {
-    pub(super) fn new(ready: &'a Ready, driver: &'a Driver, load: &LoadSpec, cpus: u32) -> Self {
+    pub(super) fn new(
+        ready: &'a Ready,
+        driver: &'a Driver,
+        programs: BTreeMap<String, PathBuf>,
+        load: &LoadSpec,
+        cpus: u32,
+    ) -> Self {
         Self {
             ready,
             driver,
-            available: driver.available(),
+            programs,
             threads: driver.threads(load, cpus),
             rate_per_s: 0.0,
             runs: Vec::new(),

@@ -1,0 +1,421 @@
+//! Hosts behind ssh: real connections to an sshd of the test's own, with keys made for it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::{
+    Done, KILL, LIMIT, Place, alive, array, descendants, free_port, journal, key, skip, trials,
+    wait_until, with_text,
+};
+
+/// So soon after its connection has ended nothing of a run is left on the far side.
+const SOON: Duration = Duration::from_secs(1);
+
+const PARTS: &str = r#"
+[servers.backend]
+recipe = "origin"
+host = "vm"
+[servers.proxy]
+recipe = "balance"
+host = "vm"
+upstreams = ["backend"]
+
+[subjects]
+direct = "http://backend/"
+proxy = "http://proxy/"
+
+[load]
+host = "client"
+connections = 4
+
+[design]
+blocks = 3
+warmup = "200ms"
+window = "600ms"
+latency_window = "400ms"
+retries = 0
+limiter = false
+"#;
+
+const HERE: &str = "title = \"the same\"\n[hosts.vm]\ncpus = [0]\n[hosts.client]\ncpus = [0]\n";
+const FAR: &str = "title = \"the same\"\n\
+    [hosts.vm]\nssh = \"far-vm\"\naddress = \"127.0.0.1\"\ncpus = [0]\n\
+    [hosts.client]\nssh = \"far-client\"\ncpus = [0]\n";
+
+/// A machine behind ssh: an sshd that gives its sessions folders of their own.
+struct Sshd {
+    child: Child,
+    /// Where it keeps what agents leave in temporary folders.
+    temp: PathBuf,
+    cache: PathBuf,
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        // The sessions first: they are processes of their own.
+        for session in descendants(self.child.id()) {
+            let _ = net::os::kill(session.pid, KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Sshd {
+    /// Starts one that `ssh NAME` reaches; `more` are further lines of its configuration.
+    fn start(place: &Place, name: &str, more: &str) -> Self {
+        let dir = place.path(name);
+        let (temp, cache) = (dir.join("temp"), dir.join("cache"));
+        fs::create_dir_all(&temp).unwrap();
+        for key in ["host", "user"] {
+            keygen(&dir.join(key));
+        }
+        let port = free_port();
+        let shown = dir.display();
+        place.write(
+            &format!("{name}/sshd_config"),
+            &format!(
+                "Port {port}\nListenAddress 127.0.0.1\nHostKey {shown}/host\n\
+                 AuthorizedKeysFile {shown}/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n\
+                 PermitRootLogin yes\nPasswordAuthentication no\nLogLevel ERROR\n\
+                 KbdInteractiveAuthentication no\n{more}\n\
+                 SetEnv TMPDIR={shown}/temp XDG_CACHE_HOME={shown}/cache\n"
+            ),
+        );
+        let host_key = fs::read_to_string(dir.join("host.pub")).unwrap();
+        place.write(
+            &format!("{name}/known"),
+            &format!("[127.0.0.1]:{port} {host_key}"),
+        );
+        let user = Command::new("id").arg("-un").output().unwrap();
+        let user = String::from_utf8(user.stdout).unwrap();
+        let before = fs::read_to_string(place.path("ssh_config")).unwrap_or_default();
+        place.write(
+            "ssh_config",
+            &format!(
+                "{before}Host far-{name}\nHostName 127.0.0.1\nPort {port}\nUser {user}\
+                 IdentityFile {shown}/user\nIdentitiesOnly yes\nUserKnownHostsFile {shown}/known\n"
+            ),
+        );
+        // `ssh` looks for its configuration where the user's is and nowhere else.
+        let ssh = place.path("bin/ssh");
+        let config = place.path("ssh_config");
+        let script = format!(
+            "#!/bin/sh\nexec {} -F {} \"$@\"\n",
+            found("ssh").unwrap().display(),
+            config.display()
+        );
+        if !ssh.exists() {
+            place.write("bin/ssh", &script);
+            fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let child = daemon(&dir.join("sshd_config"));
+        let sshd = Self { child, temp, cache };
+        wait_until("sshd listens", LIMIT, || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        sshd
+    }
+
+    fn text(&self) -> String {
+        self.temp.display().to_string()
+    }
+
+    /// What agents have left there.
+    fn left(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.temp).unwrap();
+        let names = names.map(|entry| entry.unwrap().path().display().to_string());
+        let processes = with_text(&self.text());
+        processes
+            .iter()
+            .map(ToString::to_string)
+            .chain(names)
+            .collect()
+    }
+
+    /// The programs that were put there.
+    fn programs(&self) -> Vec<PathBuf> {
+        let folders = fs::read_dir(self.cache.join("weigh"));
+        let folders = folders.into_iter().flatten().flatten();
+        folders
+            .flat_map(|folder| fs::read_dir(folder.path()).unwrap())
+            .map(|entry| entry.unwrap().path())
+            .collect()
+    }
+}
+
+fn found(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|dir| dir.join(program))
+        .find(|path| path.exists())
+}
+
+fn keygen(file: &Path) {
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+}
+
+/// Starts sshd. For root it wants a folder in /run that a package makes only when it starts it: it
+/// gets one of its own, in a mount namespace.
+fn daemon(config: &Path) -> Child {
+    let sshd = found("sshd").unwrap();
+    let start = format!("exec {} -D -e -f {}", sshd.display(), config.display());
+    let mut command = match net::os::is_root() {
+        true => {
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c"]);
+            command.arg(format!(
+                "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && {start}"
+            ));
+            command
+        }
+        false => {
+            let mut command = Command::new("sh");
+            command.args(["-c", &start]);
+            command
+        }
+    };
+    let log = fs::File::create(config.with_file_name("log")).unwrap();
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(log).spawn().unwrap()
+}
+
+/// Whether this machine has ssh; says so when it has not.
+fn can_run() -> bool {
+    let missing: Vec<&str> = ["ssh", "sshd", "ssh-keygen"]
+        .into_iter()
+        .filter(|program| found(program).is_none())
+        .collect();
+    if !missing.is_empty() {
+        skip(&format!("{} not installed", missing.join(", ")));
+    }
+    missing.is_empty()
+}
+
+/// A call of the program that finds the test's `ssh`.
+fn weigh(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.weigh(arguments);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", place.path("bin").display()));
+    command
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Done {
+    place.start_command(weigh(place, arguments)).end()
+}
+
+fn folder_of(place: &Place, name: &str) -> Vec<Value> {
+    trials(&place.path(name))
+}
+
+/// The kinds of a journal's rows, warnings aside, which differ from place to place.
+fn kinds(rows: &[Value]) -> Vec<String> {
+    rows.iter()
+        .map(|row| row["row"].to_string())
+        .filter(|kind| kind != "\"warning\"")
+        .collect()
+}
+
+/// The names of all that a trial has measured.
+fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    if let Value::Object(fields_of) = value {
+        for (name, inner) in fields_of {
+            fields(inner, &format!("{path}.{name}"), found);
+        }
+    }
+    found.insert(path.to_owned());
+}
+
+#[test]
+fn hosts_behind_ssh_make_the_same_trials() {
+    if !can_run() {
+        return;
+    }
+    let place = Place::new();
+    let vm = Sshd::start(&place, "vm", "");
+    // A login shell that prints, as those do that were never meant to be spoken to.
+    let greets = "ForceCommand echo welcome; eval \"$SSH_ORIGINAL_COMMAND\"";
+    let client = Sshd::start(&place, "client", greets);
+    place.write("here.toml", &format!("{HERE}{PARTS}"));
+    place.write("far.toml", &format!("{FAR}{PARTS}"));
+    for name in ["here", "far"] {
+        let file = format!("{name}.toml");
+        let call = [
+            "run", &file, "--seed", "7", "--out", name, "--format", "json",
+        ];
+        let document = run(&place, &call).result();
+        assert_eq!(document["trials"]["done"], 9, "{document}");
+        assert_eq!(document["trials"]["failed"], 0, "{document}");
+    }
+    let (here, far) = (folder_of(&place, "here"), folder_of(&place, "far"));
+    let keys = |trials: &[Value]| trials.iter().map(key).collect::<Vec<_>>();
+    assert_eq!(keys(&here), keys(&far));
+    let rows = |name: &str| kinds(&journal(&place.path(name)));
+    assert_eq!(rows("here"), rows("far"));
+    for (near, far) in here.iter().zip(&far) {
+        let (mut ours, mut theirs) = (BTreeSet::new(), BTreeSet::new());
+        fields(near, "", &mut ours);
+        fields(far, "", &mut theirs);
+        assert_eq!(ours, theirs);
+        let reading = &far["outcome"]["done"];
+        // Counted there, in the load's windows.
+        for server in array(&reading["servers"]) {
+            let cpu_s = server["cpu_s"].as_f64().unwrap();
+            assert!(cpu_s > 0.01 && cpu_s < 0.7, "{server}");
+        }
+        let opened = &reading["upstream_connections_per_request"];
+        assert!(opened.as_f64().unwrap() < 0.5, "{opened}");
+    }
+    let hosts = fs::read_to_string(place.path("far/hosts.json")).unwrap();
+    let hosts: Value = serde_json::from_str(&hosts).unwrap();
+    for name in ["vm", "client"] {
+        let host = &hosts["machines"][name];
+        assert_eq!(host["ssh"], format!("far-{name}"));
+        // It is one machine, so what is measured is the measuring.
+        let ahead_s = host["clock_ahead_s"].as_f64().unwrap();
+        let trip_s = host["clock_round_trip_s"].as_f64().unwrap();
+        assert!(trip_s > 0.0 && trip_s < 1.0, "{host}");
+        assert!(ahead_s.abs() <= trip_s, "{host}");
+        assert_eq!(host["machine"]["kernel"], hosts["local"]["kernel"]);
+    }
+    assert!(hosts["local"]["versions"]["origin"].is_string(), "{hosts}");
+    let command = hosts["local"]["servers"]["backend"]["command"][0].as_str();
+    let command = PathBuf::from(command.unwrap());
+    // Sent once to each, and found there by every later run.
+    assert_eq!(vm.programs(), std::slice::from_ref(&command));
+    assert_eq!(client.programs().len(), 1);
+    let age = fs::metadata(&command).unwrap().modified().unwrap();
+    let call = [
+        "run",
+        "far.toml",
+        "--out",
+        "again",
+        "--set",
+        "design.blocks=1",
+    ];
+    assert!([0, 4].contains(&run(&place, &call).status));
+    assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
+    assert!(vm.left().is_empty(), "{:?}", vm.left());
+    assert!(client.left().is_empty(), "{:?}", client.left());
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+/// Cuts the connection to a host in the second of three blocks, by ending a process of it.
+fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
+    if !can_run() {
+        return;
+    }
+    let place = Place::new();
+    let machines = ["vm", "client"].map(|name| Sshd::start(&place, name, ""));
+    place.write("x.toml", &format!("{FAR}{PARTS}"));
+    let mut running = place.start_command(weigh(&place, &["run", "x.toml", "--out", "r"]));
+    running.until_said("block 2/3");
+    // In the middle of what is measured.
+    running.go_on(Duration::from_millis(1_500));
+    let machine = &machines[usize::from(host == "client")];
+    let family = with_text(&machine.text());
+    assert!(!family.is_empty());
+    net::os::kill(victim(running.pid(), machine), KILL).unwrap();
+    wait_until("the far side is empty", SOON, || alive(&family).is_empty());
+    let done = running.end();
+    assert!(done.status == 0 || done.status == 4, "{}", done.err);
+    let trials = trials(&place.path("r"));
+    assert_eq!(trials.len(), 9);
+    for trial in &trials {
+        let failed = &trial["outcome"]["failed"]["reason"];
+        if trial["block"] != 2 {
+            assert!(failed.is_null(), "{trial}");
+            continue;
+        }
+        let lost = format!("lost the agent: host `{host}`");
+        assert!(failed.as_str().unwrap().contains(&lost), "{trial}");
+    }
+    for machine in &machines {
+        assert!(machine.left().is_empty(), "{:?}", machine.left());
+    }
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    let document = run(&place, &["run", "--resume", "r", "--format", "json"]).result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+}
+
+#[test]
+fn a_connection_that_breaks_here_costs_its_block_alone() {
+    cut("client", |pid, _| {
+        let all = descendants(pid);
+        let found = all.iter().find(|it| it.to_string().contains("far-client"));
+        found.unwrap().pid
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_there_costs_its_block_alone() {
+    // Of what sshd has started, the process that speaks to the network is the nearest.
+    cut("vm", |_, sshd| descendants(sshd.child.id())[0].pid);
+}
+
+#[test]
+fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
+    if !can_run() {
+        return;
+    }
+    let place = Place::new();
+    let tools = place.path("tools");
+    place.write(
+        "tools/uname",
+        "#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo s390y\n",
+    );
+    place.write(
+        "sums/sha256sum",
+        &format!("#!/bin/sh\necho {}\n", "0".repeat(64)),
+    );
+    for file in ["tools/uname", "sums/sha256sum"] {
+        fs::set_permissions(place.path(file), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let first = |tools: &Path| {
+        format!(
+            "ForceCommand PATH={}:$PATH; eval \"$SSH_ORIGINAL_COMMAND\"",
+            tools.display()
+        )
+    };
+    let other = Sshd::start(&place, "client", &first(&tools));
+    let broken = Sshd::start(&place, "vm", &first(&place.path("sums")));
+    let text = format!("{FAR}{PARTS}");
+    place.write("sum.toml", &text);
+    place.write("kind.toml", &text.replace("far-vm", "far-client"));
+    place.write("nobody.toml", &text.replace("far-vm", "closed"));
+    let config = fs::read_to_string(place.path("ssh_config")).unwrap();
+    let port = free_port();
+    place.write(
+        "ssh_config",
+        &format!("{config}Host closed\nHostName 127.0.0.1\nPort {port}\n"),
+    );
+    let says = |file: &str, texts: &[&str]| {
+        run(
+            &place,
+            &["run", file, "--out", file.trim_end_matches(".toml")],
+        )
+        .expect(1)
+        .says(texts);
+    };
+    says(
+        "sum.toml",
+        &["host `vm`", "could not be put there", "checksum"],
+    );
+    says("kind.toml", &["host `vm`", "s390y", "ssh_binary"]);
+    says("nobody.toml", &["host `vm`", "Connection refused"]);
+    assert!(broken.programs().is_empty() && other.programs().is_empty());
+    assert!(broken.left().is_empty() && other.left().is_empty());
+}
