@@ -12,6 +12,7 @@ pub mod hlog;
 mod journal;
 mod limiter;
 mod load;
+mod probed;
 mod quantiles;
 pub mod tools;
 
@@ -25,5 +26,9 @@ pub use limiter::{Change, CpuSeen, KernelSeen, LimiterReading, Probe, Seen, Serv
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
     StatusCount, ThreadReading, Wrong, WrongKind,
+};
+pub use probed::{
+    InterfaceProbed, MachineProbed, NetworkProbed, Probed, ServerProbed, SocketsProbed,
+    ThreadProbed,
 };
 pub use quantiles::Quantiles;

@@ -5,6 +5,7 @@ use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::limiter::Finding;
+use crate::machine::{self, ProbesCost};
 use crate::table::table;
 use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
@@ -35,6 +36,8 @@ pub struct Analysis {
     pub limiters: Vec<Finding>,
     /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
     pub rates: Vec<String>,
+    /// What looking at servers and machine cost.
+    pub probes: Option<ProbesCost>,
 }
 
 /// A reason for which trials failed.
@@ -93,6 +96,7 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         noise_floor,
         limiters: Vec::new(),
         rates: Vec::new(),
+        probes: machine::cost(&cells),
     }
 }
 

@@ -6,12 +6,15 @@
 
 mod cgroup;
 mod client;
+mod counts;
 mod drive;
 mod load;
 mod probe;
 mod quota;
+mod sampler;
 mod serve;
 mod servers;
+mod surroundings;
 mod watch;
 pub mod wire;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{LoadReading, Pacing, Seen};
+use readings::{LoadReading, Pacing, Probed, Seen};
 use serde::{Deserialize, Serialize};
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
@@ -292,6 +292,10 @@ pub struct Loaded {
     /// What was seen in the last stint's window, where that was asked for.
     #[serde(default)]
     pub seen: Option<Seen>,
+    /// What was seen of servers and machine in each reading's windows; `None` where there was no
+    /// time to look.
+    #[serde(default)]
+    pub probed: Vec<Option<Probed>>,
 }
 
 /// What one run of an outside driver came to.
@@ -313,6 +317,9 @@ pub struct Driven {
     pub servers_cpu_s: BTreeMap<String, f64>,
     /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
     pub accepted: Option<u64>,
+    /// What was seen of servers and machine meanwhile.
+    #[serde(default)]
+    pub probed: Option<Probed>,
 }
 
 /// How a driver's run ended.
