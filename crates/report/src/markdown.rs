@@ -44,11 +44,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
-    if !analysis.rates.is_empty() {
+    if !analysis.rates.is_empty() || analysis.probes.is_some() {
         out.push('\n');
     }
     for text in &analysis.rates {
         out.push_str(&format!("- {}\n", escaped(text)));
+    }
+    if let Some(probes) = &analysis.probes {
+        out.push_str(&format!("- {}\n", escaped(&probes.sentence)));
     }
     list(
         &mut out,

@@ -355,6 +355,7 @@ mod tests {
             "while read -r line; do eval \"$line\"; echo done; done",
         ]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::null());
         command.process_group(0);
         Killed(command.spawn().unwrap())
     }

@@ -126,9 +126,11 @@ fn figures(analysis: &Analysis) -> String {
     let table = table(&columns);
     let note = escaped(&legend(&columns));
     let body = wrapped_in("scroll", &table);
+    let probes = analysis.probes.iter().map(|probes| &probes.sentence);
     let rates: String = analysis
         .rates
         .iter()
+        .chain(probes)
         .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
         .collect();
     section(
