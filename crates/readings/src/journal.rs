@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, LimiterReading, LoadReading, Probed};
+use crate::{DriverReading, LimiterReading, LoadReading, Probed, SettingsReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -19,6 +19,8 @@ pub enum JournalRow {
     Trial(Box<Trial>),
     /// What was measured to find out what held a throughput.
     Limiter(Box<LimiterReading>),
+    /// How the servers of the subjects were set under a condition.
+    Settings(SettingsReading),
     /// Something the reader of the result should know.
     Warning {
         /// The sentence.

@@ -14,6 +14,7 @@ mod limiter;
 mod load;
 mod probed;
 mod quantiles;
+mod settings;
 pub mod tools;
 
 pub use driver::{DriverReading, DriverRun};
@@ -32,3 +33,4 @@ pub use probed::{
     ThreadProbed,
 };
 pub use quantiles::Quantiles;
+pub use settings::{ServerSettings, SettingsReading, SubjectSettings};

@@ -278,7 +278,7 @@ mod tests {
     fn what_servers_did_stands_there_where_subjects_differ_and_there_is_room() {
         let wide = shown(400, false);
         assert!(wide.contains("switches/req"), "{wide}");
-        assert!(wide.contains("origin 0.25, balance 1.50"), "{wide}");
+        assert!(wide.contains("balance 1.50, origin 0.25"), "{wide}");
         assert!(!wide.contains("faults/req"), "alike for all:\n{wide}");
         assert!(
             wide.contains("looked at 7.0 times a second of measured time, which took 0.50% of"),

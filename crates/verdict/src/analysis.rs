@@ -6,6 +6,7 @@ use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::limiter::Finding;
 use crate::machine::{self, ProbesCost};
+use crate::settings::SideBySide;
 use crate::table::table;
 use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
@@ -38,6 +39,8 @@ pub struct Analysis {
     pub rates: Vec<String>,
     /// What looking at servers and machine cost.
     pub probes: Option<ProbesCost>,
+    /// How the compared servers were set, by [`with_settings`](crate::with_settings).
+    pub settings: Vec<SideBySide>,
 }
 
 /// A reason for which trials failed.
@@ -97,6 +100,7 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         limiters: Vec::new(),
         rates: Vec::new(),
         probes: machine::cost(&cells),
+        settings: Vec::new(),
     }
 }
 

@@ -284,6 +284,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 "cpus": cpus,
                 "command": rendered.command,
                 "version_command": rendered.version_command,
+                "settings": rendered.settings,
                 "files": files,
             }),
         );
