@@ -14,6 +14,8 @@ pub(crate) struct Columns {
 }
 
 type Cell = fn(&SubjectRow) -> Option<String>;
+/// A figure of a row.
+pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
 const ALL: [(&str, bool, Cell); 17] = [
     ("condition", false, |r| {
@@ -75,7 +77,7 @@ const FAULTS: &str = "faults/req";
 const MEMORY: &str = "server memory";
 /// Columns that a terminal has room for only where they tell subjects apart, the most telling
 /// first; and what they add up to over a row's servers.
-pub(crate) const WHERE_THEY_DIFFER: [(&str, fn(&SubjectRow) -> f64); 4] = [
+pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 4] = [
     (SWITCHES, |r| r.server_switches_per_request.values().sum()),
     (USER_SYSTEM, |r| r.server_cpu_us_per_request.values().sum()),
     (MEMORY, |r| {
@@ -94,7 +96,7 @@ fn by_server<'r>(each: impl Iterator<Item = (&'r String, String)>) -> Option<Str
 const DIFFER: f64 = 1.1;
 
 /// Whether subjects under the same condition differ in a figure; one without it does not count.
-pub(crate) fn differ(table: &[SubjectRow], figure: fn(&SubjectRow) -> f64) -> bool {
+pub(crate) fn differ(table: &[SubjectRow], figure: Figure) -> bool {
     table.iter().any(|one| {
         let others = table.iter().filter(|row| row.condition == one.condition);
         let mut others = others.map(figure).filter(|other| *other > 0.0);

@@ -36,8 +36,8 @@ pub(super) fn settings(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, S
 pub(super) fn said(filled: &str) -> Option<String> {
     Some(match filled.trim() {
         "" => return None,
-        "true" => "on".to_owned(),
-        "false" => "off".to_owned(),
+        "true" | "True" => "on".to_owned(),
+        "false" | "False" => "off".to_owned(),
         other => other.to_owned(),
     })
 }
