@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use readings::{JournalRow, LimiterReading, RateChoice, RunHeader, Trial};
+use readings::{JournalRow, LimiterReading, RateChoice, RunHeader, SettingsReading, Trial};
 
 /// The journal's name inside a run's folder.
 pub const FILE_NAME: &str = "journal.jsonl";
@@ -126,6 +126,15 @@ impl Journal {
             }
         }
         found
+    }
+
+    /// How servers were set, under each condition.
+    pub fn settings(&self) -> Vec<&SettingsReading> {
+        let rows = self.rows.iter().filter_map(|row| match row {
+            JournalRow::Settings(settings) => Some(settings),
+            _ => None,
+        });
+        rows.collect()
     }
 
     /// The warnings, each once.

@@ -435,3 +435,62 @@ fn no_path_leaves_the_servers_folder() {
         );
     }
 }
+
+#[test]
+fn every_recipe_tells_its_settings_in_the_same_words() {
+    let recipes = recipes();
+    for name in recipes.names() {
+        let recipe = recipes.get(name).unwrap();
+        let dir = Path::new("/run/web");
+        let rendered = recipe.render(&context(recipe, dir, &[])).unwrap();
+        let settings = &rendered.settings;
+        for expected in ["workers", "access_log", "caching", "tls"] {
+            assert!(
+                settings.contains_key(expected),
+                "{name} tells no {expected}"
+            );
+        }
+        for value in settings.values() {
+            assert!(
+                !["", "true", "false"].contains(&value.to_lowercase().as_str()),
+                "{name}: {settings:?}"
+            );
+        }
+    }
+    let nginx = recipes.get("nginx").unwrap();
+    let params = [
+        ("keepalive_timeout_s", Value::Integer(0)),
+        ("workers", Value::Integer(3)),
+    ];
+    let mut context = context(nginx, Path::new("/run/web"), &params);
+    let proxy = nginx.render(&context).unwrap().settings;
+    assert_eq!(
+        (&*proxy["workers"], &*proxy["keepalive_client"]),
+        ("3", "off")
+    );
+    assert_eq!(proxy["keepalive_upstream"], "off");
+    context.upstreams.clear();
+    let files = nginx.render(&context).unwrap().settings;
+    assert!(
+        !files.contains_key("keepalive_upstream"),
+        "there is no upstream: {files:?}"
+    );
+}
+
+#[test]
+fn a_setting_of_another_name_is_shown_with_the_nearest() {
+    let toml = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n[settings]\nworker = \"1\"\n";
+    let dir = own("own-settings", "x", toml, &[]);
+    let said = rendered(&Recipes::load(&[dir]).unwrap_err());
+    assert!(
+        said.contains("worker") && said.contains("`workers`"),
+        "{said}"
+    );
+    let plain = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n";
+    let recipes = Recipes::load(&[own("own-no-settings", "x", plain, &[])]).unwrap();
+    let recipe = recipes.get("x").unwrap();
+    let rendered = recipe
+        .render(&context(recipe, Path::new("/d"), &[]))
+        .unwrap();
+    assert!(rendered.settings.is_empty());
+}

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, LimiterReading, LoadReading};
+use crate::{DriverReading, LimiterReading, LoadReading, Probed, SettingsReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -19,6 +19,8 @@ pub enum JournalRow {
     Trial(Box<Trial>),
     /// What was measured to find out what held a throughput.
     Limiter(Box<LimiterReading>),
+    /// How the servers of the subjects were set under a condition.
+    Settings(SettingsReading),
     /// Something the reader of the result should know.
     Warning {
         /// The sentence.
@@ -140,6 +142,12 @@ pub struct Reading {
     /// above then have no histograms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverReading>,
+    /// What was seen of servers and machine in the closed loop's measured windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probed: Option<Probed>,
+    /// The same for the open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_probed: Option<Probed>,
 }
 
 /// What one server did while a trial's load ran on it.

@@ -12,7 +12,9 @@ pub mod hlog;
 mod journal;
 mod limiter;
 mod load;
+mod probed;
 mod quantiles;
+mod settings;
 pub mod tools;
 
 pub use driver::{DriverReading, DriverRun};
@@ -26,4 +28,9 @@ pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
     StatusCount, ThreadReading, Wrong, WrongKind,
 };
+pub use probed::{
+    InterfaceProbed, MachineProbed, NetworkProbed, Probed, ServerProbed, SocketsProbed,
+    ThreadProbed,
+};
 pub use quantiles::Quantiles;
+pub use settings::{ServerSettings, SettingsReading, SubjectSettings};

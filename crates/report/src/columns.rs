@@ -5,6 +5,7 @@ use verdict::text::{condition, grouped, percent, rate};
 use crate::units::{bytes, three_digits, time};
 
 /// The table of subjects as text: a head and rows, only the columns that hold anything.
+#[derive(Clone)]
 pub(crate) struct Columns {
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -13,8 +14,10 @@ pub(crate) struct Columns {
 }
 
 type Cell = fn(&SubjectRow) -> Option<String>;
+/// A figure of a row.
+pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 13] = [
+const ALL: [(&str, bool, Cell); 17] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -36,12 +39,28 @@ const ALL: [(&str, bool, Cell); 13] = [
             .map(|v| format!("{v:.3}"))
     }),
     ("CPU us/req", false, |r| {
-        let each: Vec<String> = r
-            .server_cpu_us_per_request
-            .iter()
-            .map(|(name, us)| format!("{name} {}", three_digits(*us)))
-            .collect();
-        (!each.is_empty()).then(|| each.join(", "))
+        let each = r.server_cpu_us_per_request.iter();
+        by_server(each.map(|(name, us)| (name, three_digits(*us))))
+    }),
+    (USER_SYSTEM, false, |r| {
+        let system = &r.server_cpu_system_us_per_request;
+        let user = r.server_cpu_user_us_per_request.iter();
+        by_server(user.filter_map(|(name, user)| {
+            let both = (three_digits(*user), three_digits(*system.get(name)?));
+            Some((name, format!("{}+{}", both.0, both.1)))
+        }))
+    }),
+    (SWITCHES, false, |r| {
+        let each = r.server_switches_per_request.iter();
+        by_server(each.map(|(name, count)| (name, three_digits(*count))))
+    }),
+    (FAULTS, false, |r| {
+        let each = r.server_faults_per_request.iter();
+        by_server(each.map(|(name, count)| (name, three_digits(*count))))
+    }),
+    (MEMORY, false, |r| {
+        let each = r.server_rss_bytes_max.iter();
+        by_server(each.map(|(name, most)| (name, bytes(*most as f64))))
     }),
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
@@ -51,6 +70,39 @@ const ALL: [(&str, bool, Cell); 13] = [
     }),
     ("driver memory", true, |r| r.driver_max_rss_bytes.map(bytes)),
 ];
+
+const USER_SYSTEM: &str = "user+system us/req";
+const SWITCHES: &str = "switches/req";
+const FAULTS: &str = "faults/req";
+const MEMORY: &str = "server memory";
+/// Columns that a terminal has room for only where they tell subjects apart, the most telling
+/// first; and what they add up to over a row's servers.
+pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 4] = [
+    (SWITCHES, |r| r.server_switches_per_request.values().sum()),
+    (USER_SYSTEM, |r| r.server_cpu_us_per_request.values().sum()),
+    (MEMORY, |r| {
+        r.server_rss_bytes_max.values().map(|b| *b as f64).sum()
+    }),
+    (FAULTS, |r| r.server_faults_per_request.values().sum()),
+];
+
+/// `origin 1.2, proxy 3.4`; nothing without servers.
+fn by_server<'r>(each: impl Iterator<Item = (&'r String, String)>) -> Option<String> {
+    let each: Vec<String> = each.map(|(name, text)| format!("{name} {text}")).collect();
+    (!each.is_empty()).then(|| each.join(", "))
+}
+
+/// Subjects differ in a figure when the largest is so many times the smallest.
+const DIFFER: f64 = 1.1;
+
+/// Whether subjects under the same condition differ in a figure; one without it does not count.
+pub(crate) fn differ(table: &[SubjectRow], figure: Figure) -> bool {
+    table.iter().any(|one| {
+        let others = table.iter().filter(|row| row.condition == one.condition);
+        let mut others = others.map(figure).filter(|other| *other > 0.0);
+        others.any(|other| figure(one) > DIFFER * other)
+    })
+}
 
 impl Columns {
     /// Without the column of that name.
@@ -96,6 +148,16 @@ pub(crate) fn legend(columns: &Columns) -> String {
             "connections that were opened behind the subject, per request",
         ),
         ("CPU us/req", "CPU time of each server per request"),
+        (
+            USER_SYSTEM,
+            "the same in the server's own code and in the kernel",
+        ),
+        (SWITCHES, "context switches of each server per request"),
+        (FAULTS, "page faults of each server per request"),
+        (
+            MEMORY,
+            "the most resident memory of each server; what its processes share counts for each",
+        ),
         ("client", "share of a core that a client thread used"),
         ("driver", "what made the load"),
         ("driver us/req", "CPU time of the driver per request"),

@@ -1,5 +1,5 @@
-use readings::{DriverReading, LoadReading, Outcome, RunHeader, Trial};
-use verdict::{latest, reasons};
+use readings::{DriverReading, LoadReading, Outcome, Probed, RunHeader, ServerProbed, Trial};
+use verdict::{latest, machine_reasons, reasons};
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment.
@@ -21,7 +21,10 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
     }
     out.push_str(
         ",load,requests,duration_s,requests_per_s,latency_us_p50,latency_us_p99,\
-         latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,driver,driver_max_rss_bytes,problem\n",
+         latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,driver,driver_max_rss_bytes,\
+         server_cpu_user_s,server_cpu_system_s,server_switches_voluntary,\
+         server_switches_involuntary,server_faults_minor,server_faults_major,\
+         server_rss_bytes_max,probed_requests,problem\n",
     );
     for trial in rows {
         let mut start = format!(
@@ -37,16 +40,21 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
         }
         match &trial.outcome {
             Outcome::Failed { reason } => {
-                out.push_str(&format!("{start},,,,,,,,,,,,,,{}\n", field(reason)));
+                out.push_str(&format!("{start},,,,,,,,,,,,,,,,,,,,,,{}\n", field(reason)));
             }
             Outcome::Done(reading) => {
-                let loads = [("closed", &reading.throughput), ("open", &reading.latency)];
-                for (name, load) in loads {
+                let loads = [
+                    ("closed", &reading.throughput, &reading.probed),
+                    ("open", &reading.latency, &reading.latency_probed),
+                ];
+                for (name, load, probed) in loads {
                     let Some(load) = load else { continue };
                     let [p50, p99, p99_9, max] = latencies(load, reading.driver.as_ref());
                     let driver = reading.driver.as_ref();
+                    let mut problems = reasons(load);
+                    problems.extend(probed.iter().flat_map(|seen| machine_reasons(load, seen)));
                     out.push_str(&format!(
-                        "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{}\n",
+                        "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{},{}\n",
                         load.requests,
                         load.duration_s,
                         load.requests_per_s(),
@@ -55,7 +63,8 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
                         load.client.saturated,
                         field(&driver.map_or_else(String::new, DriverReading::label)),
                         number(driver.and_then(|d| d.max_rss_bytes()).map(|b| b as f64)),
-                        field(&reasons(load).join("; "))
+                        servers(probed.as_ref()),
+                        field(&problems.join("; "))
                     ));
                 }
             }
@@ -82,6 +91,26 @@ fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] 
         max,
     ]
     .map(number)
+}
+
+/// What the servers of the path did together, in eight fields; empty where nobody looked.
+fn servers(probed: Option<&Probed>) -> String {
+    let Some(probed) = probed else {
+        return ",".repeat(7);
+    };
+    let time = |of: fn(&ServerProbed) -> f64| probed.servers.values().map(of).sum::<f64>();
+    let count = |of: fn(&ServerProbed) -> u64| probed.servers.values().map(of).sum::<u64>();
+    format!(
+        "{},{},{},{},{},{},{},{}",
+        time(|s| s.user_s),
+        time(|s| s.system_s),
+        count(|s| s.switches_voluntary),
+        count(|s| s.switches_involuntary),
+        count(|s| s.faults_minor),
+        count(|s| s.faults_major),
+        count(|s| s.rss_bytes_max),
+        probed.requests
+    )
 }
 
 fn number(value: Option<f64>) -> String {

@@ -1,8 +1,10 @@
 //! A run made up for the tests: six blocks of direct, direct again, balance and lighttpd.
 
+use std::collections::BTreeMap;
+
 use readings::{
-    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
-    RunHeader, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Probed,
+    Reading, RunHeader, ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
 };
 
 pub fn header() -> RunHeader {
@@ -88,6 +90,30 @@ pub fn bad_gateway() -> LoadReading {
     bad
 }
 
+/// What was seen of the origin, and of the balancer where the path goes through it.
+fn probed(balanced: bool) -> Probed {
+    let server = |switches| ServerProbed {
+        user_s: 1.0,
+        system_s: 3.0,
+        switches_voluntary: switches,
+        faults_minor: 1_000 - u64::from(balanced) * 500,
+        rss_bytes_max: 8 << 20,
+        ..ServerProbed::default()
+    };
+    let mut servers = BTreeMap::from([("origin".to_owned(), server(5_000))]);
+    if balanced {
+        servers.insert("balance".to_owned(), server(30_000));
+    }
+    Probed {
+        looked_s: 10.0,
+        requests: 20_000,
+        looks: 70,
+        cpu_s: 0.05,
+        servers,
+        ..Probed::default()
+    }
+}
+
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for block in 1..=6u32 {
@@ -111,6 +137,7 @@ pub fn trials() -> Vec<Trial> {
                     cpu_s: 2.0,
                 }],
                 upstream_connections_per_request: Some(0.002),
+                probed: Some(probed(share < 0.9)),
                 ..Reading::default()
             }))
         };

@@ -6,7 +6,7 @@ use verdict::Analysis;
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `noise_floor`, `table`,
-/// `limiters`, `rates` (sentences), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// `limiters`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     object!({
@@ -25,6 +25,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "table": analysis.table,
         "limiters": analysis.limiters,
         "rates": analysis.rates,
+        "probes": analysis.probes,
+        "settings": analysis.settings,
         "warnings": analysis.warnings,
         "trials": {
             "done": analysis.trials_done,

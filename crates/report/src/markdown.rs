@@ -3,6 +3,7 @@ use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
+use crate::settings;
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 
 /// What others published, beside which the figures stand.
@@ -25,6 +26,21 @@ fn published(header: &RunHeader) -> String {
     out
 }
 
+/// How the compared servers were set.
+fn side_by_side(analysis: &Analysis) -> String {
+    let mut out = String::new();
+    if !analysis.settings.is_empty() {
+        out.push_str(&format!("\n## {}\n\n", settings::TITLE));
+    }
+    let tables = analysis.settings.iter().map(|one| {
+        let place = settings::place(&analysis.settings, one);
+        let place = place.map(|text| format!("{}\n\n", escaped(&text)));
+        place.unwrap_or_default() + &table(&settings::table(one))
+    });
+    out.push_str(&tables.collect::<Vec<_>>().join("\n"));
+    out
+}
+
 /// A run's result as Markdown: the text of `summary.md`.
 pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     let mut out = format!("# {}\n\n", escaped(&header.title));
@@ -44,11 +60,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
-    if !analysis.rates.is_empty() {
+    if !analysis.rates.is_empty() || analysis.probes.is_some() {
         out.push('\n');
     }
     for text in &analysis.rates {
         out.push_str(&format!("- {}\n", escaped(text)));
+    }
+    if let Some(probes) = &analysis.probes {
+        out.push_str(&format!("- {}\n", escaped(&probes.sentence)));
     }
     list(
         &mut out,
@@ -60,6 +79,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
     );
+    out.push_str(&side_by_side(analysis));
     out.push_str(&published(header));
     list(&mut out, "Warnings", analysis.warnings.iter().cloned());
     list(

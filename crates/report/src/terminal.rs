@@ -1,8 +1,8 @@
 use readings::RunHeader;
 use verdict::text::{condition, counted, fraction};
-use verdict::{Analysis, Comparison, InvalidTrial, Verdict};
+use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
-use crate::columns::{Columns, legend};
+use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
 
 /// How many invalid trials and failures are named one by one.
@@ -90,10 +90,42 @@ fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
         title.push_str(&format!(" at {}", condition(&first.condition)));
         columns = columns.without("condition");
     }
+    let columns = compact(columns, &analysis.table, width);
     let mut out = paint.heading(&title);
     out.push_str(&grid(&columns, width));
     out.push_str(&wrapped("  ", &legend(&columns), 2, width));
+    if let Some(probes) = &analysis.probes {
+        out.push_str(&wrapped("  ", &probes.sentence, 4, width));
+    }
     out
+}
+
+/// Without the columns that tell no subjects apart, or that would need further lines.
+fn compact(all: Columns, table: &[SubjectRow], width: usize) -> Columns {
+    let names = WHERE_THEY_DIFFER.map(|(name, _)| name);
+    let without = |kept: &[&str]| {
+        let mut columns = all.clone();
+        for name in names.iter().filter(|name| !kept.contains(name)) {
+            columns = columns.without(name);
+        }
+        columns
+    };
+    let lines = |columns: &Columns| grid(columns, width).lines().count();
+    let mut kept = Vec::new();
+    let mut columns = without(&kept);
+    for (name, figure) in WHERE_THEY_DIFFER {
+        if !differ(table, figure) {
+            continue;
+        }
+        kept.push(name);
+        let more = without(&kept);
+        if lines(&more) > lines(&columns) {
+            kept.pop();
+        } else {
+            columns = more;
+        }
+    }
+    columns
 }
 
 /// What a figure is worth, in one line.
@@ -240,6 +272,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_servers_did_stands_there_where_subjects_differ_and_there_is_room() {
+        let wide = shown(400, false);
+        assert!(wide.contains("switches/req"), "{wide}");
+        assert!(wide.contains("balance 1.50, origin 0.25"), "{wide}");
+        assert!(!wide.contains("faults/req"), "alike for all:\n{wide}");
+        assert!(
+            wide.contains("looked at 7.0 times a second of measured time, which took 0.50% of"),
+            "{wide}"
+        );
+        assert!(!shown(100, false).contains("switches/req"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::limiter::Finding;
+use crate::machine::{self, ProbesCost};
+use crate::settings::SideBySide;
 use crate::table::table;
 use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
@@ -35,6 +37,10 @@ pub struct Analysis {
     pub limiters: Vec<Finding>,
     /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
     pub rates: Vec<String>,
+    /// What looking at servers and machine cost.
+    pub probes: Option<ProbesCost>,
+    /// How the compared servers were set, by [`with_settings`](crate::with_settings).
+    pub settings: Vec<SideBySide>,
 }
 
 /// A reason for which trials failed.
@@ -93,6 +99,8 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         noise_floor,
         limiters: Vec::new(),
         rates: Vec::new(),
+        probes: machine::cost(&cells),
+        settings: Vec::new(),
     }
 }
 

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, Trial};
+use readings::{Condition, LoadReading, Outcome, Probed, Reading, RunHeader, Trial};
 
+use crate::machine;
 use crate::validity::flaws;
 
 /// The rows that count, in the order in which they were first seen. A trial that cannot be used is
@@ -69,12 +70,14 @@ impl<'a> Cell<'a> {
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
         };
-        let judged = |load: &Option<LoadReading>| {
-            load.as_ref()
-                .map(|load| flaws(load, max_error))
-                .unwrap_or_default()
+        let judged = |load: &Option<LoadReading>, probed: &Option<Probed>| {
+            let Some(load) = load else { return Vec::new() };
+            let mut found = flaws(load, max_error);
+            found.extend(machine::flaws(load, probed.as_ref()));
+            found
         };
-        let (throughput, latency) = (judged(&reading.throughput), judged(&reading.latency));
+        let throughput = judged(&reading.throughput, &reading.probed);
+        let latency = judged(&reading.latency, &reading.latency_probed);
         for (name, flaws) in [("throughput", &throughput), ("latency", &latency)] {
             for flaw in flaws {
                 cell.reasons.push(format!("{name}: {}", flaw.reason));

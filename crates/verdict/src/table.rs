@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use readings::{Condition, DriverReading, ErrorCounts, LoadReading};
+use readings::{Condition, DriverReading, ErrorCounts, LoadReading, Probed};
 use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
@@ -34,6 +34,18 @@ pub struct SubjectRow {
     pub upstream_connections_per_request: Option<f64>,
     /// Mean CPU time of each server per request of the closed loop, in microseconds.
     pub server_cpu_us_per_request: BTreeMap<String, f64>,
+    /// The part of that which each server spent in its own code, in microseconds.
+    pub server_cpu_user_us_per_request: BTreeMap<String, f64>,
+    /// The part that the kernel spent for it, in microseconds.
+    pub server_cpu_system_us_per_request: BTreeMap<String, f64>,
+    /// Mean number of context switches of each server per request of the closed loop, of both
+    /// kinds.
+    pub server_switches_per_request: BTreeMap<String, f64>,
+    /// Mean number of page faults of each server per request of the closed loop, of both kinds.
+    pub server_faults_per_request: BTreeMap<String, f64>,
+    /// The most resident memory of each server at any look of any trial, in bytes; what its
+    /// processes share counts for each of them.
+    pub server_rss_bytes_max: BTreeMap<String, u64>,
     /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
     pub client_cpu: Option<f64>,
     /// What made the load, where it was not the built-in engine.
@@ -99,6 +111,17 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         let told: Option<Vec<f64>> = drivers.iter().map(|d| d.latency_us(q)).collect();
         geometric_mean(told?.into_iter())
     };
+    let cpu = server_cpu(trials);
+    let user_share = per_server(trials, |probed, server| {
+        probed.servers.get(server)?.user_share()
+    });
+    let part = |of: fn(f64) -> f64| {
+        let parts = cpu.iter().filter_map(|(server, us)| {
+            let share = user_share.get(server)?;
+            Some((server.clone(), us * of(*share)))
+        });
+        parts.collect()
+    };
     SubjectRow {
         condition: condition.clone(),
         subject: subject.to_owned(),
@@ -113,7 +136,12 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         latency_us_p99: latency(0.99).filter(|_| resolved),
         errors,
         upstream_connections_per_request: mean(&upstream),
-        server_cpu_us_per_request: server_cpu(trials),
+        server_cpu_user_us_per_request: part(|share| share),
+        server_cpu_system_us_per_request: part(|share| 1.0 - share),
+        server_cpu_us_per_request: cpu,
+        server_switches_per_request: per_server(trials, Probed::switches_per_request),
+        server_faults_per_request: per_server(trials, Probed::faults_per_request),
+        server_rss_bytes_max: most_memory(trials),
         client_cpu: mean(&client),
         driver: trials
             .iter()
@@ -153,6 +181,41 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
         .collect()
 }
 
+/// The mean over the trials of what was seen of each server in the closed loop.
+fn per_server(
+    trials: &[&Cell<'_>],
+    figure: impl Fn(&Probed, &str) -> Option<f64>,
+) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for cell in trials.iter().filter(|cell| cell.throughput().is_some()) {
+        let Some(probed) = cell.reading().and_then(|reading| reading.probed.as_ref()) else {
+            continue;
+        };
+        for server in probed.servers.keys() {
+            if let Some(value) = figure(probed, server) {
+                found.entry(server.clone()).or_default().push(value);
+            }
+        }
+    }
+    found
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+fn most_memory(trials: &[&Cell<'_>]) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let readings = trials.iter().filter_map(|cell| cell.reading());
+    for probed in readings.flat_map(|reading| [&reading.probed, &reading.latency_probed]) {
+        for (server, seen) in probed.iter().flat_map(|probed| &probed.servers) {
+            let most = found.entry(server.clone()).or_default();
+            *most = (*most).max(seen.rss_bytes_max);
+        }
+    }
+    found.retain(|_, bytes| *bytes > 0);
+    found
+}
+
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -166,7 +229,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
-    use readings::{Outcome, ServerReading};
+    use readings::{Outcome, ServerProbed, ServerReading};
 
     #[test]
     fn a_row_gathers_the_valid_trials_of_a_subject() {
@@ -197,6 +260,21 @@ mod tests {
                 cpu_s,
             }];
             reading.upstream_connections_per_request = Some(cpu_s);
+            let seen = ServerProbed {
+                user_s: 1.0,
+                system_s: 3.0,
+                switches_voluntary: (cpu_s * 100.0) as u64,
+                switches_involuntary: 50,
+                faults_minor: 25,
+                rss_bytes_max: (cpu_s * 1e6) as u64,
+                ..ServerProbed::default()
+            };
+            reading.probed = Some(Probed {
+                requests: 100,
+                looked_s: 1.0,
+                servers: [("origin".to_owned(), seen)].into(),
+                ..Probed::default()
+            });
         }
         let header = header(3);
         let rows = table(&Cells::of(&header, &trials));
@@ -211,6 +289,11 @@ mod tests {
         );
         assert_eq!(row.errors.status, 90_000);
         assert!((row.server_cpu_us_per_request["origin"] - 50.0).abs() < 1e-9);
+        assert!((row.server_cpu_user_us_per_request["origin"] - 12.5).abs() < 1e-9);
+        assert!((row.server_cpu_system_us_per_request["origin"] - 37.5).abs() < 1e-9);
+        assert!((row.server_switches_per_request["origin"] - 1.75).abs() < 1e-9);
+        assert!((row.server_faults_per_request["origin"] - 0.25).abs() < 1e-9);
+        assert_eq!(row.server_rss_bytes_max["origin"], 2_000_000);
         assert_eq!(row.upstream_connections_per_request, Some(1.25));
         assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
         assert!(!row.at_least);

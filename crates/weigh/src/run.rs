@@ -12,6 +12,7 @@ use readings::{RunHeader, Trial};
 use serde_json::{Value, json};
 use verdict::{
     Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_limiters,
+    with_settings,
 };
 
 use crate::cli::{Format, RunArgs};
@@ -206,6 +207,7 @@ pub fn decide(folder: &Path) -> Result<Decided, Failure> {
     analysis.warnings.splice(0..0, journal.warnings());
     analysis.rates = rates(&journal.rates());
     with_limiters(&mut analysis, &journal.limiters());
+    with_settings(&mut analysis, &journal.settings());
     Ok(Decided { journal, analysis })
 }
 

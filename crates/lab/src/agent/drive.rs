@@ -1,5 +1,6 @@
 //! Runs an outside driver once, and measures what that costs.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -12,9 +13,11 @@ use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
 use super::load::keep_off;
+use super::sampler::Sampler;
 use super::samples::Window;
 use super::servers::{Servers, kill_family, read_end};
-use super::watch;
+use super::surroundings::Surroundings;
+use super::watch::{self, Watched};
 use super::wire::{DriveEnd, DriveOrder, Driven};
 
 /// Its folder among those of the servers, whose names have no dots.
@@ -40,9 +43,39 @@ pub(super) fn carry_out(
         .make_folder(FOLDER, None)
         .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
-    let mut command = command(order, &folder, group.as_ref())?;
+    let command = command(order, &folder, group.as_ref())?;
+    let around = Surroundings::of(order.watch.clone(), &order.watch_others);
+    let sampler = Sampler::new(&watched, around);
+    std::thread::scope(|scope| {
+        scope.spawn(|| sampler.tick());
+        // All of the run is one window.
+        sampler.open(0);
+        let driven = run(
+            order,
+            command,
+            &folder,
+            group.as_ref(),
+            &watched,
+            stop,
+            started,
+        );
+        sampler.close();
+        let probed = sampler.end().remove(&0);
+        driven.map(|driven| Driven { probed, ..driven })
+    })
+}
+
+fn run(
+    order: &DriveOrder,
+    mut command: Command,
+    folder: &Path,
+    group: Option<&Cgroup>,
+    watched: &BTreeMap<String, Watched<'_>>,
+    stop: &AtomicBool,
+    started: impl FnOnce(i32),
+) -> Result<Driven, String> {
     let opens_before = watch::passive_opens(&order.watch_others);
-    let servers_before = watch::cpu_s(&watched);
+    let servers_before = watch::cpu_s(watched);
     let children_before = os::children_cpu_ns();
     let begin = Instant::now();
     let mut window = Window::begins();
@@ -54,7 +87,7 @@ pub(super) fn carry_out(
     let limit = Duration::from_millis(order.limit_ms);
     let mut memory = 0;
     let (end, gone) = loop {
-        memory = memory.max(largest(group.as_ref(), pid));
+        memory = memory.max(largest(group, pid));
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
             break (ended(status), true);
         }
@@ -77,9 +110,9 @@ pub(super) fn carry_out(
     } else {
         Vec::new()
     };
-    kill_family(&mut child, gone, group.as_ref(), family);
-    let cpu_s = group.as_ref().and_then(Cgroup::usage_s);
-    let servers_after = watch::cpu_s(&watched);
+    kill_family(&mut child, gone, group, family);
+    let cpu_s = group.and_then(Cgroup::usage_s);
+    let servers_after = watch::cpu_s(watched);
     Ok(Driven {
         output: read_start(&folder.join(OUTPUT)),
         errors: read_end(&folder.join(ERRORS)).unwrap_or_default(),
@@ -99,6 +132,7 @@ pub(super) fn carry_out(
             .zip(watch::passive_opens(&order.watch_others))
             .map(|(before, after)| after.saturating_sub(before)),
         window,
+        probed: None,
     })
 }
 

@@ -9,9 +9,12 @@ use load::{
     Arrivals, BodyRule, Expect, Job, Lane, Progress, StatusRule, Stint, Stop, Target, Wait,
 };
 use net::IoKind;
+use readings::Probed;
 
 use super::probe::Look;
+use super::sampler::Sampler;
 use super::samples::Window;
+use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
@@ -126,12 +129,58 @@ pub(super) fn carry_out(
         varying,
         ..Loaded::default()
     };
+    let around = Surroundings::of(order.watch.clone(), &order.watch_others);
+    let sampler = Sampler::new(servers, around);
+    std::thread::scope(|scope| {
+        scope.spawn(|| sampler.tick());
+        let run = watched_run(order, &job, servers, &sampler, stop, &mut loaded, &mut tell);
+        // Also after a failure, or the scope would wait for ever.
+        let seen = sampler.end();
+        run.map(|windows| take_seen(&mut loaded, seen, &windows))
+    })?;
+    Ok(loaded)
+}
+
+/// Puts what was seen to its readings, with the answers of the windows that were looked at.
+fn take_seen(
+    loaded: &mut Loaded,
+    mut seen: BTreeMap<usize, Probed>,
+    windows: &BTreeMap<usize, Vec<bool>>,
+) {
+    loaded.probed = (0..loaded.readings.len())
+        .map(|number| seen.remove(&number))
+        .collect();
+    for (number, probed) in loaded.probed.iter_mut().enumerate() {
+        let looked_at = windows.get(&number).into_iter().flatten();
+        if let Some(probed) = probed {
+            probed.requests = loaded.readings[number]
+                .slices
+                .iter()
+                .zip(looked_at)
+                .filter(|(_, looked_at)| **looked_at)
+                .map(|(slice, _)| slice.requests)
+                .sum();
+        }
+    }
+}
+
+/// Makes the load. Returns, by reading, which of its windows were looked at.
+fn watched_run(
+    order: &LoadOrder,
+    job: &Job,
+    servers: &BTreeMap<String, Watched<'_>>,
+    sampler: &Sampler<'_>,
+    stop: &Arc<AtomicBool>,
+    loaded: &mut Loaded,
+    tell: &mut impl FnMut(Answer),
+) -> Result<BTreeMap<usize, Vec<bool>>, String> {
+    let mut windows: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
     let effort: usize = servers.values().map(Watched::effort).sum();
     let mut cpu_before = None;
     let mut opens_before = None;
     let mut look_before = None;
     let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
-    loaded.readings = load::run(&job, stop, |progress| match progress {
+    let readings = load::run(job, stop, |progress| match progress {
         Progress::StintBegins { stint } => {
             if let Some(reading) = order.stints[stint].reading {
                 loaded.stints[reading].push(Window::begins());
@@ -156,6 +205,9 @@ pub(super) fn carry_out(
             let look = effort <= PROCESSES_FEW
                 || order.stints[stint].window_ms >= LONG_WINDOW_MS
                 || order.stints[stint].requests.is_some();
+            if let Some(reading) = order.stints[stint].reading {
+                sampler.open(reading);
+            }
             cpu_before = look.then(|| watch::cpu_s(servers));
             if looked_at == Some(stint) {
                 look_before = Some(Look::now(servers));
@@ -176,6 +228,9 @@ pub(super) fn carry_out(
                     *loaded.cpu_s[reading].entry(server).or_insert(0.0) += used.max(0.0);
                 }
             }
+            if let Some(reading) = order.stints[stint].reading {
+                windows.entry(reading).or_default().push(sampler.close());
+            }
         }
         Progress::Tick {
             stint,
@@ -190,5 +245,6 @@ pub(super) fn carry_out(
         Progress::Row(_) => {}
     })
     .map_err(|e| e.to_string())?;
-    Ok(loaded)
+    loaded.readings = readings;
+    Ok(windows)
 }

@@ -6,14 +6,17 @@
 
 mod cgroup;
 mod client;
+mod counts;
 mod drive;
 mod load;
 mod probe;
 mod quota;
+mod sampler;
 mod samples;
 mod serve;
 mod servers;
 mod ssh;
+mod surroundings;
 mod watch;
 pub mod wire;
 

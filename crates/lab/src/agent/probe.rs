@@ -182,7 +182,7 @@ fn kernel() -> KernelSeen {
 
 /// A figure of a file with a line of names and one of values for each group; 0 where it is not
 /// there.
-fn figure(text: &str, group: &str, name: &str) -> u64 {
+pub(super) fn figure(text: &str, group: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
         return 0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::cgroup::{Cgroup, CpuTime, processes_in};
 use super::wire::OtherServer;
@@ -60,6 +60,22 @@ fn parents() -> Vec<(i32, i32)> {
         .collect()
 }
 
+/// The children of a process, where the kernel lists them.
+fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
 /// A process and all its descendants.
 pub(super) fn tree(root: i32) -> Vec<i32> {
     let all = parents();
@@ -111,6 +127,33 @@ impl Watched<'_> {
             Watched::Group(group) => group.processes(),
             Watched::Other(_, folder) => processes_in(folder),
             Watched::Processes(pids) => pids.clone(),
+        }
+    }
+
+    /// Its processes now. Without a group: those that descend from the ones that it had when the
+    /// load began.
+    pub(super) fn pids_now(&self) -> Vec<i32> {
+        match self {
+            Watched::Processes(pids) => {
+                let mut found = pids.clone();
+                let mut at = 0;
+                while at < found.len() {
+                    let children = children(found[at]);
+                    found.extend(children.into_iter().filter(|pid| !pids.contains(pid)));
+                    at += 1;
+                }
+                found
+            }
+            _ => self.pids(),
+        }
+    }
+
+    /// Its control group's folder.
+    pub(super) fn group(&self) -> Option<&Path> {
+        match self {
+            Watched::Group(group) => Some(group.folder()),
+            Watched::Other(_, folder) => Some(folder),
+            Watched::Processes(_) => None,
         }
     }
 

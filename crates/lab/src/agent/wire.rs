@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{LoadReading, Pacing, Seen};
+use readings::{LoadReading, Pacing, Probed, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::samples::{Samples, Window};
@@ -359,6 +359,10 @@ pub struct Loaded {
     /// When each reading's stints were, their cut starts with them.
     #[serde(default)]
     pub stints: Vec<Vec<Window>>,
+    /// What was seen of servers and machine in each reading's windows; `None` where there was no
+    /// time to look.
+    #[serde(default)]
+    pub probed: Vec<Option<Probed>>,
 }
 
 /// What one run of an outside driver came to.
@@ -383,6 +387,9 @@ pub struct Driven {
     /// When it was.
     #[serde(default)]
     pub window: Window,
+    /// What was seen of servers and machine meanwhile.
+    #[serde(default)]
+    pub probed: Option<Probed>,
 }
 
 /// How a driver's run ended.

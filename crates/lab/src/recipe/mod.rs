@@ -10,6 +10,7 @@ pub(crate) mod load;
 mod param;
 pub(crate) mod read;
 pub(crate) mod render;
+mod settings;
 mod value;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ pub struct Recipe {
     pub(crate) stop: Vec<(String, Duration)>,
     pub(crate) ready: Ready,
     pub(crate) version: Option<Version>,
+    /// What it tells of its parameters in words that mean the same for every server: names and
+    /// templates.
+    pub(crate) settings: Vec<(String, String)>,
     /// Every file of the recipe's folder, by its path inside it.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::render::{complaint, environment, stays_inside};
+use super::settings::settings;
 use super::{Copy, Kind, Need, Param, Ready, Recipe, RecipeError, Upstreams, Version};
 use crate::experiment::source::ReadValue as _;
 use crate::experiment::source::nearest::suggestion;
@@ -13,7 +14,7 @@ use crate::experiment::source::section::Section;
 use crate::experiment::source::tree::{Entry, Place, Tree};
 use crate::experiment::units;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "summary",
     "homepage",
     "packages",
@@ -31,6 +32,7 @@ const KEYS: [&str; 17] = [
     "stop",
     "ready",
     "version",
+    "settings",
 ];
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
@@ -128,6 +130,7 @@ fn whole(
         stop: stop(reader, top),
         ready: ready(reader, top),
         version: version(reader, top),
+        settings: settings(reader, top),
         files,
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 
+use super::settings::said;
 use super::{Recipe, RecipeError, Value};
 
 /// What a recipe is filled in with.
@@ -64,6 +65,8 @@ pub struct Rendered {
     pub logs: Vec<String>,
     /// The command that prints its version; [`Recipe::version_in`] finds it there.
     pub version_command: Option<Vec<String>>,
+    /// How it is set, in words that mean the same for every server.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// A file for a server's folder.
@@ -142,6 +145,13 @@ impl Recipe {
             .as_ref()
             .map(|text| filler.text("ready.contains", text, None))
             .transpose()?;
+        let mut settings = BTreeMap::new();
+        for (name, text) in &self.settings {
+            let filled = filler.text(&format!("settings.{name}"), text, None)?;
+            if let Some(said) = said(&filled) {
+                settings.insert(name.clone(), said);
+            }
+        }
         Ok(Rendered {
             files,
             dirs: self.dirs.clone(),
@@ -160,6 +170,7 @@ impl Recipe {
                 .as_ref()
                 .map(|version| filler.words("version.command", &version.command))
                 .transpose()?,
+            settings,
         })
     }
 }

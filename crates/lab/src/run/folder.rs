@@ -212,7 +212,11 @@ pub(super) fn write_machine(
     })
 }
 
-fn version(configuration: Option<&Value>, recipe: &crate::recipe::Recipe) -> Option<String> {
+/// The version that a server's program tells, with the command of its configuration.
+pub(super) fn version(
+    configuration: Option<&Value>,
+    recipe: &crate::recipe::Recipe,
+) -> Option<String> {
     let command: Vec<String> =
         serde_json::from_value(configuration?.get("version_command")?.clone()).ok()?;
     let (program, arguments) = command.split_first()?;

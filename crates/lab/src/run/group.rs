@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use readings::{Outcome, RateChoice, Reading, ServerReading};
+use readings::{Outcome, Probed, RateChoice, Reading, ServerReading};
 use serde_json::{Value, json};
 
 use crate::agent::AgentError;
@@ -282,6 +282,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 "cpus": cpus,
                 "command": rendered.command,
                 "version_command": rendered.version_command,
+                "settings": rendered.settings,
                 "files": files,
             }),
         );
@@ -567,6 +568,14 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
         throughput,
         latency,
         upstream_connections_per_request,
+        probed: probed(number, one, closed),
+        latency_probed: open.and_then(|open| probed(number, one, open)),
         ..Reading::default()
     }
+}
+
+/// What was seen while a load ran on a subject, of the servers that it goes through.
+fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
+    let seen = loaded.probed.get(number)?.clone()?;
+    Some(seen.of_servers(&one.subject.through))
 }

@@ -11,6 +11,7 @@ mod outside;
 mod places;
 mod rate;
 mod schedule;
+mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -320,6 +321,7 @@ pub fn run(
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
     let mut apart = apart::Conditions::default();
+    let mut told = settings::Told::of(before.as_ref());
     // How many servers `hosts.json` describes; an earlier part of the run may have died before it
     // wrote one.
     let mut described = folder::is_described(options.folder).then_some(usize::MAX);
@@ -351,6 +353,11 @@ pub fn run(
         let known = rates.get(&group.condition).copied();
         let result = runner.group(group, known);
         let configurations = std::mem::take(&mut runner.configurations);
+        let setting = experiment.under(&group.condition);
+        let row = told.row(&group.condition, &setting, &configurations, options.recipes);
+        if let Some(row) = row {
+            journal.append(&row)?;
+        }
         if let Some(choice) = &result.rate {
             rates.insert(group.condition.clone(), choice.rate_per_s);
             tell(RunEvent::RateChosen(choice.clone()));

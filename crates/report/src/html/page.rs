@@ -7,6 +7,7 @@ use super::curves::curves;
 use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
+use crate::settings;
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 
 const STYLE: &str = include_str!("page.css");
@@ -49,6 +50,7 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
         "Noise floor",
         analysis.noise_floor.iter().map(|f| f.sentence.clone()),
     ));
+    main.push_str(&side_by_side(analysis));
     main.push_str(&published(header));
     main.push_str(&list("Warnings", analysis.warnings.iter().cloned()));
     main.push_str(&list(
@@ -118,6 +120,16 @@ fn verdicts(analysis: &Analysis) -> String {
     format!("<ul class=\"verdicts\">\n{}</ul>\n", items.concat())
 }
 
+/// How the compared servers were set.
+fn side_by_side(analysis: &Analysis) -> String {
+    let tables = analysis.settings.iter().map(|one| {
+        let place = settings::place(&analysis.settings, one);
+        let place = place.map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)));
+        place.unwrap_or_default() + &wrapped_in("scroll", &table(&settings::table(one)))
+    });
+    section(settings::TITLE, &tables.collect::<String>())
+}
+
 fn figures(analysis: &Analysis) -> String {
     if analysis.table.is_empty() {
         return String::new();
@@ -126,9 +138,11 @@ fn figures(analysis: &Analysis) -> String {
     let table = table(&columns);
     let note = escaped(&legend(&columns));
     let body = wrapped_in("scroll", &table);
+    let probes = analysis.probes.iter().map(|probes| &probes.sentence);
     let rates: String = analysis
         .rates
         .iter()
+        .chain(probes)
         .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
         .collect();
     section(

@@ -20,6 +20,7 @@ mod load_shapes;
 mod load_ways;
 mod looks;
 mod odd_servers;
+mod probes;
 mod read;
 mod recipes;
 mod recipes_apps;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use readings::{
     ClientReading, DriverReading, DriverRun, ErrorCounts, Histogram, LoadReading, Outcome, Pacing,
-    Reading, ServerReading, Slice, ThreadReading,
+    Probed, Reading, ServerReading, Slice, ThreadReading,
 };
 
 use super::words::{last_words, shell, shortened};
@@ -35,6 +35,8 @@ pub(super) struct Outside<'a> {
     pub(super) bytes_read: u64,
     pub(super) servers_cpu_s: BTreeMap<String, f64>,
     pub(super) accepted: Option<u64>,
+    /// What was seen during the closed loop's runs, and the open one's.
+    pub(super) probed: [Option<Probed>; 2],
     pub(super) files: BTreeMap<String, String>,
     pub(super) failure: Option<String>,
 }
@@ -69,6 +71,7 @@ impl<'a> Outside<'a> {
             bytes_read: 0,
             servers_cpu_s: BTreeMap::new(),
             accepted: Some(0),
+            probed: [None, None],
             files: BTreeMap::new(),
             failure: None,
         }
@@ -103,6 +106,11 @@ impl<'a> Outside<'a> {
                 client_cpu_s: run.cpu_s,
             },
         ));
+        if let Some(mut seen) = driven.probed.clone() {
+            seen.requests = good(&run);
+            let of_loop = usize::from(run.pacing != Pacing::Closed);
+            self.probed[of_loop].get_or_insert_default().add(&seen);
+        }
         if run.pacing == Pacing::Closed {
             for (server, cpu_s) in &driven.servers_cpu_s {
                 *self.servers_cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
@@ -257,6 +265,11 @@ impl<'a> Outside<'a> {
             count.saturating_sub(own) as f64 / answered as f64
         });
         let choice = &self.ready.subject.driver;
+        let through = &self.ready.subject.through;
+        let [probed, latency_probed] = self
+            .probed
+            .clone()
+            .map(|seen| seen.map(|seen| seen.of_servers(through)));
         Outcome::Done(Box::new(Reading {
             throughput: Some(throughput),
             latency: open.map(|pacing| self.load(pacing, load, cpus)),
@@ -279,6 +292,8 @@ impl<'a> Outside<'a> {
                 latency_step_us: self.driver.latency_step.map(|s| s.as_secs_f64() * 1e6),
                 runs: self.runs.clone(),
             }),
+            probed,
+            latency_probed,
         }))
     }
 

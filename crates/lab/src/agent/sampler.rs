@@ -1,0 +1,271 @@
+//! Looks at servers and machine while a load runs: at both ends of each measured window, and five
+//! times a second within.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use readings::Probed;
+
+use super::counts::{Counter, Counts};
+use super::surroundings::{Around, Surroundings};
+use super::watch::Watched;
+
+/// The longest time between two looks within a window.
+const INTERVAL: Duration = Duration::from_millis(180);
+/// Looking may take so much of a CPU, at the most; where a look takes long, as with hundreds of
+/// threads, fewer are made.
+const SHARE: f64 = 0.02;
+/// What it may take before that is asked.
+const FREE: Duration = Duration::from_millis(5);
+
+/// Looks at servers. [`open`](Self::open) and [`close`](Self::close) are called at the ends of
+/// windows; [`tick`](Self::tick) runs on a thread of its own until [`end`](Self::end).
+pub(super) struct Sampler<'a> {
+    state: Mutex<State<'a>>,
+    wake: Condvar,
+}
+
+struct State<'a> {
+    servers: Vec<(&'a str, &'a Watched<'a>, Counter)>,
+    around: Surroundings,
+    began: Instant,
+    spent: Duration,
+    last: Instant,
+    last_cost: Duration,
+    window: Option<Window>,
+    /// What was seen, by the number of the reading.
+    readings: BTreeMap<usize, Probed>,
+    ended: bool,
+}
+
+struct Window {
+    reading: usize,
+    opened: Instant,
+    opened_unix_s: f64,
+    before: Look,
+    /// What looks within saw, that their ends do not show.
+    rss_bytes_max: Vec<u64>,
+    processes_max: Vec<u32>,
+    threads_max: Vec<u32>,
+    sockets_max: Vec<readings::SocketsProbed>,
+    looks: u64,
+    cost: Duration,
+}
+
+struct Look {
+    servers: Vec<Counts>,
+    around: Around,
+}
+
+impl<'a> Sampler<'a> {
+    pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
+        let servers = servers
+            .iter()
+            .map(|(name, watched)| (name.as_str(), watched, Counter::default()));
+        let now = Instant::now();
+        let mut state = State {
+            servers: servers.collect(),
+            around,
+            began: now,
+            spent: Duration::ZERO,
+            last: now,
+            last_cost: Duration::ZERO,
+            window: None,
+            readings: BTreeMap::new(),
+            ended: false,
+        };
+        // Which processes a server has is noted before the load.
+        state.look();
+        Self {
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// A window of that reading begins. Returns whether it is looked at.
+    pub(super) fn open(&self, reading: usize) -> bool {
+        let mut state = self.locked();
+        let may = FREE + state.began.elapsed().mul_f64(SHARE);
+        if state.spent > may {
+            return false;
+        }
+        let (before, cost) = state.look();
+        let servers = before.servers.len();
+        state.window = Some(Window {
+            reading,
+            opened: Instant::now(),
+            opened_unix_s: unix_s(),
+            rss_bytes_max: vec![0; servers],
+            processes_max: vec![0; servers],
+            threads_max: vec![0; servers],
+            sockets_max: vec![Default::default(); before.around.networks.len()],
+            before,
+            looks: 1,
+            cost,
+        });
+        drop(state);
+        self.wake.notify_one();
+        true
+    }
+
+    /// The window that was opened ends. Returns whether it was looked at.
+    pub(super) fn close(&self) -> bool {
+        let mut state = self.locked();
+        let Some(mut window) = state.window.take() else {
+            return false;
+        };
+        let looked_s = window.opened.elapsed().as_secs_f64();
+        let to_unix_s = unix_s();
+        let (after, cost) = state.look();
+        window.note(&after);
+        let (machine, mut networks) = state.around.between(&window.before.around, &after.around);
+        for (network, sockets) in networks.iter_mut().zip(&window.sockets_max) {
+            network.sockets_max.raise(sockets);
+        }
+        let mut servers = BTreeMap::new();
+        for (at, (name, _, _)) in state.servers.iter().enumerate() {
+            let mut seen = after.servers[at].since(&window.before.servers[at]);
+            seen.rss_bytes_max = seen.rss_bytes_max.max(window.rss_bytes_max[at]);
+            seen.processes_max = seen.processes_max.max(window.processes_max[at]);
+            seen.threads_max = seen.threads_max.max(window.threads_max[at]);
+            servers.insert((*name).to_owned(), seen);
+        }
+        let seen = Probed {
+            from_unix_s: window.opened_unix_s,
+            to_unix_s,
+            looked_s,
+            requests: 0,
+            looks: window.looks + 1,
+            cpu_s: (window.cost + cost).as_secs_f64(),
+            servers,
+            machine,
+            networks,
+        };
+        state.readings.entry(window.reading).or_default().add(&seen);
+        true
+    }
+
+    /// Looks while windows are open, until the end.
+    pub(super) fn tick(&self) {
+        let mut state = self.locked();
+        while !state.ended {
+            let interval = INTERVAL.max(state.last_cost.div_f64(SHARE));
+            let due = state.last + interval;
+            let now = Instant::now();
+            if state.window.is_some() && due <= now {
+                let (look, cost) = state.look();
+                if let Some(window) = &mut state.window {
+                    window.note(&look);
+                    window.looks += 1;
+                    window.cost += cost;
+                }
+                continue;
+            }
+            state = match state.window {
+                None => self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(_) => {
+                    let waited = self.wake.wait_timeout(state, due - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Ends [`tick`](Self::tick); what was seen, by the number of the reading.
+    pub(super) fn end(&self) -> BTreeMap<usize, Probed> {
+        let mut state = self.locked();
+        state.ended = true;
+        let seen = std::mem::take(&mut state.readings);
+        drop(state);
+        self.wake.notify_one();
+        seen
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State<'_> {
+    /// Looks; also what that took of a CPU.
+    fn look(&mut self) -> (Look, Duration) {
+        let before_ns = net::os::thread_cpu_ns();
+        let servers = self.servers.iter_mut();
+        let look = Look {
+            servers: servers
+                .map(|(_, watched, counter)| counter.look(watched))
+                .collect(),
+            around: self.around.look(),
+        };
+        let cost = Duration::from_nanos(net::os::thread_cpu_ns().saturating_sub(before_ns));
+        self.last = Instant::now();
+        self.last_cost = cost;
+        self.spent += cost;
+        (look, cost)
+    }
+}
+
+impl Window {
+    fn note(&mut self, look: &Look) {
+        for (at, counts) in look.servers.iter().enumerate() {
+            self.rss_bytes_max[at] = self.rss_bytes_max[at].max(counts.rss_bytes);
+            self.processes_max[at] = self.processes_max[at].max(counts.processes);
+            self.threads_max[at] = self.threads_max[at].max(counts.threads());
+        }
+        for (max, network) in self.sockets_max.iter_mut().zip(&look.around.networks) {
+            max.raise(&network.sockets);
+        }
+    }
+}
+
+fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_looked_at_at_both_ends_and_five_times_a_second_within() {
+        let me = std::process::id() as i32;
+        let watched = BTreeMap::from([("me".to_owned(), Watched::Processes(vec![me]))]);
+        let sampler = Sampler::new(&watched, Surroundings::of(vec!["me".to_owned()], &[]));
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| sampler.tick());
+            assert!(sampler.open(3));
+            let begin = Instant::now();
+            let mut sum = 0_u64;
+            while begin.elapsed() < Duration::from_millis(1100) {
+                sum = std::hint::black_box(sum + 1);
+            }
+            assert!(sampler.close());
+            assert!(!sampler.close(), "it is closed");
+            sampler.end()
+        });
+        let seen = &seen[&3];
+        assert!(seen.looked_s > 1.0);
+        // Two ends, and one for each 180 ms but the last; on a busy machine the thread may be late.
+        assert!((5..=8).contains(&seen.looks), "{}", seen.looks);
+        assert!(seen.cpu_s > 0.0 && seen.cpu_s < seen.looked_s, "{seen:?}");
+        let me = &seen.servers["me"];
+        assert!(me.user_s + me.system_s > 0.1, "{me:?}");
+        assert!(me.threads_max >= 2 && !me.ended && me.rss_bytes_max > 0);
+        assert_eq!(seen.networks.len(), 1);
+    }
+
+    #[test]
+    fn what_looking_may_take_is_bounded() {
+        let watched = BTreeMap::new();
+        let sampler = Sampler::new(&watched, Surroundings::of(Vec::new(), &[]));
+        sampler.locked().spent = Duration::from_secs(3600);
+        assert!(!sampler.open(0), "an hour was spent already");
+        assert!(!sampler.close());
+        assert!(sampler.end().is_empty());
+    }
+}

@@ -1,0 +1,375 @@
+//! What an agent sees of servers, network and machine in the measured windows of a load.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// So many of a server's threads are told of.
+const BUSIEST: usize = 16;
+
+/// What was seen in the measured windows of one load on one subject. Counters are sums over the
+/// windows in which they were taken at both ends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Seconds since 1970 when the first of the windows began.
+    pub from_unix_s: f64,
+    /// Seconds since 1970 when the last of them ended.
+    pub to_unix_s: f64,
+    /// The length of those windows together, s.
+    pub looked_s: f64,
+    /// Good answers in those windows: what 'per request' is over.
+    pub requests: u64,
+    /// How often it was looked, at the ends of the windows and within.
+    pub looks: u64,
+    /// CPU time that looking took, s.
+    pub cpu_s: f64,
+    /// The servers of the subject's path, by name.
+    pub servers: BTreeMap<String, ServerProbed>,
+    /// The machine.
+    pub machine: MachineProbed,
+    /// The network namespaces of the load and of the servers.
+    pub networks: Vec<NetworkProbed>,
+}
+
+/// What a server did, all its processes together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerProbed {
+    /// CPU time in its own code, s, as the kernel divides it.
+    pub user_s: f64,
+    /// CPU time in the kernel, s.
+    pub system_s: f64,
+    /// Times that a thread gave its CPU up, as to wait for something.
+    pub switches_voluntary: u64,
+    /// Times that a thread had to give its CPU to another.
+    pub switches_involuntary: u64,
+    /// Page faults that needed no disk.
+    pub faults_minor: u64,
+    /// Page faults that did.
+    pub faults_major: u64,
+    /// The most resident memory that its processes had together at a look, bytes. What they share
+    /// counts for each of them.
+    pub rss_bytes_max: u64,
+    /// The most processes that there were at a look.
+    pub processes_max: u32,
+    /// The most threads that there were at a look.
+    pub threads_max: u32,
+    /// Its busiest threads, the busiest first; at most sixteen.
+    pub busiest: Vec<ThreadProbed>,
+    /// Whether it had processes when the load began and none later.
+    pub ended: bool,
+    /// Whether all processes that it had beside its first when the load began were gone later, and
+    /// others there.
+    pub restarted: bool,
+}
+
+/// What a thread did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadProbed {
+    /// Its number on its machine.
+    pub thread: i32,
+    /// Its name.
+    pub name: String,
+    /// CPU time in its own code, s.
+    pub user_s: f64,
+    /// CPU time in the kernel, s.
+    pub system_s: f64,
+    /// Times that it gave its CPU up.
+    pub switches_voluntary: u64,
+    /// Times that it had to.
+    pub switches_involuntary: u64,
+}
+
+/// What the machine did, whoever caused it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineProbed {
+    /// CPUs of the machine.
+    pub cpus: u32,
+    /// CPU time that the machine below took away, over all CPUs, s.
+    pub steal_s: f64,
+    /// CPU time in soft interrupts, such as the network's, over all CPUs, s.
+    pub softirq_s: f64,
+    /// Context switches of all threads.
+    pub context_switches: u64,
+    /// Pages read back from swap.
+    pub swapped_in_pages: u64,
+    /// Pages written to swap.
+    pub swapped_out_pages: u64,
+    /// Time in which some thread waited for a CPU, s; absent where the kernel does not tell.
+    pub pressure_cpu_s: Option<f64>,
+    /// The same for memory.
+    pub pressure_memory_s: Option<f64>,
+    /// The same for disks.
+    pub pressure_io_s: Option<f64>,
+    /// Times that a limit of CPU time which the experiment did not ask for held the load or a
+    /// server up.
+    pub throttled: u64,
+    /// For how long, over all CPUs, s.
+    pub throttled_s: f64,
+}
+
+/// What a network namespace counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkProbed {
+    /// Whether the load is made in it.
+    pub load: bool,
+    /// The watched servers in it.
+    pub servers: Vec<String>,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections that found a full accept queue.
+    pub listen_overflows: u64,
+    /// Connections dropped while they were opened, those above among them.
+    pub listen_drops: u64,
+    /// Segments sent.
+    pub segments: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// What passed each interface.
+    pub interfaces: BTreeMap<String, InterfaceProbed>,
+    /// The most TCP sockets of each state at a look.
+    pub sockets_max: SocketsProbed,
+}
+
+/// What passed an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceProbed {
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+}
+
+/// Numbers of TCP sockets by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketsProbed {
+    /// Connected: established, or closed by the other side only.
+    pub established: u64,
+    /// In TIME_WAIT.
+    pub time_wait: u64,
+    /// Closed by their program, but not yet by the kernel.
+    pub orphan: u64,
+    /// All but those in TIME_WAIT, also listening ones, IPv4 and IPv6.
+    pub in_use: u64,
+    /// Allocated, also those that are not bound to anything.
+    pub allocated: u64,
+}
+
+impl Probed {
+    /// Adds what was seen in other windows of the same load.
+    pub fn add(&mut self, other: &Probed) {
+        if self.from_unix_s == 0.0 {
+            self.from_unix_s = other.from_unix_s;
+        }
+        self.to_unix_s = self.to_unix_s.max(other.to_unix_s);
+        self.looked_s += other.looked_s;
+        self.requests += other.requests;
+        self.looks += other.looks;
+        self.cpu_s += other.cpu_s;
+        for (name, server) in &other.servers {
+            self.servers.entry(name.clone()).or_default().add(server);
+        }
+        self.machine.add(&other.machine);
+        for network in &other.networks {
+            let same = |one: &&mut NetworkProbed| {
+                one.load == network.load && one.servers == network.servers
+            };
+            match self.networks.iter_mut().find(same) {
+                Some(one) => one.add(network),
+                None => self.networks.push(network.clone()),
+            }
+        }
+    }
+
+    /// The same with these servers only.
+    pub fn of_servers(mut self, names: &[String]) -> Self {
+        self.servers.retain(|name, _| names.contains(name));
+        self
+    }
+
+    /// A server's context switches per request, of both kinds; `None` without requests or where
+    /// the server was not seen.
+    pub fn switches_per_request(&self, server: &str) -> Option<f64> {
+        let seen = self.servers.get(server)?;
+        self.per_request(seen.switches_voluntary + seen.switches_involuntary)
+    }
+
+    /// A server's page faults per request, of both kinds; `None` as above.
+    pub fn faults_per_request(&self, server: &str) -> Option<f64> {
+        let seen = self.servers.get(server)?;
+        self.per_request(seen.faults_minor + seen.faults_major)
+    }
+
+    fn per_request(&self, count: u64) -> Option<f64> {
+        (self.requests > 0).then(|| count as f64 / self.requests as f64)
+    }
+}
+
+impl ServerProbed {
+    fn add(&mut self, other: &ServerProbed) {
+        self.user_s += other.user_s;
+        self.system_s += other.system_s;
+        self.switches_voluntary += other.switches_voluntary;
+        self.switches_involuntary += other.switches_involuntary;
+        self.faults_minor += other.faults_minor;
+        self.faults_major += other.faults_major;
+        self.rss_bytes_max = self.rss_bytes_max.max(other.rss_bytes_max);
+        self.processes_max = self.processes_max.max(other.processes_max);
+        self.threads_max = self.threads_max.max(other.threads_max);
+        for thread in &other.busiest {
+            match self.busiest.iter_mut().find(|t| t.thread == thread.thread) {
+                Some(known) => known.add(thread),
+                None => self.busiest.push(thread.clone()),
+            }
+        }
+        self.keep_busiest();
+        self.ended |= other.ended;
+        self.restarted |= other.restarted;
+    }
+
+    /// Leaves the busiest threads, in their order.
+    pub fn keep_busiest(&mut self) {
+        let busy = |thread: &ThreadProbed| thread.user_s + thread.system_s;
+        self.busiest.sort_by(|a, b| {
+            let switches = |t: &ThreadProbed| t.switches_voluntary + t.switches_involuntary;
+            (busy(b).total_cmp(&busy(a))).then(switches(b).cmp(&switches(a)))
+        });
+        self.busiest.truncate(BUSIEST);
+    }
+
+    /// The share of its CPU time that it spent in its own code, 0 to 1; `None` when none was seen.
+    pub fn user_share(&self) -> Option<f64> {
+        let all = self.user_s + self.system_s;
+        (all > 0.0).then(|| self.user_s / all)
+    }
+}
+
+impl ThreadProbed {
+    fn add(&mut self, other: &ThreadProbed) {
+        self.user_s += other.user_s;
+        self.system_s += other.system_s;
+        self.switches_voluntary += other.switches_voluntary;
+        self.switches_involuntary += other.switches_involuntary;
+    }
+}
+
+impl MachineProbed {
+    fn add(&mut self, other: &MachineProbed) {
+        let sum = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (one, other) => one.or(other),
+        };
+        self.cpus = self.cpus.max(other.cpus);
+        self.steal_s += other.steal_s;
+        self.softirq_s += other.softirq_s;
+        self.context_switches += other.context_switches;
+        self.swapped_in_pages += other.swapped_in_pages;
+        self.swapped_out_pages += other.swapped_out_pages;
+        self.pressure_cpu_s = sum(self.pressure_cpu_s, other.pressure_cpu_s);
+        self.pressure_memory_s = sum(self.pressure_memory_s, other.pressure_memory_s);
+        self.pressure_io_s = sum(self.pressure_io_s, other.pressure_io_s);
+        self.throttled += other.throttled;
+        self.throttled_s += other.throttled_s;
+    }
+}
+
+impl NetworkProbed {
+    fn add(&mut self, other: &NetworkProbed) {
+        self.accepted += other.accepted;
+        self.listen_overflows += other.listen_overflows;
+        self.listen_drops += other.listen_drops;
+        self.segments += other.segments;
+        self.retransmits += other.retransmits;
+        for (name, passed) in &other.interfaces {
+            let sum = self.interfaces.entry(name.clone()).or_default();
+            sum.bytes_received += passed.bytes_received;
+            sum.packets_received += passed.packets_received;
+            sum.bytes_sent += passed.bytes_sent;
+            sum.packets_sent += passed.packets_sent;
+        }
+        self.sockets_max.raise(&other.sockets_max);
+    }
+}
+
+impl SocketsProbed {
+    /// The larger of each number.
+    pub fn raise(&mut self, other: &SocketsProbed) {
+        self.established = self.established.max(other.established);
+        self.time_wait = self.time_wait.max(other.time_wait);
+        self.orphan = self.orphan.max(other.orphan);
+        self.in_use = self.in_use.max(other.in_use);
+        self.allocated = self.allocated.max(other.allocated);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(switches: u64, rss: u64, thread: i32) -> Probed {
+        let server = ServerProbed {
+            user_s: 0.1,
+            system_s: 0.3,
+            switches_voluntary: switches,
+            switches_involuntary: 1,
+            faults_minor: 4,
+            rss_bytes_max: rss,
+            busiest: vec![ThreadProbed {
+                thread,
+                user_s: f64::from(thread),
+                ..ThreadProbed::default()
+            }],
+            ..ServerProbed::default()
+        };
+        Probed {
+            looked_s: 1.0,
+            requests: 10,
+            servers: BTreeMap::from([("a".to_owned(), server)]),
+            networks: vec![NetworkProbed {
+                load: true,
+                accepted: 3,
+                ..NetworkProbed::default()
+            }],
+            ..Probed::default()
+        }
+    }
+
+    #[test]
+    fn windows_add_up_and_peaks_stay() {
+        let mut sum = one(4, 100, 7);
+        sum.add(&one(14, 60, 7));
+        sum.add(&one(20, 80, 9));
+        let a = &sum.servers["a"];
+        assert_eq!(a.switches_voluntary + a.switches_involuntary, 41);
+        assert_eq!(a.rss_bytes_max, 100);
+        assert_eq!(sum.requests, 30);
+        assert_eq!(sum.networks.len(), 1);
+        assert_eq!(sum.networks[0].accepted, 9);
+        let threads: Vec<i32> = a.busiest.iter().map(|t| t.thread).collect();
+        assert_eq!(threads, [7, 9], "seven was seen twice, and is busier");
+        assert!((sum.switches_per_request("a").unwrap() - 41.0 / 30.0).abs() < 1e-12);
+        assert!((sum.faults_per_request("a").unwrap() - 0.4).abs() < 1e-12);
+        assert!((a.user_share().unwrap() - 0.25).abs() < 1e-12);
+        assert_eq!(sum.switches_per_request("b"), None);
+        assert!(sum.of_servers(&["b".to_owned()]).servers.is_empty());
+    }
+
+    #[test]
+    fn no_more_threads_are_kept_than_said() {
+        let mut sum = one(1, 1, 0);
+        (1..100).for_each(|thread| sum.add(&one(1, 1, thread)));
+        let threads = &sum.servers["a"].busiest;
+        assert_eq!((threads.len(), threads[0].thread), (16, 99));
+    }
+
+    #[test]
+    fn a_reading_of_before_has_none_of_it() {
+        let old = r#"{"throughput":null,"latency":null,"servers":[],
+            "upstream_connections_per_request":null,"warnings":[]}"#;
+        let reading: crate::Reading = serde_json::from_str(old).unwrap();
+        assert_eq!((reading.probed, reading.latency_probed), (None, None));
+    }
+}

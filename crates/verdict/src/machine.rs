@@ -1,0 +1,240 @@
+//! Why a load's figures cannot be used for what servers and machine did meanwhile, and what it
+//! cost to look at them.
+
+use readings::{LoadReading, MachineProbed, Probed};
+use serde::Serialize;
+
+use crate::cells::Cells;
+use crate::text::{counted, grouped, number, percent};
+use crate::validity::Flaw;
+
+/// CPU time that the machine below took away, as a share of all CPUs' time, that makes a load
+/// invalid...
+const STEAL_SHARE: f64 = 0.05;
+/// ...and below so much of it, in seconds, the kernel's steps of 10 ms say nothing.
+const STEAL_S: f64 = 0.05;
+/// Time for which a limit held the load or a server up, as a share of the measured time.
+const THROTTLED_SHARE: f64 = 0.01;
+/// Pages that were swapped: 1 MiB, where a page has 4 KiB. A few that other programs swap are no
+/// reason.
+const SWAPPED_PAGES: u64 = 256;
+
+/// What servers or machine did that spoils a load, one sentence fragment each; empty where nothing
+/// did.
+///
+/// A load is invalid when a server of its path ended meanwhile, or was started again with requests
+/// lost, when more than 5% of the CPU time was stolen, when a limit of CPU time that the
+/// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
+/// 256 pages or more.
+pub fn machine_reasons(load: &LoadReading, probed: &Probed) -> Vec<String> {
+    let flaws = flaws(load, Some(probed)).into_iter();
+    flaws.map(|flaw| flaw.reason).collect()
+}
+
+pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
+    let Some(probed) = probed else {
+        return Vec::new();
+    };
+    let flaw = |whole_trial| {
+        move |reason| Flaw {
+            reason,
+            whole_trial,
+        }
+    };
+    let of_servers = probed.servers.iter().filter_map(|(name, server)| {
+        if server.ended {
+            return Some(format!("server `{name}` ended while it was measured"));
+        }
+        // Servers that renew their processes on purpose lose no request over it.
+        let lost = load.errors_all.total();
+        (server.restarted && lost > 0).then(|| {
+            format!(
+                "server `{name}` was started again while it was measured, and {} failed",
+                counted(lost as usize, "request")
+            )
+        })
+    });
+    let of_machine = [
+        stolen(&probed.machine, probed.looked_s),
+        throttled(&probed.machine, probed.looked_s),
+        swapped(&probed.machine),
+    ];
+    of_servers
+        .map(flaw(true))
+        .chain(of_machine.into_iter().flatten().map(flaw(false)))
+        .collect()
+}
+
+fn stolen(machine: &MachineProbed, looked_s: f64) -> Option<String> {
+    let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
+    (machine.steal_s >= STEAL_S && share > STEAL_SHARE).then(|| {
+        format!(
+            "the machine was given less than its CPU time: {} of it was stolen",
+            percent(share * 100.0, 1, false)
+        )
+    })
+}
+
+fn throttled(machine: &MachineProbed, looked_s: f64) -> Option<String> {
+    let share = machine.throttled_s / looked_s;
+    (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| {
+        format!(
+            "a limit of CPU time throttled it {} times, for {} s in {} s",
+            grouped(machine.throttled),
+            number(machine.throttled_s, 2, false),
+            number(looked_s, 2, false)
+        )
+    })
+}
+
+fn swapped(machine: &MachineProbed) -> Option<String> {
+    let (read, written) = (machine.swapped_in_pages, machine.swapped_out_pages);
+    (read + written >= SWAPPED_PAGES).then(|| {
+        format!(
+            "the machine swapped: {} pages written, {} read",
+            grouped(written),
+            grouped(read)
+        )
+    })
+}
+
+/// What looking at servers and machine cost, over the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProbesCost {
+    /// Looks per second of measured time.
+    pub looks_per_s: f64,
+    /// CPU time of looking over measured time: 0.01 is 1% of a core.
+    pub share_of_core: f64,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// `None` where nothing was looked at.
+pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
+    let (mut measured_s, mut looks, mut cpu_s) = (0.0, 0, 0.0);
+    for reading in cells.all.iter().filter_map(|cell| cell.reading()) {
+        let loads = [
+            (&reading.throughput, &reading.probed),
+            (&reading.latency, &reading.latency_probed),
+        ];
+        for (load, probed) in loads {
+            if let (Some(load), Some(probed)) = (load, probed) {
+                // A driver is looked at from its start to its end.
+                measured_s += load.duration_s.max(probed.looked_s);
+                looks += probed.looks;
+                cpu_s += probed.cpu_s;
+            }
+        }
+    }
+    if looks == 0 || measured_s <= 0.0 {
+        return None;
+    }
+    let (looks_per_s, share_of_core) = (looks as f64 / measured_s, cpu_s / measured_s);
+    Some(ProbesCost {
+        looks_per_s,
+        share_of_core,
+        sentence: format!(
+            "servers and machine were looked at {} times a second of measured time, which took {} \
+             of a core",
+            number(looks_per_s, 1, false),
+            percent(share_of_core * 100.0, 2, false)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, done, header, trial};
+    use readings::{Outcome, ServerProbed};
+
+    fn probed() -> Probed {
+        Probed {
+            looked_s: 10.0,
+            looks: 70,
+            cpu_s: 0.05,
+            machine: MachineProbed {
+                cpus: 2,
+                ..MachineProbed::default()
+            },
+            servers: [("nginx".to_owned(), ServerProbed::default())].into(),
+            ..Probed::default()
+        }
+    }
+
+    fn reasons_after(change: impl Fn(&mut Probed)) -> Vec<String> {
+        let mut seen = probed();
+        change(&mut seen);
+        machine_reasons(&closed(1000.0), &seen)
+    }
+
+    #[test]
+    fn what_the_machine_took_away_makes_a_load_invalid() {
+        assert!(reasons_after(|_| {}).is_empty());
+        assert!(reasons_after(|p| p.machine.steal_s = 0.9).is_empty());
+        assert_eq!(
+            reasons_after(|p| p.machine.steal_s = 1.2),
+            ["the machine was given less than its CPU time: 6.0% of it was stolen"]
+        );
+        let short = |p: &mut Probed| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
+        assert!(reasons_after(short).is_empty(), "four ticks");
+        let limit = |p: &mut Probed| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
+        assert_eq!(
+            reasons_after(limit),
+            ["a limit of CPU time throttled it 12 times, for 0.50 s in 10.00 s"]
+        );
+        assert!(reasons_after(|p| p.machine.throttled = 1).is_empty());
+        assert!(reasons_after(|p| p.machine.swapped_in_pages = 255).is_empty());
+        assert_eq!(
+            reasons_after(|p| p.machine.swapped_out_pages = 256),
+            ["the machine swapped: 256 pages written, 0 read"]
+        );
+    }
+
+    #[test]
+    fn a_server_that_ended_or_lost_requests_in_a_restart_spoils_the_whole_trial() {
+        let mut seen = probed();
+        seen.servers.get_mut("nginx").unwrap().restarted = true;
+        let mut load = closed(1000.0);
+        assert!(flaws(&load, Some(&seen)).is_empty(), "nothing was lost");
+        load.errors_all.read = 1;
+        let found = flaws(&load, Some(&seen));
+        assert!(found[0].whole_trial);
+        assert_eq!(
+            found[0].reason,
+            "server `nginx` was started again while it was measured, and 1 request failed"
+        );
+        seen.servers.get_mut("nginx").unwrap().ended = true;
+        let found = flaws(&load, Some(&seen));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].reason,
+            "server `nginx` ended while it was measured"
+        );
+    }
+
+    #[test]
+    fn a_trial_is_judged_by_it_and_its_cost_is_told() {
+        let mut outcome = done(Some(closed(1000.0)), None);
+        let Outcome::Done(reading) = &mut outcome else {
+            unreachable!()
+        };
+        let mut seen = probed();
+        seen.machine.swapped_in_pages = 1000;
+        reading.probed = Some(seen);
+        let trials = [trial(1, "direct", false, outcome)];
+        let header = header(1);
+        let cells = Cells::of(&header, &trials);
+        assert!(cells.all[0].throughput().is_none());
+        assert_eq!(
+            cells.all[0].reasons,
+            ["throughput: the machine swapped: 0 pages written, 1,000 read"]
+        );
+        let cost = cost(&cells).unwrap();
+        assert!((cost.looks_per_s - 7.0).abs() < 1e-9, "{cost:?}");
+        assert!(
+            cost.sentence
+                .ends_with("7.0 times a second of measured time, which took 0.50% of a core")
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! How the servers of the compared subjects were set, side by side, and where they differ in what
+//! changes results most.
+
+use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
+use serde::Serialize;
+
+use crate::Analysis;
+use crate::text::condition;
+
+/// The settings that are the same under some conditions, side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SideBySide {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// Each subject with the servers of its path, the one that is asked first.
+    pub subjects: Vec<SubjectSettings>,
+    /// Where subjects differ.
+    pub differences: Vec<SettingDifference>,
+}
+
+/// A setting in which subjects differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingDifference {
+    /// The setting.
+    pub setting: String,
+    /// Each value with the subjects that have it.
+    pub values: Vec<SettingValue>,
+}
+
+/// A value of a setting, and who has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingValue {
+    /// The value; several, where servers of a subject have different ones.
+    pub value: String,
+    /// The subjects.
+    pub subjects: Vec<String>,
+}
+
+/// How a setting of several servers on a path is taken together.
+#[derive(Clone, Copy)]
+enum Together {
+    /// Any of their values will do: a front end with one worker before sixteen processes is
+    /// comparable with sixteen processes.
+    Any,
+    /// One that is not off counts for all.
+    NotOff,
+    /// Only the server that is asked counts.
+    First,
+}
+
+/// What changes results most.
+const COMPARED: [(&str, &str, Together); 7] = [
+    ("workers", "workers", Together::Any),
+    ("keepalive_client", "keep-alive to clients", Together::First),
+    (
+        "keepalive_upstream",
+        "keep-alive to upstreams",
+        Together::First,
+    ),
+    ("access_log", "access log", Together::NotOff),
+    ("caching", "caching", Together::NotOff),
+    ("compression", "compression", Together::First),
+    ("tls", "TLS", Together::First),
+];
+
+/// Puts the settings of the subjects' servers into an analysis, with a warning for each in which
+/// subjects differ. What a server of every path has is the same for all, and a subject without
+/// servers of its own has nothing to compare.
+pub fn with_settings(analysis: &mut Analysis, rows: &[&SettingsReading]) {
+    let mut found: Vec<SideBySide> = Vec::new();
+    for row in rows {
+        match found.iter_mut().find(|one| one.subjects == row.subjects) {
+            Some(one) => one.conditions.push(row.condition.clone()),
+            None => found.push(SideBySide {
+                conditions: vec![row.condition.clone()],
+                subjects: row.subjects.clone(),
+                differences: differences(&row.subjects),
+            }),
+        }
+    }
+    let mut warned: Vec<(SettingDifference, Vec<&Condition>)> = Vec::new();
+    for one in &found {
+        for difference in &one.differences {
+            match warned.iter_mut().find(|(known, _)| known == difference) {
+                Some((_, at)) => at.extend(&one.conditions),
+                None => warned.push((difference.clone(), one.conditions.iter().collect())),
+            }
+        }
+    }
+    for (difference, at) in warned {
+        let at = if at.len() == rows.len() {
+            Vec::new()
+        } else {
+            at
+        };
+        analysis.warnings.push(sentence(&difference, &at));
+    }
+    analysis.settings = found;
+}
+
+fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
+    let started: Vec<&SubjectSettings> = subjects
+        .iter()
+        .filter(|one| !one.servers.is_empty())
+        .collect();
+    let of_all = |server: &ServerSettings| {
+        let has = |one: &&SubjectSettings| one.servers.iter().any(|s| s.server == server.server);
+        started.iter().all(has)
+    };
+    let own: Vec<(&str, Vec<&ServerSettings>)> = started
+        .iter()
+        .map(|one| {
+            let servers = one.servers.iter().filter(|server| !of_all(server));
+            (one.subject.as_str(), servers.collect())
+        })
+        .collect();
+    let mut found = Vec::new();
+    for (setting, _, together) in COMPARED {
+        let values: Vec<(&str, Vec<&str>)> = own
+            .iter()
+            .map(|(subject, servers)| (*subject, values(setting, together, servers)))
+            .filter(|(_, values)| !values.is_empty())
+            .collect();
+        let alike = |a: &[&str], b: &[&str]| match together {
+            Together::Any => a.iter().any(|value| b.contains(value)),
+            Together::NotOff | Together::First => a == b,
+        };
+        let differ = values
+            .iter()
+            .any(|(_, a)| values.iter().any(|(_, b)| !alike(a, b)));
+        if differ {
+            let mut by_value: Vec<SettingValue> = Vec::new();
+            for (subject, values) in &values {
+                let value = values.join(" and ");
+                match by_value.iter_mut().find(|one| one.value == value) {
+                    Some(one) => one.subjects.push((*subject).to_owned()),
+                    None => by_value.push(SettingValue {
+                        value,
+                        subjects: vec![(*subject).to_owned()],
+                    }),
+                }
+            }
+            found.push(SettingDifference {
+                setting: setting.to_owned(),
+                values: by_value,
+            });
+        }
+    }
+    found
+}
+
+fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings]) -> Vec<&'s str> {
+    let told = |server: &&'s ServerSettings| server.settings.get(setting).map(String::as_str);
+    let mut values: Vec<&str> = match together {
+        Together::First => servers.first().and_then(told).into_iter().collect(),
+        Together::Any | Together::NotOff => servers.iter().filter_map(told).collect(),
+    };
+    if matches!(together, Together::NotOff) && values.iter().any(|value| *value != "off") {
+        values.retain(|value| *value != "off");
+    }
+    let mut once: Vec<&str> = Vec::new();
+    for value in values {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once.sort_unstable();
+    once
+}
+
+fn sentence(difference: &SettingDifference, at: &[&Condition]) -> String {
+    let words = COMPARED
+        .iter()
+        .find(|(name, ..)| *name == difference.setting);
+    let words = words.map_or(difference.setting.as_str(), |(_, words, _)| words);
+    let values = difference.values.iter();
+    let values: Vec<String> = values
+        .map(|one| format!("{} ({})", one.value, one.subjects.join(", ")))
+        .collect();
+    let at: Vec<String> = at.iter().map(|one| condition(one)).collect();
+    let at = match at.is_empty() {
+        true => String::new(),
+        false => format!(" at {}", at.join("; ")),
+    };
+    format!(
+        "the compared servers differ in what changes results most, {words}{at}: {}; unless that \
+         is the question, set them alike",
+        values.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::header;
+
+    fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
+        let settings = settings.iter();
+        ServerSettings {
+            server: name.to_owned(),
+            recipe: name.to_owned(),
+            version: None,
+            settings: settings
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+        }
+    }
+
+    fn row(subjects: &[(&str, &[ServerSettings])], at: Condition) -> SettingsReading {
+        let subjects = subjects.iter().map(|(subject, servers)| SubjectSettings {
+            subject: (*subject).to_owned(),
+            servers: servers.to_vec(),
+        });
+        SettingsReading {
+            condition: at,
+            subjects: subjects.collect(),
+        }
+    }
+
+    fn judged(rows: &[SettingsReading]) -> Analysis {
+        let mut analysis = crate::analyse(&header(1), &[]);
+        analysis.warnings.clear();
+        with_settings(&mut analysis, &rows.iter().collect::<Vec<_>>());
+        analysis
+    }
+
+    fn warnings(subjects: &[(&str, &[ServerSettings])]) -> Vec<String> {
+        judged(&[row(subjects, Condition::new())]).warnings
+    }
+
+    #[test]
+    fn different_workers_are_warned_of_and_equal_ones_are_not() {
+        let one = [server("a", &[("workers", "1"), ("access_log", "off")])];
+        let four = [server("b", &[("workers", "4"), ("access_log", "off")])];
+        assert_eq!(
+            warnings(&[("x", &one), ("y", &four), ("z", &one)]),
+            [
+                "the compared servers differ in what changes results most, workers: 1 (x, z), 4 (y); \
+              unless that is the question, set them alike"
+            ]
+        );
+        let same = [server("b", &[("workers", "1")])];
+        assert!(warnings(&[("x", &one), ("y", &same)]).is_empty());
+        // A recipe that tells nothing.
+        assert!(warnings(&[("x", &one), ("y", &[server("b", &[])])]).is_empty());
+    }
+
+    #[test]
+    fn a_server_of_all_paths_is_no_difference_and_neither_is_one_in_front() {
+        let origin = server("origin", &[("workers", "1"), ("keepalive_client", "on")]);
+        let proxy = server("proxy", &[("workers", "4"), ("keepalive_client", "off")]);
+        assert!(warnings(&[("direct", &[origin.clone()]), ("proxy", &[proxy, origin])]).is_empty());
+    }
+
+    #[test]
+    fn of_several_servers_each_setting_counts_where_it_is_made() {
+        let front = server(
+            "nginx",
+            &[
+                ("workers", "1"),
+                ("keepalive_client", "on"),
+                ("access_log", "off"),
+            ],
+        );
+        let behind = server(
+            "fpm",
+            &[
+                ("workers", "16"),
+                ("keepalive_client", "off"),
+                ("access_log", "on"),
+            ],
+        );
+        let apache = |log| {
+            [server(
+                "apache",
+                &[
+                    ("workers", "16"),
+                    ("keepalive_client", "on"),
+                    ("access_log", log),
+                ],
+            )]
+        };
+        let nginx = [front, behind];
+        assert!(warnings(&[("a", &nginx), ("b", &apache("on"))]).is_empty());
+        let found = warnings(&[("a", &nginx), ("b", &apache("off"))]);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].contains("access log: on (a), off (b)"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn conditions_that_are_set_alike_stand_together() {
+        let at = |n: &str| Condition::from([("processes".to_owned(), n.to_owned())]);
+        let one = [server("a", &[("workers", "1")])];
+        let four = [server("b", &[("workers", "4")])];
+        let same = [server("b", &[("workers", "1")])];
+        let rows = [
+            row(&[("x", &one), ("y", &same)], at("1")),
+            row(&[("x", &one), ("y", &four)], at("4")),
+            row(&[("x", &one), ("y", &four)], at("5")),
+        ];
+        let analysis = judged(&rows);
+        assert_eq!(analysis.settings.len(), 2);
+        assert_eq!(analysis.warnings.len(), 1);
+        assert!(
+            analysis.warnings[0].contains("workers at processes=4; processes=5: 1 (x), 4 (y)"),
+            "{:?}",
+            analysis.warnings
+        );
+    }
+}

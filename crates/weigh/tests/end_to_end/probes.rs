@@ -1,0 +1,488 @@
+//! What is seen of servers and machine while they are measured, against what others count; and how
+//! the compared servers were set.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::common::{KILL, LIMIT, Place, array, journal, signal, skip, wait_until, with_text};
+
+/// One after the other: what is counted must not be another test's doing.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const DESIGN: &str =
+    "[design]\nblocks = 1\nlatency_window = \"0s\"\nretries = 0\nlimiter = false\n";
+
+fn design(warmup: &str, window: &str) -> String {
+    format!("{DESIGN}warmup = \"{warmup}\"\nwindow = \"{window}\"\n")
+}
+
+fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_secs_f64()
+}
+
+/// A program that prints a line or more each second, and when each of its lines came.
+struct Beside {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<(f64, String)>,
+}
+
+impl Beside {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new("stdbuf")
+            .arg("-oL")
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = sender.send((unix_s(), line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn end(mut self) -> Vec<(f64, String)> {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.lines.iter().collect()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Rates, each with the time at which the second ended that it is the mean of.
+type Rates = Vec<(f64, f64)>;
+
+/// The mean of rates between two times.
+fn mean_between(rates: &Rates, from: f64, to: f64) -> f64 {
+    let (mut sum, mut seconds) = (0.0, 0.0);
+    let mut begin = rates[0].0 - 1.0;
+    for (end, rate) in rates {
+        let overlap = (end.min(to) - begin.max(from)).max(0.0);
+        sum += rate * overlap;
+        seconds += overlap;
+        begin = *end;
+    }
+    assert!(
+        seconds > 0.9 * (to - from),
+        "{rates:?} do not cover {from} to {to}"
+    );
+    sum / seconds
+}
+
+/// What pidstat prints of a process: switches of both kinds and CPU seconds, per second. The
+/// process's own line has the CPU time of all its threads; switches stand in the threads' lines.
+fn of_pidstat(lines: &[(f64, String)], pid: u32) -> (Rates, Rates) {
+    let (mut switches, mut cpu): (Rates, Rates) = (Vec::new(), Vec::new());
+    let mut head: Vec<&str> = Vec::new();
+    let mut mine = false;
+    for (at, line) in lines {
+        if let Some(names) = line.strip_prefix("# ") {
+            head = names.split_whitespace().collect();
+            continue;
+        }
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let field = |name: &str| fields[head.iter().position(|one| *one == name).unwrap()];
+        let figure = |name: &str| -> f64 { field(name).parse().unwrap() };
+        if fields.len() < head.len() || head.is_empty() {
+            continue;
+        }
+        match field("TGID") {
+            "-" if mine => {
+                switches.last_mut().unwrap().1 += figure("cswch/s") + figure("nvcswch/s");
+            }
+            "-" => {}
+            number => {
+                mine = number == pid.to_string();
+                if mine {
+                    switches.push((*at, 0.0));
+                    cpu.push((*at, (figure("%usr") + figure("%system")) / 100.0));
+                }
+            }
+        }
+    }
+    (switches, cpu)
+}
+
+/// The machine's context switches per second, as vmstat prints them; its first line is the mean
+/// since the machine was started.
+fn of_vmstat(lines: &[(f64, String)]) -> Rates {
+    let head = lines
+        .iter()
+        .find(|(_, line)| line.contains(" cs "))
+        .unwrap();
+    let at = head
+        .1
+        .split_whitespace()
+        .position(|name| name == "cs")
+        .unwrap();
+    let rates = lines.iter().filter_map(|(time, line)| {
+        let rate = line.split_whitespace().nth(at)?.parse().ok()?;
+        Some((*time, rate))
+    });
+    rates.skip(1).collect()
+}
+
+/// The process that runs a verb of the program here.
+fn server(place: &Place, verb: &str) -> Option<u32> {
+    let all = with_text(&place.temp().display().to_string());
+    let one = all
+        .iter()
+        .find(|process| process.to_string().contains(verb))?;
+    u32::try_from(one.pid).ok()
+}
+
+fn near(what: &str, ours: f64, theirs: f64) -> Result<(), String> {
+    println!("{what}: {ours:.4} here, {theirs:.4} there");
+    match (ours / theirs - 1.0).abs() < 0.05 {
+        true => Ok(()),
+        false => Err(format!("{what}: {ours} here, {theirs} there")),
+    }
+}
+
+#[test]
+fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
+    let missing = ["pidstat", "vmstat", "stdbuf"].into_iter().find(|program| {
+        let run = Command::new(program).arg("--help").output();
+        run.is_err()
+    });
+    if let Some(program) = missing {
+        return skip(&format!(
+            "context switches and CPU time against pidstat and vmstat: {program} is not installed \
+             (apt-get install sysstat procps)"
+        ));
+    }
+    let _alone = alone();
+    let mut failures = Vec::new();
+    // Beside other programs a second of the edges may weigh more than it should; it has three tries.
+    for _ in 0..3 {
+        match against_others() {
+            Ok(()) => return,
+            Err(failure) => failures.push(failure),
+        }
+    }
+    panic!("{failures:#?}");
+}
+
+fn against_others() -> Result<(), String> {
+    let place = Place::new();
+    let text = "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[servers.b]\nrecipe = \"balance\"\n\
+                upstreams = [\"o\"]\n[subjects]\ndirect = \"http://o/\"\nbalance = \"http://b/\"\n\
+                [load]\nconnections = 16\n";
+    // One slice for each subject: a look per second cannot tell shorter ones apart.
+    let design = design("500ms", "8s") + "slice = \"8s\"\nbaseline = \"direct\"\n";
+    place.write("x.toml", &format!("{text}{design}"));
+    let mut run = place.start(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    run.until("both servers run", || {
+        server(&place, " origin --listen").is_some() && server(&place, " balance ").is_some()
+    });
+    let origin = server(&place, " origin --listen").unwrap();
+    let balance = server(&place, " balance ").unwrap();
+    let both = format!("{origin},{balance}");
+    let pidstat = Beside::start(&["pidstat", "-h", "-H", "-t", "-u", "-w", "-p", &both, "1"]);
+    let vmstat = Beside::start(&["vmstat", "-n", "1"]);
+    let document = run.end_within(LIMIT).result();
+    let (pidstat, vmstat) = (pidstat.end(), vmstat.end());
+    for (subject, servers) in [
+        ("direct", vec![("o", origin)]),
+        ("balance", vec![("o", origin), ("b", balance)]),
+    ] {
+        let rows = journal(&place.path("r"));
+        let trial = rows
+            .iter()
+            .find(|row| row["subject"] == subject && row["again"] == false)
+            .unwrap();
+        let probed = &trial["outcome"]["done"]["probed"];
+        let number = |name: &str| probed[name].as_f64().unwrap();
+        let (from, to) = (number("from_unix_s"), number("to_unix_s"));
+        assert!(
+            (to - from - number("looked_s")).abs() < 0.1,
+            "one window: {probed}"
+        );
+        assert!(
+            number("looks") >= 5.0 * number("looked_s") * 0.8,
+            "{probed}"
+        );
+        let per_s = number("requests") / number("looked_s");
+        let table = array(&document["table"]);
+        let row = table.iter().find(|row| row["subject"] == subject).unwrap();
+        for (name, pid) in servers {
+            let (switches, cpu) = of_pidstat(&pidstat, pid);
+            let per_request = |rates: &Rates| mean_between(rates, from, to) / per_s;
+            let shown = |key: &str| row[key][name].as_f64().unwrap();
+            near(
+                &format!("switches per request of {name} for {subject}"),
+                shown("server_switches_per_request"),
+                per_request(&switches),
+            )?;
+            let (user, system) = (
+                shown("server_cpu_user_us_per_request"),
+                shown("server_cpu_system_us_per_request"),
+            );
+            near(
+                &format!("CPU us per request of {name} for {subject}"),
+                user + system,
+                per_request(&cpu) * 1e6,
+            )?;
+            assert!((shown("server_cpu_us_per_request") / (user + system) - 1.0).abs() < 1e-6);
+        }
+        let machine = probed["machine"]["context_switches"].as_f64().unwrap();
+        near(
+            &format!("switches per second of the machine for {subject}"),
+            machine / number("looked_s"),
+            mean_between(&of_vmstat(&vmstat), from, to),
+        )?;
+    }
+    let cost = document["probes"]["share_of_core"].as_f64().unwrap();
+    println!("looking took {:.2}% of a core", cost * 100.0);
+    assert!(cost > 0.0 && cost < 0.1, "{}", document["probes"]);
+    Ok(())
+}
+
+/// A recipe around the built-in origin that tells its threads as its workers, or tells nothing.
+fn telling(place: &Place, name: &str, tells: bool) {
+    let settings = match tells {
+        true => "[settings]\nworkers = \"{{ params.threads }}\"\naccess_log = \"{{ false }}\"\n",
+        false => "",
+    };
+    place.recipe(
+        name,
+        &format!(
+            "summary = \"{name}\"\n[params.threads]\ntype = \"integer\"\ndefault = 1\n[start]\n\
+             command = [\"{{{{ weigh }}}}\", \"origin\", \"--listen\", \"{{{{ listen.addr }}}}\", \
+             \"--threads\", \"{{{{ params.threads }}}}\"]\n[ready]\npath = \"/\"\nstatus = 200\n\
+             [version]\ncommand = [\"{{{{ weigh }}}}\", \"--version\"]\nafter = \"weigh \"\n{settings}"
+        ),
+    );
+}
+
+#[test]
+fn recipes_with_different_workers_are_warned_of_and_with_equal_ones_are_not() {
+    let _alone = alone();
+    let place = Place::new();
+    telling(&place, "one", true);
+    telling(&place, "two", true);
+    telling(&place, "mute", false);
+    let run = |threads: u32, folder: &str| {
+        let text = format!(
+            "title = \"t\"\n[servers.a]\nrecipe = \"one\"\n[servers.b]\nrecipe = \"two\"\n\
+             with = {{ threads = {threads} }}\n[servers.c]\nrecipe = \"mute\"\n[subjects]\n\
+             x = \"http://a/\"\ny = \"http://b/\"\nz = \"http://c/\"\n[load]\nconnections = 4\n{}\
+             baseline = \"x\"\n",
+            design("100ms", "200ms")
+        );
+        place.write("x.toml", &text);
+        let call = [
+            "run",
+            "x.toml",
+            "--recipes",
+            "recipes",
+            "--format",
+            "json",
+            "--out",
+            folder,
+        ];
+        let document = place.run(&call).result();
+        let warnings = array(&document["warnings"]).iter();
+        let about: Vec<String> = warnings
+            .filter_map(|one| one.as_str())
+            .filter(|one| one.contains("the compared servers differ"))
+            .map(str::to_owned)
+            .collect();
+        (document, about)
+    };
+    let (document, about) = run(2, "differ");
+    assert_eq!(about.len(), 1, "{about:?}");
+    assert!(about[0].contains("workers: 1 (x), 2 (y)"), "{about:?}");
+    let side = &document["settings"][0];
+    assert_eq!(
+        side["subjects"][1]["servers"][0]["settings"]["workers"],
+        "2"
+    );
+    assert_eq!(
+        side["subjects"][0]["servers"][0]["version"],
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(side["differences"][0]["setting"], "workers");
+    let read = |name: &str| std::fs::read_to_string(place.path("differ").join(name)).unwrap();
+    let hosts: Value = serde_json::from_str(&read("hosts.json")).unwrap();
+    let settings = &hosts["local"]["servers"]["b"]["settings"];
+    assert_eq!(
+        (&settings["workers"], &settings["access_log"]),
+        (&"2".into(), &"off".into())
+    );
+    assert_eq!(
+        hosts["local"]["servers"]["c"]["settings"],
+        serde_json::json!({})
+    );
+    let markdown = read("summary.md");
+    assert!(markdown.contains("## Settings side by side"), "{markdown}");
+    assert!(markdown.contains("| y | b | two |"), "{markdown}");
+    assert!(read("report.html").contains("<h2>Settings side by side</h2>"));
+    let (_, about) = run(1, "alike");
+    assert!(about.is_empty(), "{about:?}");
+}
+
+/// The CPU time that a process has had, s.
+fn cpu_s(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let ticks = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
+}
+
+/// Why the trials of a run are invalid, together.
+fn reasons(document: &Value) -> String {
+    let trials = array(&document["trials"]["invalid_trials"]).iter();
+    let reasons = trials.flat_map(|trial| array(&trial["reasons"]).clone());
+    reasons
+        .map(|one| one.as_str().unwrap().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid() {
+    let _alone = alone();
+    let place = Place::new();
+    // A parent that starts the server again when it has ended.
+    place.recipe(
+        "again",
+        "summary = \"it comes back\"\n[start]\n\
+         command = [\"sh\", \"-c\", \"while :; do {{ weigh }} origin --listen {{ listen.addr }}; done\"]\n\
+         [ready]\npath = \"/\"\nstatus = 200\n",
+    );
+    let text = format!(
+        "title = \"t\"\n[servers.o]\nrecipe = \"again\"\n[subjects]\nx = \"http://o/\"\n[load]\n\
+         connections = 32\n{}",
+        design("500ms", "4s")
+    );
+    place.write("x.toml", &text);
+    let call = [
+        "run",
+        "x.toml",
+        "--recipes",
+        "recipes",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ];
+    let mut run = place.start(&call);
+    let origin = " origin --listen";
+    let of_server = || {
+        let all = with_text(&place.temp().display().to_string());
+        let one = all.iter().find(|process| {
+            let words = process.to_string();
+            words.contains(origin) && !words.contains("while :")
+        });
+        one.and_then(|process| u32::try_from(process.pid).ok())
+    };
+    // More CPU time than the warm-up can take: it is being measured.
+    run.until("the server is measured", || {
+        of_server().is_some_and(|pid| cpu_s(pid) > 0.9)
+    });
+    signal(of_server().unwrap(), KILL);
+    let document = run.end_within(LIMIT).json();
+    let reasons = reasons(&document);
+    assert!(
+        reasons.contains("server `o` was started again while it was measured"),
+        "{reasons}\n{document:#}"
+    );
+}
+
+/// A control group with a limit of CPU time, as a container has one; removed at the end. It is so
+/// low that a run comes to it also on a machine that is busy with other things.
+struct Limited(std::path::PathBuf);
+
+impl Limited {
+    fn make() -> Option<Self> {
+        let name = format!("we-limit-{}", std::process::id());
+        let (v1, v2) = (
+            std::path::Path::new("/sys/fs/cgroup/cpu"),
+            std::path::Path::new("/sys/fs/cgroup"),
+        );
+        let is_v1 = v1.join("cpu.cfs_quota_us").exists() || v1.join("cpu.shares").exists();
+        let folder = if is_v1 { v1 } else { v2 }.join(name);
+        std::fs::create_dir(&folder).ok()?;
+        let limited = Self(folder);
+        let files = match is_v1 {
+            true => [
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "8000"),
+            ],
+            false => {
+                let _ = std::fs::write(v2.join("cgroup.subtree_control"), "+cpu");
+                [("cpu.max", "8000 100000"), ("cpu.max", "8000 100000")]
+            }
+        };
+        let written = files
+            .iter()
+            .all(|(file, text)| std::fs::write(limited.0.join(file), text).is_ok());
+        written.then_some(limited)
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        let folder = self.0.clone();
+        wait_until("the group is empty", Duration::from_secs(10), || {
+            std::fs::remove_dir(&folder).is_ok() || !folder.exists()
+        });
+    }
+}
+
+#[test]
+fn a_limit_of_cpu_time_that_throttles_a_run_makes_its_trials_invalid() {
+    let _alone = alone();
+    let Some(limited) = Limited::make() else {
+        return skip("a limit of CPU time that throttles a run: no control group can be made");
+    };
+    let place = Place::new();
+    let text = format!(
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/burn/300000\"\n[load]\n\
+         connections = 16\n{}",
+        design("200ms", "1s")
+    );
+    place.write("x.toml", &text);
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "echo 0 > \"$1/cgroup.procs\" && shift && exec \"$@\"",
+        "sh",
+    ]);
+    command.arg(&limited.0).arg(env!("CARGO_BIN_EXE_weigh"));
+    command.args(["run", "x.toml", "--format", "json", "--out", "r"]);
+    place.settle(&mut command);
+    let document = place.start_command(command).end().json();
+    let reasons = reasons(&document);
+    assert!(
+        reasons.contains("a limit of CPU time throttled it"),
+        "{reasons}\n{document:#}"
+    );
+}
