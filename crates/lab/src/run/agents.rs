@@ -16,8 +16,9 @@ use crate::run::group::{GroupResult, Ready, Runner};
 use crate::run::{Places, RunError, RunEvent};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// A load that makes so much of what its round trips allow is bound by them.
-const BOUND_SHARE: f64 = 0.9;
+/// A load that makes so much of what its round trips allow is bound by them: three quarters of an
+/// answer's time, or more, are the way.
+const BOUND_SHARE: f64 = 0.75;
 /// Links that are later than this on average, ns, are named in the result.
 const LATE_NS: u64 = 200_000;
 
@@ -281,9 +282,10 @@ fn bound_by_distance(
     let measured = reading.requests_per_s();
     (measured > BOUND_SHARE * bound).then(|| {
         format!(
-            "from host `{from}`, `{subject}` answered {measured:.0} requests/s of the at most \
+            "from host `{from}`, `{subject}` answered {measured:.0} requests/s, {:.0}% of the \
              {bound:.0} that {connections} connections can have in round trips of {:.0} ms: this \
              is the distance, not what the servers can do",
+            measured / bound * 1e2,
             rtt_s * 1e3
         )
     })
