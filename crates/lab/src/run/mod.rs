@@ -10,6 +10,7 @@ mod outside;
 mod places;
 mod rate;
 mod schedule;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
