@@ -247,6 +247,23 @@ fn factors() {
         "factor-quick",
         &format!("{GOOD}[quick.factors]\nconnections = [97]\n"),
     );
+    let connections = "connections = [96, 400]";
+    let level_of = |factor: &str| with(connections, factor);
+    shown(
+        "factor-load-key",
+        &level_of("load = [{ conections = 96 }, { headers = {} }]"),
+    );
+    shown("factor-load-value", &level_of("load = [96]"));
+    shown(
+        "factor-load-twice",
+        &level_of("threads = [1, 2]\nload = [{ threads = 8, connections = 96 }]"),
+    );
+    shown("factor-table", &level_of("connections = [{ threads = 8 }]"));
+    let error = parse_set(
+        &level_of("load = [{ connections = 8 }]"),
+        &[("load.connections", "9")],
+    );
+    assert_shown("set-hidden-by-a-load", &rendered(&error.unwrap_err()));
 }
 
 #[test]

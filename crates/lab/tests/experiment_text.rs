@@ -104,6 +104,34 @@ fn every_key_comes_back() {
 }
 
 #[test]
+fn keys_of_the_load_that_vary_together_come_back() {
+    let levels =
+        "load = [{ threads = 8, connections = 96 }, { connections = 400, timeout = \"9s\" }]";
+    let text = GOOD.replace("connections = [96, 400]", levels)
+        + "[load]\nthreads = 2\n[quick.factors]\nload = [{ connections = 400, timeout = \"9s\" }]\n";
+    let experiment = good(parse(&text));
+    comes_back(&experiment);
+    let loads: Vec<_> = experiment
+        .conditions()
+        .iter()
+        .map(|condition| {
+            let load = experiment.under(condition).load;
+            let text = condition["load"].clone();
+            (text, load.threads, load.connections, load.timeout.as_secs())
+        })
+        .collect();
+    let (first, second) = ("threads 8, connections 96", "connections 400, timeout 9s");
+    let expected = [
+        (first.to_owned(), Some(8), 96, 5),
+        (second.to_owned(), Some(2), 400, 9),
+    ];
+    assert_eq!(loads, expected);
+    let quick = good(Experiment::parse("x.toml", &text, &[], true, &recipes()));
+    assert_eq!(quick.factors[0].levels.len(), 1);
+    comes_back(&quick);
+}
+
+#[test]
 fn defaults_are_written_out() {
     let text = comes_back(&good(parse(
         "title = \"t\"\n[subjects]\na = \"http://h:1/\"\n",

@@ -6,14 +6,17 @@ use super::source::ReadValue as _;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
-use super::source::tree::{Node, Place, Tree};
+use super::source::tree::{Entry, Node, Place, Tree};
 use super::source::units::shown;
-use super::types::{Effect, Experiment, Factor, Given, Level, Role};
+use super::types::{Effect, Experiment, Factor, Given, Level, LoadPart, Role};
 use crate::recipe::{Param, Recipes, Value};
 
 /// More conditions than this would run for weeks.
 const MOST_CONDITIONS: usize = 1000;
 const MOST_FACTORS: usize = 16;
+
+/// The factor whose levels are tables of keys of `[load]`, which then vary together.
+pub(super) const LOADS: &str = "load";
 
 /// A factor as it was written, before it is known what it changes.
 #[derive(Debug)]
@@ -80,11 +83,35 @@ pub(super) fn raw(reader: &mut Reader, top: &Section<'_>) -> Vec<RawFactor> {
     factors
 }
 
+/// A level as text; reading it gives the same.
+pub(super) fn level_text(node: &Node) -> String {
+    match &node.tree {
+        Tree::Text(text) | Tree::Huge(text) | Tree::Date(text) => text.clone(),
+        Tree::Integer(number) => number.to_string(),
+        Tree::Float(number) => format!("{number:?}"),
+        Tree::Boolean(value) => value.to_string(),
+        Tree::Array(items) => items.iter().map(level_text).collect::<Vec<_>>().join(","),
+        Tree::Table(table) => {
+            let part = |entry: &Entry| format!("{} {}", entry.name, level_text(&entry.node));
+            table
+                .entries
+                .iter()
+                .map(part)
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+    }
+}
+
 fn levels(reader: &mut Reader, path: &str, items: &[Node]) -> Vec<RawLevel> {
     let mut levels: Vec<RawLevel> = Vec::new();
     for item in items {
-        let Some(value) = reader.value(item, &format!("{path}[]")) else {
-            continue;
+        let value = match &item.tree {
+            Tree::Table(_) => Value::Text(level_text(item)),
+            _ => match reader.value(item, &format!("{path}[]")) {
+                Some(value) => value,
+                None => continue,
+            },
         };
         let text = value.to_string();
         if let Some(first) = levels.iter().find(|level| level.text == text) {
@@ -114,9 +141,11 @@ pub(super) fn resolve(
     experiment: &Experiment,
     recipes: &Recipes,
 ) -> Vec<Factor> {
+    let raw_names: Vec<String> = raw.iter().map(|factor| factor.name.clone()).collect();
     raw.into_iter()
         .filter_map(|factor| {
             let role = role(reader, &factor, experiment, recipes)?;
+            let varies_loads = factor.name == LOADS && role == Role::Load;
             let param = match &role {
                 Role::Param { server, param } => experiment
                     .server(server)
@@ -129,7 +158,16 @@ pub(super) fn resolve(
                 .into_iter()
                 .filter_map(|level| {
                     let path = format!("factors.{}[]", factor.name);
+                    let is_table = matches!(level.node.tree, Tree::Table(_));
+                    if is_table != varies_loads {
+                        refuse_kind(reader, &factor.name, &level, varies_loads);
+                        return None;
+                    }
                     let effect = match &role {
+                        Role::Load if varies_loads => {
+                            let others = raw_names.as_slice();
+                            Effect::Loads(load_parts(reader, &level.node, &path, others, recipes)?)
+                        }
                         Role::Load => {
                             let node = &level.node;
                             Effect::Load(load_change(reader, &factor.name, node, &path, recipes)?)
@@ -151,6 +189,80 @@ pub(super) fn resolve(
             })
         })
         .collect()
+}
+
+fn refuse_kind(reader: &mut Reader, factor: &str, level: &RawLevel, wants_table: bool) {
+    let path = format!("factors.{factor}[]");
+    if wants_table {
+        let form = "a table of keys of [load], such as { threads = 8, connections = 96 }";
+        reader.expected(&level.node, &path, form);
+        return;
+    }
+    reader.fault(
+        Fault::at(
+            level.node.place,
+            format!("`{}` is a table", shown(&path)),
+            "expected a string, a number, a boolean or a list of strings",
+        )
+        .help(format!(
+            "keys of [load] that vary together are levels of a factor `{LOADS}`"
+        )),
+    );
+}
+
+/// A level of the factor `load`: each of its keys, as in `[load]`.
+fn load_parts(
+    reader: &mut Reader,
+    node: &Node,
+    path: &str,
+    factors: &[String],
+    recipes: &Recipes,
+) -> Option<Vec<LoadPart>> {
+    let Tree::Table(table) = &node.tree else {
+        return None;
+    };
+    if table.entries.is_empty() {
+        reader.fault(Fault::at(
+            node.place,
+            format!("`{path}` is empty"),
+            "expected keys of [load]",
+        ));
+    }
+    let mut parts = Vec::new();
+    for entry in &table.entries {
+        let key = entry.name.as_str();
+        let path = format!("{path}.{key}");
+        if !VARIED_LOAD_KEYS.contains(&key) {
+            reader.fault(
+                Fault::at(
+                    entry.place,
+                    format!("`{}` is no key of [load] that can vary", shown(key)),
+                    "not possible here",
+                )
+                .help(suggestion(key, "keys", VARIED_LOAD_KEYS)),
+            );
+            continue;
+        }
+        if factors.iter().any(|factor| factor == key) {
+            reader.fault(
+                Fault::at(
+                    entry.place,
+                    format!("`{path}` and the factor `{key}` give the same value"),
+                    "given here",
+                )
+                .help("keep one of the two"),
+            );
+            continue;
+        }
+        let value = reader.value(&entry.node, &path)?;
+        let change = load_change(reader, key, &entry.node, &path, recipes)?;
+        parts.push(LoadPart {
+            key: key.to_owned(),
+            value,
+            change,
+        });
+    }
+    Some(parts)
 }
 
 /// A level as the value of a parameter.
@@ -188,7 +300,8 @@ fn role(
     recipes: &Recipes,
 ) -> Option<Role> {
     let name = factor.name.as_str();
-    if VARIED_LOAD_KEYS.contains(&name) || (name == VANTAGE && !is_filled_in(name, experiment)) {
+    let special = [VANTAGE, LOADS].contains(&name) && !is_filled_in(name, experiment);
+    if VARIED_LOAD_KEYS.contains(&name) || special {
         return Some(Role::Load);
     }
     if let Some((server_name, param_name)) = name.split_once('.') {
@@ -198,7 +311,7 @@ fn role(
         return Some(Role::Text);
     }
     let mut candidates: Vec<String> = VARIED_LOAD_KEYS.iter().map(|k| (*k).to_owned()).collect();
-    candidates.push(VANTAGE.to_owned());
+    candidates.extend([VANTAGE.to_owned(), LOADS.to_owned()]);
     for server in &experiment.servers {
         let params = server.with.keys();
         candidates.extend(params.map(|param| format!("{}.{param}", server.name)));
@@ -207,7 +320,7 @@ fn role(
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "a factor is a key of [load] ({}), `from` with names of hosts, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
+            "a factor is a key of [load] ({}), `from` with names of hosts, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
             VARIED_LOAD_KEYS.join(", "),
             shown(name)
         ),

@@ -2,6 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::factors::{LOADS, level_text};
 use super::hosts::VANTAGE;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
@@ -284,7 +285,19 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     let Some(Tree::Table(factors)) = top.get("factors").map(|entry| &entry.node.tree) else {
         return;
     };
-    if let Some(entry) = factors.get(&factor) {
+    let hidden = factors.get(&factor).or_else(|| {
+        let loads = factors.get(LOADS)?;
+        let Tree::Array(levels) = &loads.node.tree else {
+            return None;
+        };
+        let names = |level: &Node| match &level.tree {
+            Tree::Table(table) => table.get(&factor).is_some(),
+            _ => false,
+        };
+        (set.path[0] == "load" && levels.iter().any(names)).then_some(loads)
+    });
+    if let Some(entry) = hidden {
+        let factor = &entry.name;
         reader.fault(
             Fault::at(
                 set.key,
@@ -341,17 +354,6 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
                 );
             }
         }
-    }
-}
-
-fn level_text(node: &Node) -> String {
-    match &node.tree {
-        Tree::Text(text) | Tree::Huge(text) | Tree::Date(text) => text.clone(),
-        Tree::Integer(number) => number.to_string(),
-        Tree::Float(number) => format!("{number:?}"),
-        Tree::Boolean(value) => value.to_string(),
-        Tree::Array(items) => items.iter().map(level_text).collect::<Vec<_>>().join(","),
-        Tree::Table(_) => String::new(),
     }
 }
 

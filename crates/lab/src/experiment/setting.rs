@@ -84,8 +84,12 @@ impl Experiment {
     pub fn under(&self, condition: &Condition) -> Setting {
         let mut load = self.load.clone();
         for effect in self.effects(condition) {
-            if let (_, Effect::Load(change)) = effect {
-                change.apply(&mut load);
+            match effect {
+                (_, Effect::Load(change)) => change.apply(&mut load),
+                (_, Effect::Loads(parts)) => {
+                    parts.iter().for_each(|part| part.change.apply(&mut load));
+                }
+                _ => {}
             }
         }
         // A thread without a connection has nothing to do.

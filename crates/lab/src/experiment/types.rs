@@ -145,10 +145,23 @@ pub struct Level {
 pub enum Effect {
     /// It changes the load.
     Load(LoadChange),
+    /// It changes several keys of the load together.
+    Loads(Vec<LoadPart>),
     /// It is the value of a server's parameter, in the parameter's own type.
     Param(Value),
     /// It only fills in text.
     Text,
+}
+
+/// One key of the load, of several that a level changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadPart {
+    /// The key.
+    pub key: String,
+    /// Its value as it was written.
+    pub value: Value,
+    /// What it does.
+    pub change: LoadChange,
 }
 
 /// A change of one key of the load.

@@ -6,7 +6,7 @@ use toml::{Table, Value as Toml};
 
 use super::source::units;
 use super::types::{
-    Apart, BodyCheck, Design, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream,
+    Apart, BodyCheck, Design, Effect, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream,
 };
 use super::types::{Server, Target};
 use crate::driver::Choice;
@@ -48,7 +48,14 @@ impl Experiment {
         });
         put_table(&mut top, "subjects", subjects.collect());
         let factors = self.factors.iter().map(|factor| {
-            let levels = factor.levels.iter().map(|level| level.value.to_toml());
+            let levels = factor.levels.iter().map(|level| match &level.effect {
+                Effect::Loads(parts) => {
+                    let parts = parts.iter();
+                    let parts = parts.map(|part| (part.key.clone(), part.value.to_toml()));
+                    Toml::Table(parts.collect())
+                }
+                _ => level.value.to_toml(),
+            });
             (factor.name.clone(), Toml::Array(levels.collect()))
         });
         put_table(&mut top, "factors", factors.collect());

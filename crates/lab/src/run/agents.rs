@@ -5,21 +5,18 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use readings::LoadReading;
 use serde_json::{Value, json};
 
-use crate::agent::wire::{Answer, Loaded, Order, OtherServer, StartServer};
+use crate::agent::wire::{Answer, Order, OtherServer, StartServer};
 use crate::agent::{Agent, AgentError};
 use crate::experiment::{Experiment, Setting, Target};
 use crate::hosts::{World, WorldError, WorldOptions};
 use crate::link::LinkKind;
-use crate::run::group::{GroupResult, Ready, Runner};
+use crate::run::group::Runner;
 use crate::run::machines::Machines;
 use crate::run::{Places, RunError, RunEvent, places};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// A load that makes so much of what its round trips allow is bound by them.
-const BOUND_SHARE: f64 = 0.9;
 /// Links that are later than this on average, ns, are named in the result.
 const LATE_NS: u64 = 200_000;
 
@@ -340,61 +337,4 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 .ok_or_else(|| format!("{text} has no address")),
         }
     }
-
-    /// Warns, once, of closed loops that went as fast as their round trips allow.
-    pub(super) fn tell_what_distance_binds(
-        &self,
-        setting: &Setting,
-        ready: &[Ready],
-        closed: &Loaded,
-        result: &mut GroupResult,
-    ) {
-        let first = ready.iter().zip(&closed.readings);
-        let first = first.filter(|(one, _)| self.block == 1 && !one.lane.again);
-        let told = first.filter_map(|(one, load)| {
-            bound_by_distance(self.options.experiment, setting, &one.subject.name, load)
-        });
-        result.warnings.extend(told);
-    }
-}
-
-/// The sentence for a closed loop that went as fast as its round trips allow: connections over
-/// round trip, whatever the servers could do.
-fn bound_by_distance(
-    experiment: &Experiment,
-    setting: &Setting,
-    subject: &str,
-    reading: &LoadReading,
-) -> Option<String> {
-    let subject_of = setting.subjects.iter().find(|one| one.name == subject)?;
-    let server = subject_of.through.first()?;
-    let server = setting.servers.iter().find(|one| one.name == *server)?;
-    let (from, to) = (setting.load.host.as_ref()?, server.host.as_ref()?);
-    if from == to {
-        return None;
-    }
-    let rtt_ns: u64 = experiment
-        .hosts
-        .iter()
-        .filter(|host| host.name == *from || host.name == *to)
-        .filter_map(|host| host.link)
-        .map(|link| link.rtt_ns)
-        .sum();
-    // A new connection takes a round trip of its own.
-    let trips = if setting.load.keepalive { 1.0 } else { 2.0 };
-    let rtt_s = rtt_ns as f64 / 1e9 * trips;
-    if rtt_s <= 0.0 {
-        return None;
-    }
-    let connections = setting.load.connections;
-    let bound = f64::from(connections) / rtt_s;
-    let measured = reading.requests_per_s();
-    (measured > BOUND_SHARE * bound).then(|| {
-        format!(
-            "from host `{from}`, `{subject}` answered {measured:.0} requests/s of the at most \
-             {bound:.0} that {connections} connections can have in round trips of {:.0} ms: this \
-             is the distance, not what the servers can do",
-            rtt_s * 1e3
-        )
-    })
 }

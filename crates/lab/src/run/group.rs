@@ -333,7 +333,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 open = Some(self.load(setting, &ready, slices)?);
             }
         }
-        self.tell_what_distance_binds(setting, &ready, &closed, result);
+        self.tell_what_the_network_does(setting, &ready, &closed, result);
         for (number, one) in ready.into_iter().enumerate() {
             let reading = reading(number, &one, &closed, open.as_ref());
             result

@@ -12,6 +12,7 @@ mod places;
 mod rate;
 mod schedule;
 mod settings;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

@@ -1,44 +1,20 @@
-//! lighttpd in front of Apache and its CGI script. Connections are counted for the whole network, so
-//! no other test may open any meanwhile.
+//! lighttpd in front of Apache and its CGI script, asked from near and from far.
 
 use std::fs;
-use std::process::Command;
 
-use crate::common::{Place, array, skip};
+use crate::common::{Place, array, hosts_or_skip, journal, skip, spec};
+use lab::link::LinkKind;
 use serde_json::Value;
 
-/// Puts the program that follows into a network of its own.
-const ALONE: &str = r#"
-use strict;
-socket(my $any, 2, 2, 0) or die "socket: $!";
-# SIOCSIFFLAGS, IFF_UP and IFF_RUNNING: the interface to itself is down in a new network.
-my $up = pack("a16 s x22", "lo", 0x41);
-ioctl($any, 0x8914, $up) or die "ioctl: $!";
-exec @ARGV or die "exec: $!";
-"#;
-
-/// A command that runs another in a network of its own, where that is allowed.
-fn alone() -> Option<Command> {
-    let make = || {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "perl", "-e", ALONE]);
-        command
-    };
-    let works = make()
-        .arg("true")
-        .output()
-        .is_ok_and(|out| out.status.success());
-    works.then(make)
-}
-
-fn row<'a>(document: &'a Value, subject: &str) -> &'a Value {
+fn row<'a>(document: &'a Value, subject: &str, from: &str) -> &'a Value {
     let rows = array(&document["table"]);
-    rows.iter().find(|row| row["subject"] == subject).unwrap()
+    rows.iter()
+        .find(|row| row["subject"] == subject && row["condition"]["from"] == from)
+        .unwrap()
 }
 
-#[test]
-fn lighttpd_opens_a_connection_to_apache_for_each_request() {
-    let place = Place::alone();
+/// Whether the experiment can run here; says so when it cannot.
+fn can_run(place: &Place) -> bool {
     let listing = place.run(&["list", "--format", "json"]).expect(0).json();
     let experiments = array(&listing["experiments"]);
     let experiment = experiments
@@ -47,42 +23,77 @@ fn lighttpd_opens_a_connection_to_apache_for_each_request() {
         .unwrap();
     if experiment["can_run"] == false {
         skip(&format!("lighttpd-proxy: {}", experiment["missing"]));
+        return false;
+    }
+    if !net::os::is_root() {
+        skip("hosts with a quota need root");
+        return false;
+    }
+    hosts_or_skip(&[spec("one")], Some(LinkKind::UserSpace)).is_some()
+}
+
+#[test]
+fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_request() {
+    let place = Place::alone();
+    if !can_run(&place) {
         return;
     }
-    let mut command = alone().unwrap_or_else(|| Command::new("env"));
-    command.arg(env!("CARGO_BIN_EXE_weigh"));
-    command.args(["run", "lighttpd-proxy", "--out", "r", "--format", "json"]);
+    let mut command = place.weigh(&["run", "lighttpd-proxy", "--out", "r", "--format", "json"]);
     for set in [
-        "factors.connections=[8]",
+        "factors.from=[\"outside\", \"driver\"]",
+        "factors.load=[{ threads = 1, connections = 2 }]",
         "design.blocks=2",
         "design.warmup=300ms",
         "design.window=1s",
         "design.slice=500ms",
-        "design.latency_window=0s",
     ] {
         command.args(["--set", set]);
     }
     place.settle(&mut command);
-    let document = place.start_command(command).end().result();
-    assert_eq!(document["trials"]["done"], 6);
+    let done = place.start_command(command).end();
+    let document = done.result();
+    assert_eq!(document["trials"]["done"], 16, "{}", done.err);
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
 
-    let behind = |subject: &str| {
-        row(&document, subject)["upstream_connections_per_request"]
-            .as_f64()
-            .unwrap()
-    };
-    let (direct, lighttpd) = (behind("direct"), behind("lighttpd"));
-    assert!((0.9..1.2).contains(&lighttpd), "{lighttpd} behind lighttpd");
-    assert!(direct < 0.1, "{direct} behind nothing");
-    for subject in ["direct", "lighttpd"] {
-        let row = row(&document, subject);
-        assert!(row["errors"].as_object().unwrap().values().all(|n| n == 0));
-        // Scripts are processes of their own; what they take is Apache's.
-        let cpu = &row["server_cpu_us_per_request"];
-        assert!(cpu["backend"].as_f64().unwrap() > 0.0, "{cpu}");
-        assert_eq!(cpu["proxy"].is_number(), subject == "lighttpd", "{cpu}");
+    let subjects = [
+        ("lighttpd", "backend", "proxy"),
+        ("lighttpd_half", "backend-half", "proxy-half"),
+        ("direct", "backend", "proxy"),
+    ];
+    for (subject, backend, proxy) in subjects {
+        for from in ["outside", "driver"] {
+            let row = row(&document, subject, from);
+            assert!(row["errors"].as_object().unwrap().values().all(|n| n == 0));
+            let behind = row["upstream_connections_per_request"].as_f64().unwrap();
+            let expected = if subject == "direct" { 0.0 } else { 1.0 };
+            // A slice ends with answers whose connections were counted in the next.
+            assert!(
+                (behind - expected).abs() < 0.25,
+                "{behind} behind {subject}"
+            );
+            // Scripts are processes of their own; what they take is Apache's.
+            let cpu = &row["server_cpu_us_per_request"];
+            assert!(cpu[backend].as_f64().unwrap() > 0.0, "{cpu}");
+            assert_eq!(cpu[proxy].is_number(), subject != "direct", "{cpu}");
+        }
+        // Two connections can have 12.8 answers a second in round trips of 156 ms, whatever the
+        // servers do.
+        let far = row(&document, subject, "driver")["requests_per_s"].as_f64();
+        assert!(far.is_some_and(|far| far < 13.5), "{far:?} by {subject}");
     }
+    let warnings: Vec<String> = journal(&place.path("r"))
+        .iter()
+        .filter(|row| row["row"] == "warning")
+        .filter_map(|row| row["text"].as_str().map(str::to_owned))
+        .collect();
+    let bound = |from: &str| {
+        let begin = format!("from host `{from}`");
+        let of = warnings.iter().filter(|text| text.starts_with(&begin));
+        of.filter(|text| text.contains("this is the distance"))
+            .count()
+    };
+    assert_eq!(bound("outside"), 0, "{warnings:#?}");
+    assert!(bound("driver") > 0, "{warnings:#?}");
 
     let text = fs::read_to_string(place.path("r/hosts.json")).unwrap();
     let hosts: Value = serde_json::from_str(&text).unwrap();
@@ -92,6 +103,11 @@ fn lighttpd_opens_a_connection_to_apache_for_each_request() {
             version.starts_with(|c: char| c.is_ascii_digit()),
             "{version}"
         );
+    }
+    for host in ["vm", "half"] {
+        let settings = &hosts["apart"]["hosts"][host]["settings"];
+        assert_eq!(settings["net.core.somaxconn"], "65535");
+        assert_eq!(settings["net.ipv4.tcp_max_syn_backlog"], "65535");
     }
     let files = &hosts["local"]["servers"]["backend"]["files"];
     assert!(
@@ -106,15 +122,11 @@ fn lighttpd_opens_a_connection_to_apache_for_each_request() {
             logs.push(file.unwrap().file_name().into_string().unwrap());
         }
     }
-    logs.sort();
-    assert_eq!(
-        logs,
-        [
-            "backend-error.log",
-            "backend-error.log",
-            "proxy-error.log",
-            "proxy-error.log"
-        ]
-    );
+    // Four groups, each with all servers.
+    for server in ["backend", "backend-half", "proxy", "proxy-half"] {
+        let log = format!("{server}-error.log");
+        let count = logs.iter().filter(|name| **name == log).count();
+        assert_eq!(count, 4, "{logs:?}");
+    }
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
