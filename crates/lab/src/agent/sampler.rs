@@ -13,11 +13,16 @@ use super::watch::Watched;
 
 /// The longest time between two looks within a window.
 const INTERVAL: Duration = Duration::from_millis(180);
-/// Looking may take so much of a CPU, at the most; where a look takes long, as with hundreds of
-/// threads, fewer are made.
+/// Looking at the ends of windows may take so much of a CPU; where it takes more, some windows are
+/// left out.
 const SHARE: f64 = 0.02;
 /// What it may take before that is asked.
 const FREE: Duration = Duration::from_millis(5);
+/// A window that begins so long after the last look is not left out: with its two ends that makes
+/// five looks a second...
+const SELDOM: Duration = Duration::from_millis(400);
+/// ...unless a look takes longer than this, as with hundreds of threads.
+const LONG: Duration = Duration::from_millis(5);
 
 /// Looks at servers. [`open`](Self::open) and [`close`](Self::close) are called at the ends of
 /// windows; [`tick`](Self::tick) runs on a thread of its own until [`end`](Self::end).
@@ -87,7 +92,8 @@ impl<'a> Sampler<'a> {
     pub(super) fn open(&self, reading: usize) -> bool {
         let mut state = self.locked();
         let may = FREE + state.began.elapsed().mul_f64(SHARE);
-        if state.spent > may {
+        let due = state.last.elapsed() >= SELDOM && state.last_cost <= LONG;
+        if state.spent > may && !due {
             return false;
         }
         let (before, cost) = state.look();
@@ -150,7 +156,10 @@ impl<'a> Sampler<'a> {
     pub(super) fn tick(&self) {
         let mut state = self.locked();
         while !state.ended {
-            let interval = INTERVAL.max(state.last_cost.div_f64(SHARE));
+            let interval = match state.last_cost <= LONG {
+                true => INTERVAL,
+                false => state.last_cost.div_f64(SHARE),
+            };
             let due = state.last + interval;
             let now = Instant::now();
             if state.window.is_some() && due <= now {
@@ -263,9 +272,20 @@ mod tests {
     fn what_looking_may_take_is_bounded() {
         let watched = BTreeMap::new();
         let sampler = Sampler::new(&watched, Surroundings::of(Vec::new(), &[]));
-        sampler.locked().spent = Duration::from_secs(3600);
+        let set = |cost, ago| {
+            let mut state = sampler.locked();
+            state.spent = Duration::from_secs(3600);
+            state.last_cost = cost;
+            state.last = Instant::now() - ago;
+        };
+        set(LONG, Duration::ZERO);
         assert!(!sampler.open(0), "an hour was spent already");
         assert!(!sampler.close());
-        assert!(sampler.end().is_empty());
+        set(2 * LONG, SELDOM);
+        assert!(!sampler.open(0), "a look takes too long");
+        set(LONG, SELDOM);
+        assert!(sampler.open(0), "it is time");
+        assert!(sampler.close());
+        assert_eq!(sampler.end()[&0].looks, 2);
     }
 }
