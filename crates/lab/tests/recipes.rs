@@ -66,9 +66,11 @@ fn every_recipe_fills_in_with_its_defaults() {
             "apache-php",
             "balance",
             "haproxy",
+            "ipvs",
             "lighttpd",
             "mediawiki-apache",
             "mediawiki-fpm",
+            "nft-dnat",
             "nginx",
             "nginx-stream",
             "node",
@@ -186,10 +188,15 @@ fn built_in_servers_are_started_by_the_program_itself() {
         ["/usr/bin/weigh", "balance", "/d/balance.toml"]
     );
     let config: toml::Table = file(&out, "balance.toml").parse().unwrap();
-    assert_eq!(config["listen"].as_str(), Some("127.0.0.1:8080"));
-    assert_eq!(config["upstreams"].as_array().unwrap().len(), 2);
-    assert_eq!(config["upstreams"][1].as_str(), Some("[::1]:8082"));
     assert_eq!(config["threads"].as_integer(), Some(1));
+    let service = &config["services"]["balance"];
+    assert_eq!(service["listen"].as_str(), Some("127.0.0.1:8080"));
+    assert_eq!(service["kind"].as_str(), Some("tcp"));
+    assert_eq!(service["backends"].as_table().unwrap().len(), 2);
+    assert_eq!(
+        service["backends"]["upstream2"].as_str(),
+        Some("[::1]:8082")
+    );
     with.params.insert("mode".to_owned(), text("http"));
     let out = balance.render(&with).unwrap();
     let config: toml::Table = file(&out, "balance.toml").parse().unwrap();
@@ -453,7 +460,7 @@ fn every_recipe_tells_its_settings_in_the_same_words() {
         let dir = Path::new("/run/web");
         let rendered = recipe.render(&context(recipe, dir, &[])).unwrap();
         let settings = &rendered.settings;
-        for expected in ["workers", "access_log", "caching", "tls"] {
+        for expected in ["access_log", "caching", "tls"] {
             assert!(
                 settings.contains_key(expected),
                 "{name} tells no {expected}"
