@@ -190,6 +190,15 @@ fn built_in_servers_are_started_by_the_program_itself() {
     assert_eq!(config["upstreams"].as_array().unwrap().len(), 2);
     assert_eq!(config["upstreams"][1].as_str(), Some("[::1]:8082"));
     assert_eq!(config["threads"].as_integer(), Some(1));
+    with.params.insert("mode".to_owned(), text("http"));
+    let out = balance.render(&with).unwrap();
+    let config: toml::Table = file(&out, "balance.toml").parse().unwrap();
+    let service = &config["services"]["balance"];
+    assert_eq!(service["kind"].as_str(), Some("http"));
+    assert_eq!(
+        service["backends"]["upstream2"].as_str(),
+        Some("[::1]:8082")
+    );
     with.upstreams.clear();
     assert!(matches!(
         balance.render(&with),
