@@ -115,6 +115,9 @@ fn experiment(name: &str, recipes: &Recipes, have: &[u32]) -> ListedExperiment {
     match catalogue::open_experiment(name, &[], false, recipes) {
         Ok(found) => {
             let mut missing = crate::run::missing(&found, recipes);
+            if found.hosts_are_apart() {
+                missing.extend(crate::hosts::lacking(&found.hosts));
+            }
             for host in &found.hosts {
                 for cpu in host.cpus.iter().filter(|cpu| !have.contains(cpu)) {
                     missing.push(format!("CPU {cpu} of host `{}` may not be used", host.name));

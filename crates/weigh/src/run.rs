@@ -71,7 +71,10 @@ fn dry_run(
     format: Format,
 ) -> Result<u8, Failure> {
     let plan = Plan::new(experiment, seed);
-    let missing = missing(experiment, recipes);
+    let mut missing = missing(experiment, recipes);
+    if experiment.hosts_are_apart() {
+        missing.extend(lab::hosts::lacking(&experiment.hosts));
+    }
     match format {
         Format::Text => print_text(&(plan.describe(&missing) + &notes(experiment, recipes))),
         Format::Json => print_json(&json!({

@@ -18,6 +18,8 @@ pub(super) struct Needs {
     pub ports: Vec<(String, u16)>,
     /// Kernel settings that the experiment recommends.
     pub sysctls: Vec<(String, String)>,
+    /// What the machine lacks for hosts that are apart, a sentence each; `None` where none are.
+    pub hosts_lack: Option<Vec<String>>,
 }
 
 impl Needs {
@@ -49,6 +51,9 @@ impl Needs {
                 .filter_map(|server| Some((server.name.clone(), server.port?)))
                 .collect(),
             sysctls: experiment.sysctls.clone(),
+            hosts_lack: experiment
+                .hosts_are_apart()
+                .then(|| crate::hosts::lacking(&experiment.hosts)),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
     all.extend(clock(machine));
     all.push(event_loop(machine));
     all.extend(open_files(machine, needs));
-    all.push(namespaces(machine));
+    all.push(namespaces(machine, needs));
     all
 }
 
@@ -189,8 +189,22 @@ fn open_files(machine: &Machine, needs: &Needs) -> Option<Finding> {
     Some(Finding::new(topic, level, found, wanted_text, why).mend(mend))
 }
 
-fn namespaces(machine: &Machine) -> Finding {
+fn namespaces(machine: &Machine, needs: &Needs) -> Finding {
     let wanted = "network namespaces and /dev/net/tun";
+    if let Some(lacks) = &needs.hosts_lack {
+        let why =
+            "The hosts of this experiment are namespaces of their own, with links between them.";
+        return match lacks.as_slice() {
+            [] => {
+                let found = "the hosts of this experiment can be made";
+                Finding::new(Topic::Namespaces, Level::Fine, found, wanted, why)
+            }
+            _ => {
+                let found = lacks.join("; ");
+                Finding::new(Topic::Namespaces, Level::Blocker, found, wanted, why)
+            }
+        };
+    }
     let (level, found) = match (machine.may_make_namespaces, machine.has_tun) {
         (true, true) => (
             Level::Fine,
@@ -353,5 +367,20 @@ mod tests {
             let finding = on(Topic::Namespaces, &findings(&machine, &needs()));
             assert_eq!(finding.level, Level::Note);
         }
+    }
+
+    #[test]
+    fn hosts_that_cannot_be_made_keep_their_experiment_from_running() {
+        let of = |lack: &[&str]| {
+            let needs = Needs {
+                hosts_lack: Some(lack.iter().map(|text| (*text).to_owned()).collect()),
+                ..needs()
+            };
+            on(Topic::Namespaces, &findings(&good(), &needs))
+        };
+        assert_eq!(of(&[]).level, Level::Fine);
+        let lacks = of(&["no tun", "no quota"]);
+        assert_eq!(lacks.level, Level::Blocker);
+        assert_eq!(lacks.found, "no tun; no quota");
     }
 }

@@ -7,6 +7,7 @@
 //! it is an agent as any other.
 
 pub(crate) mod groups;
+mod lacking;
 pub(crate) mod leftovers;
 mod namespace;
 pub(crate) mod netlink;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::link::LinkSpec;
 use crate::link::router::Addresses;
 
+pub use lacking::lacking;
 pub use leftovers::sweep;
 pub use wiring::serve;
 pub use world::{BuiltHost, World, WorldError, WorldOptions};
