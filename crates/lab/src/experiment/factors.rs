@@ -239,7 +239,7 @@ fn load_parts(
                     format!("`{}` is no key of [load] that can vary", shown(key)),
                     "not possible here",
                 )
-                .help(suggestion(key, "keys", VARIED_LOAD_KEYS.into_iter())),
+                .help(suggestion(key, "keys", VARIED_LOAD_KEYS)),
             );
             continue;
         }
