@@ -1,6 +1,7 @@
 //! What this machine lacks for hosts, found out before an experiment asks for them.
 
 use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use net::namespace::{self, Namespace};
@@ -28,8 +29,12 @@ pub fn lacking(hosts: &[HostSpec]) -> Vec<String> {
     if hosts.iter().any(shaped)
         && let Err(e) = OpenOptions::new().read(true).write(true).open(TUN)
     {
+        let help = match e.kind() {
+            ErrorKind::PermissionDenied => "run it as root",
+            _ => "as root: modprobe tun",
+        };
         sentences.push(format!(
-            "its links need {TUN}, which cannot be opened ({e}); as root: modprobe tun"
+            "its links need {TUN}, which cannot be opened: {e}; {help}"
         ));
     }
     if let Some(host) = hosts.iter().find(|host| host.quota.is_some()) {
