@@ -184,7 +184,10 @@ impl Scene<'_> {
 
     fn on(&self, world: &World, host: &str, words: &[&str]) -> Result<Command> {
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::null());
+        command
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         net::os::set_up_child(&mut command, world.setup_in(host)??);
         Ok(command)
     }
@@ -291,6 +294,7 @@ impl Scene<'_> {
             "-q",
         ];
         let mut command = self.on(world, host, &words)?;
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(std::thread::spawn(move || command.output()))
     }
 
@@ -311,7 +315,8 @@ impl Scene<'_> {
             (Treatment::Stopped, false) => one.running.signal(CONT),
             (Treatment::CutOff, _) => {
                 let words = ["ip", "-o", "-4", "addr", "show", "scope", "global"];
-                let shown = self.on(world, &one.host, &words)?.output()?.stdout;
+                let mut asked = self.on(world, &one.host, &words)?;
+                let shown = asked.stdout(Stdio::piped()).output()?.stdout;
                 let shown = String::from_utf8(shown)?;
                 let device = shown.split_whitespace().nth(1).unwrap_or("eth0");
                 let to = if begin { "down" } else { "up" };
