@@ -45,7 +45,7 @@ const AWAITED: Duration = Duration::from_secs(14);
 /// Rows of the load.
 const ROW: &str = "100ms";
 /// A row below this share of its requests answered well is not at the full rate.
-const FULL: f64 = 0.99;
+const FULL: f64 = 0.9;
 
 const KILL: i32 = 9;
 const CONT: i32 = 18;
@@ -188,7 +188,9 @@ impl Scene<'_> {
             .args(&words[1..])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        net::os::set_up_child(&mut command, world.setup_in(host)??);
+        let mut setup = world.setup_in(host)??;
+        setup.die_with_parent = true;
+        net::os::set_up_child(&mut command, setup);
         Ok(command)
     }
 

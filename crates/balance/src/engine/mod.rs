@@ -210,7 +210,7 @@ impl Balancer {
             ears: Mutex::new(copies),
             threads: Vec::new(),
             keeper: Mutex::new(None),
-            asking: asking,
+            asking,
         };
         let (opened, results) = std::sync::mpsc::channel();
         let count = dealt.len();
@@ -336,6 +336,6 @@ impl Drop for Balancer {
 
 /// Refuses what cannot be done, rather than do less than was asked for.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    let http = config.services.iter().filter(|one| one.kind != Kind::Tcp);
-    http.map(http::check).collect()
+    let mut http_services = config.services.iter().filter(|one| one.kind != Kind::Tcp);
+    http_services.try_for_each(http::check)
 }
