@@ -45,7 +45,7 @@ const AWAITED: Duration = Duration::from_secs(14);
 /// Rows of the load.
 const ROW: &str = "100ms";
 /// A row below this share of its requests answered well is not at the full rate.
-const FULL: f64 = 0.99;
+const FULL: f64 = 0.9;
 
 const KILL: i32 = 9;
 const CONT: i32 = 18;
@@ -184,8 +184,13 @@ impl Scene<'_> {
 
     fn on(&self, world: &World, host: &str, words: &[&str]) -> Result<Command> {
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::null());
-        net::os::set_up_child(&mut command, world.setup_in(host)??);
+        command
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut setup = world.setup_in(host)??;
+        setup.die_with_parent = true;
+        net::os::set_up_child(&mut command, setup);
         Ok(command)
     }
 
@@ -291,6 +296,7 @@ impl Scene<'_> {
             "-q",
         ];
         let mut command = self.on(world, host, &words)?;
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(std::thread::spawn(move || command.output()))
     }
 
@@ -311,7 +317,8 @@ impl Scene<'_> {
             (Treatment::Stopped, false) => one.running.signal(CONT),
             (Treatment::CutOff, _) => {
                 let words = ["ip", "-o", "-4", "addr", "show", "scope", "global"];
-                let shown = self.on(world, &one.host, &words)?.output()?.stdout;
+                let mut asked = self.on(world, &one.host, &words)?;
+                let shown = asked.stdout(Stdio::piped()).output()?.stdout;
                 let shown = String::from_utf8(shown)?;
                 let device = shown.split_whitespace().nth(1).unwrap_or("eth0");
                 let to = if begin { "down" } else { "up" };

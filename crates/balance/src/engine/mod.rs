@@ -336,6 +336,6 @@ impl Drop for Balancer {
 
 /// Refuses what cannot be done, rather than do less than was asked for.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    let mut http = config.services.iter().filter(|one| one.kind != Kind::Tcp);
-    http.try_for_each(http::check)
+    let mut http_services = config.services.iter().filter(|one| one.kind != Kind::Tcp);
+    http_services.try_for_each(http::check)
 }
