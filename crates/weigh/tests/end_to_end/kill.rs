@@ -109,7 +109,11 @@ fn real_servers_and_their_scripts_are_gone_too() {
         return;
     }
     let mut sets = PROXY_COST.to_vec();
-    sets.extend(["factors.connections=[8]", "design.slice=200ms"]);
+    sets.extend([
+        "factors.from=[\"client\"]",
+        "factors.load=[{ threads = 1, connections = 8 }]",
+        "design.slice=200ms",
+    ]);
     let mut running = place.start(&arguments("lighttpd-proxy", &sets));
     let pid = running.pid();
     running.until("scripts run", || {
@@ -118,7 +122,7 @@ fn real_servers_and_their_scripts_are_gone_too() {
         runs("second.pl") && runs("lighttpd.conf")
     });
     kill(&place, running, "while scripts ran");
-    resume(&place, 6);
+    resume(&place, 8);
 }
 
 #[test]
