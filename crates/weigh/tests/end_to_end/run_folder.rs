@@ -74,7 +74,7 @@ fn contract_of_the_folder(folder: &Path) {
         assert_eq!(version, env!("CARGO_PKG_VERSION"), "{recipe}");
     }
     let configuration = host["servers"]["balancer"]["files"]["balance.toml"].as_str();
-    assert!(configuration.unwrap().contains("upstreams = ["));
+    assert!(configuration.unwrap().contains("upstream1 = "));
     let command = array(&host["servers"]["origin"]["command"]);
     assert_eq!(command[1], "origin");
     let logs = fs::read_to_string(folder.join("trials/1/origin-output.log")).unwrap();
