@@ -66,9 +66,11 @@ fn every_recipe_fills_in_with_its_defaults() {
             "apache-php",
             "balance",
             "haproxy",
+            "ipvs",
             "lighttpd",
             "mediawiki-apache",
             "mediawiki-fpm",
+            "nft-dnat",
             "nginx",
             "nginx-stream",
             "node",
@@ -186,10 +188,21 @@ fn built_in_servers_are_started_by_the_program_itself() {
         ["/usr/bin/weigh", "balance", "/d/balance.toml"]
     );
     let config: toml::Table = file(&out, "balance.toml").parse().unwrap();
-    assert_eq!(config["listen"].as_str(), Some("127.0.0.1:8080"));
-    assert_eq!(config["upstreams"].as_array().unwrap().len(), 2);
-    assert_eq!(config["upstreams"][1].as_str(), Some("[::1]:8082"));
+    let service = &config["services"]["balance"];
+    assert_eq!(service["listen"].as_str(), Some("127.0.0.1:8080"));
+    assert_eq!(service["backends"].as_table().unwrap().len(), 2);
+    let second = &service["backends"]["upstream2"];
+    assert_eq!(second.as_str(), Some("[::1]:8082"));
     assert_eq!(config["threads"].as_integer(), Some(1));
+    // A file of the user's takes its place, behind what it needs to know.
+    let own = "service s { port LISTEN_PORT; backend b { server SERVER1; port PORT1; } }";
+    with.params.insert("crossroads".to_owned(), text(own));
+    let out = balance.render(&with).unwrap();
+    assert_eq!(out.command[2], "/d/crossroads.conf");
+    let lines = file(&out, "crossroads.conf");
+    assert!(lines.contains("\n#define LISTEN_PORT 8080\n"), "{lines}");
+    assert!(lines.contains("\n#define PORT2 8082\n"), "{lines}");
+    assert!(lines.trim_end().ends_with(own), "{lines}");
     with.upstreams.clear();
     assert!(matches!(
         balance.render(&with),
