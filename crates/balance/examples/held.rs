@@ -87,7 +87,9 @@ impl Program {
     }
 
     fn balancer(kind: &str, backends: &[SocketAddr], clients: usize) -> (Program, PathBuf) {
-        let name = format!("held-{}-{kind}-{clients}.toml", std::process::id());
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("held-{}-{number}.toml", std::process::id());
         let file = std::env::temp_dir().join(name);
         let mut text = format!(
             "connections_per_thread = {}\n[services.held]\nlisten = \"127.0.0.1:0\"\n\

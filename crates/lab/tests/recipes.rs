@@ -206,6 +206,15 @@ fn built_in_servers_are_started_by_the_program_itself() {
         service["backends"]["upstream2"].as_str(),
         Some("[::1]:8082")
     );
+    // A file of the user's takes its place, behind what it needs to know.
+    let own = "service s { port LISTEN_PORT; backend b { server SERVER1; port PORT1; } }";
+    with.params.insert("crossroads".to_owned(), text(own));
+    let out = balance.render(&with).unwrap();
+    assert_eq!(out.command[2], "/d/crossroads.conf");
+    let lines = file(&out, "crossroads.conf");
+    assert!(lines.contains("\n#define LISTEN_PORT 8080\n"), "{lines}");
+    assert!(lines.contains("\n#define PORT2 8082\n"), "{lines}");
+    assert!(lines.trim_end().ends_with(own), "{lines}");
     with.upstreams.clear();
     assert!(matches!(
         balance.render(&with),

@@ -266,6 +266,19 @@ fn squid_accepts_both_of_its_parts() {
 }
 
 #[test]
+fn nftables_accepts_its_rules() {
+    if !net::os::is_root() {
+        return skip("nft-dnat: the kernel checks rules for root only");
+    }
+    for choice in ["inc", "random"] {
+        for masquerade in [ON, OFF] {
+            let all = [("choice", text(choice)), ("masquerade", masquerade)];
+            accepted("nft-dnat", &all, true, &["-c", "-f", "DIR/rules.nft"]);
+        }
+    }
+}
+
+#[test]
 fn varnish_compiles_its_language() {
     let check = ["-C", "-n", "DIR/work", "-f", "DIR/default.vcl"];
     for balance in ["round_robin", "random", "fallback"] {

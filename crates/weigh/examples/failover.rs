@@ -399,7 +399,7 @@ fn cells(document: &Value, back: Option<Duration>) -> String {
         .iter()
         .filter(below)
         .map(|row| row["duration_s"].as_f64().unwrap_or(0.0))
-        .sum();
+        .fold(0.0, |sum, one| sum + one);
     let good = count(&document["requests"]);
     let back = back.map_or("not within 13 s".to_owned(), |back| {
         format!("{:.1} s", back.as_secs_f64())
