@@ -62,6 +62,8 @@ fn files_max() -> usize {
 struct Program {
     child: Child,
     address: SocketAddr,
+    /// What it leaves behind when it is killed.
+    socket: Option<PathBuf>,
 }
 
 impl Program {
@@ -83,7 +85,11 @@ impl Program {
         let address = address.expect("it says where it listens");
         // It must not wait for somebody to read what it says.
         std::thread::spawn(move || lines.for_each(drop));
-        Program { child, address }
+        Program {
+            child,
+            address,
+            socket: None,
+        }
     }
 
     fn balancer(kind: &str, backends: &[SocketAddr], clients: usize) -> (Program, PathBuf) {
@@ -107,7 +113,8 @@ impl Program {
             "--socket",
             socket.to_str().unwrap(),
         ];
-        let program = Program::start(&words);
+        let mut program = Program::start(&words);
+        program.socket = Some(socket.clone());
         std::fs::remove_file(&file).unwrap();
         (program, socket)
     }
@@ -135,6 +142,9 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
     }
 }
 
