@@ -392,12 +392,12 @@ fn files_are_made_for_each_item_of_a_list_and_may_be_shared_between_recipes() {
                 [copy]\n\"{{ item }}\" = { from = \"shared/{{ item }}\", each = \"pages\" }\n\
                 [start]\ncommand = [\"x\", \"{{ upstreams[0].dir or 'unknown' }}\"]\n";
     let page = "{{ item }} by {{ name }}";
-    let files = [
-        ("../shared/page.j2", page),
-        ("../shared/a", "whole"),
-        ("b", "own"),
-    ];
-    let recipes = Recipes::load(&[own("own-shared", "x", toml, &files)]).unwrap();
+    let dir = own("own-shared", "x", toml, &[("b", "own")]);
+    let shared = dir.join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("page.j2"), page).unwrap();
+    fs::write(shared.join("a"), "whole").unwrap();
+    let recipes = Recipes::load(&[dir]).unwrap();
     let recipe = recipes.get("x").unwrap();
     assert!(recipes.get("shared").is_none());
     let pages = |pages: &[&str]| {

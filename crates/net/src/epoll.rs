@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
 
 mod readiness;
@@ -515,14 +515,6 @@ impl Io for Epoll {
         // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
         unsafe { self.ready.set_len(n as usize) };
         Ok(())
-    }
-
-    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
-        if !self.has_work() {
-            // epoll cannot wait for several; what comes meanwhile wakes nobody up.
-            os::sleep_us(gather.wait_us);
-        }
-        self.poll(Some(wait_ns))
     }
 
     fn next_event(&mut self) -> Option<Event> {

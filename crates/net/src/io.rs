@@ -112,15 +112,6 @@ pub enum Event {
     },
 }
 
-/// How long a busy loop may wait for more events than one, so that it wakes up less often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gather {
-    /// It waits no longer once there are so many; at least 1.
-    pub want: u32,
-    /// Nor longer than this, us, when there is one.
-    pub wait_us: u32,
-}
-
 /// Sizes of an event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct IoOptions {
@@ -250,13 +241,6 @@ pub trait Io: Sized {
     /// # Errors
     /// When the kernel refuses; the loop is of no more use then.
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
-
-    /// As [`Io::poll`], and waits a little for further events. A loop that cannot do so waits as
-    /// [`Io::poll`] does.
-    ///
-    /// # Errors
-    /// As [`Io::poll`].
-    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()>;
 
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;

@@ -22,5 +22,5 @@ pub mod wait;
 pub use address::{Address, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};
 pub use epoll::Epoll;
-pub use io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
+pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 pub use uring::Uring;

@@ -128,16 +128,6 @@ pub fn run_first() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &lowest) }).map(drop)
 }
 
-/// Has the calling thread sleep for so many microseconds; a signal ends it earlier.
-pub(crate) fn sleep_us(us: u32) {
-    let time = libc::timespec {
-        tv_sec: libc::time_t::from(us / 1_000_000),
-        tv_nsec: libc::c_long::from(us % 1_000_000) * 1_000,
-    };
-    // SAFETY: `time` is valid; the place for what is left may be null.
-    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
-}
-
 /// Makes this process the parent of its descendants' orphans.
 pub fn adopt_orphans() {
     // SAFETY: takes numbers, touches no memory.

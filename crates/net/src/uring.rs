@@ -14,7 +14,7 @@ use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Gather, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod buffers;
@@ -133,10 +133,6 @@ pub struct Uring {
     files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
-    /// Sends of the queues' fronts since the last turn; most of them complete at once.
-    sending: usize,
-    /// Whether the kernel can wait for several completions for a time, and then for one.
-    gathers: bool,
     targets: Vec<TargetAddress>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
@@ -315,7 +311,6 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
-        let gathers = ring.params().is_feature_min_timeout();
         let slots = options.slots() as u32;
         if !options.files {
             ring.submitter().register_files_sparse(slots.max(1))?;
@@ -357,8 +352,6 @@ impl Io for Uring {
             files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
-            sending: 0,
-            gathers,
             targets: Vec::new(),
             payloads: Vec::new(),
             listeners: Vec::new(),
@@ -502,11 +495,7 @@ impl Io for Uring {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        self.turn(wait_ns, None)
-    }
-
-    fn poll_gathering(&mut self, wait_ns: u64, gather: Gather) -> io::Result<()> {
-        self.turn(Some(wait_ns), Some(gather))
+        self.turn(wait_ns)
     }
 
     fn next_event(&mut self) -> Option<Event> {

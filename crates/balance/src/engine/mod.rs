@@ -17,7 +17,6 @@ mod lookups;
 pub mod notices;
 mod post;
 mod probe;
-mod pulse;
 mod queue;
 mod relay;
 mod resolve;

@@ -12,7 +12,6 @@ use net::{Buf, ConnId, Event, Io, os};
 
 use super::external::Mouth;
 use super::post::Post;
-use super::pulse::Pulse;
 use super::scan::SCAN_NS;
 use super::side::{Client, Role, Side};
 use super::state::{ServiceState, Shared};
@@ -59,7 +58,6 @@ pub(super) struct Worker<I: Io> {
     listening: bool,
     /// The balancer before this one may still accept from the same sockets.
     sharing: bool,
-    pub(super) pulse: Pulse,
     /// What it asks programs with.
     pub(super) mouth: Option<Mouth>,
 }
@@ -85,7 +83,6 @@ impl<I: Io> Worker<I> {
             scanned_ns: os::coarse_now_ns(),
             listening: true,
             sharing: true,
-            pulse: Pulse::new(),
             mouth: parts.mouth,
         }
     }
@@ -97,14 +94,9 @@ impl<I: Io> Worker<I> {
             let asking = self.mouth.as_ref().is_some_and(Mouth::is_waiting);
             let soon = waiting || asking;
             let wait_ns = if soon { QUEUE_TURN_NS } else { TURN_NS };
-            let polled = match self.pulse.gather(self.clients) {
-                Some(gather) => self.io.poll_gathering(wait_ns, gather),
-                None => self.io.poll(Some(wait_ns)),
-            };
-            if polled.is_err() {
+            if self.turn(wait_ns).is_err() {
                 return;
             }
-            self.handle_all();
             if asking {
                 self.take_answers();
             }
@@ -113,7 +105,6 @@ impl<I: Io> Worker<I> {
                 self.serve_queues();
             }
             let now_ns = os::coarse_now_ns();
-            self.pulse.beat(now_ns);
             if now_ns.saturating_sub(self.scanned_ns) >= SCAN_NS {
                 self.scanned_ns = now_ns;
                 self.scan();
@@ -161,15 +152,11 @@ impl<I: Io> Worker<I> {
 
     fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
         self.io.poll(Some(wait_ns))?;
-        self.handle_all();
-        Ok(())
-    }
-
-    fn handle_all(&mut self) {
         self.now_ns = None;
         while let Some(event) = self.io.next_event() {
             self.handle(event);
         }
+        Ok(())
     }
 
     /// The time of this turn, ns.
@@ -200,20 +187,11 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
         match self.sides[conn.slot()].role {
-            Role::Relaying => {
-                self.pulse.count(buf.len());
-                self.relay(conn, buf);
-            }
+            Role::Relaying => self.relay(conn, buf),
             Role::Waiting => self.hold(conn, buf),
             Role::Greeting => self.greeted(conn, buf),
-            Role::HttpFront => {
-                self.pulse.count(buf.len());
-                self.http_request(conn, buf);
-            }
-            Role::HttpBack => {
-                self.pulse.count(buf.len());
-                self.http_answer(conn, buf);
-            }
+            Role::HttpFront => self.http_request(conn, buf),
+            Role::HttpBack => self.http_answer(conn, buf),
             Role::HttpIdle => {
                 self.io.recycle(buf);
                 self.idle_over(conn);

@@ -51,7 +51,6 @@ impl Uring {
             .send(pointer, len)
             .user_data(user_data(Op::Send, conn.generation, conn.index));
         self.slots[index].pending += 1;
-        self.sending += 1;
         self.push(entry);
     }
 

@@ -5,7 +5,6 @@ use std::io;
 use io_uring::types::{SubmitArgs, Timespec};
 
 use super::Uring;
-use crate::io::Gather;
 
 impl Uring {
     fn is_quiet(&mut self) -> bool {
@@ -13,7 +12,7 @@ impl Uring {
         queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
     }
 
-    pub(super) fn turn(&mut self, wait_ns: Option<u64>, gather: Option<Gather>) -> io::Result<()> {
+    pub(super) fn turn(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         if self.next < self.batch.len() {
             return Ok(());
         }
@@ -21,7 +20,6 @@ impl Uring {
         self.buffers.publish();
         self.batch.clear();
         self.next = 0;
-        let sending = std::mem::take(&mut self.sending);
         let ready = !self.ring.completion().is_empty();
         let result = match wait_ns {
             // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
@@ -34,13 +32,8 @@ impl Uring {
                 let time = Timespec::new()
                     .sec(ns / 1_000_000_000)
                     .nsec((ns % 1_000_000_000) as u32);
-                let mut args = SubmitArgs::new().timespec(&time);
-                let mut want = 1;
-                if let Some(gather) = gather.filter(|_| self.gathers) {
-                    args = args.min_wait_usec(gather.wait_us);
-                    want = gather.want as usize + sending;
-                }
-                self.ring.submitter().submit_with_args(want, &args)
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(1, &args)
             }
         };
         match result {
