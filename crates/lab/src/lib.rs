@@ -2,6 +2,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[macro_use]
+mod inner;
+
 pub mod agent;
 pub mod catalogue;
 pub mod doctor;

@@ -1,9 +1,8 @@
 //! What can be wrong with a driver.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, LabeledSpan, SourceCode};
+use miette::Diagnostic;
 
 use crate::experiment::source::{Mistakes, OpenError};
 
@@ -56,20 +55,4 @@ impl DriverError {
     }
 }
 
-impl Diagnostic for DriverError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.inner().and_then(Diagnostic::help)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.inner().and_then(Diagnostic::source_code)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.inner().and_then(Diagnostic::labels)
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        self.inner().and_then(Diagnostic::related)
-    }
-}
+shows_its_inner!(DriverError);

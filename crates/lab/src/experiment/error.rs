@@ -1,8 +1,6 @@
 //! What can be wrong with an experiment.
 
-use std::fmt;
-
-use miette::{Diagnostic, LabeledSpan, SourceCode};
+use miette::Diagnostic;
 
 use super::source::{Mistakes, OpenError};
 
@@ -35,23 +33,7 @@ impl ExperimentError {
     }
 }
 
-impl Diagnostic for ExperimentError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        match self {
-            Self::Unknown { help, .. } => Some(Box::new(help)),
-            other => other.inner().and_then(Diagnostic::help),
-        }
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.inner().and_then(Diagnostic::source_code)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.inner().and_then(Diagnostic::labels)
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        self.inner().and_then(Diagnostic::related)
-    }
-}
+shows_its_inner!(ExperimentError, |error| match error {
+    ExperimentError::Unknown { help, .. } => Some(help),
+    _ => None,
+});

@@ -1,9 +1,8 @@
 //! What can be wrong with a recipe.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use miette::{Diagnostic, LabeledSpan, SourceCode};
+use miette::Diagnostic;
 
 use crate::driver::DriverError;
 use crate::experiment::source::{Mistakes, OpenError};
@@ -103,20 +102,4 @@ impl RecipeError {
     }
 }
 
-impl Diagnostic for RecipeError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.inner().and_then(Diagnostic::help)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.inner().and_then(Diagnostic::source_code)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.inner().and_then(Diagnostic::labels)
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        self.inner().and_then(Diagnostic::related)
-    }
-}
+shows_its_inner!(RecipeError);

@@ -1,6 +1,6 @@
 //! A wrong answer is never speed, however quickly it comes.
 
-use crate::common::{Answering, Origin, Place, array};
+use crate::common::{Answering, Done, Origin, Place, array};
 use serde_json::Value;
 
 /// Every comparison is invalid, and its sentence has these texts.
@@ -17,6 +17,14 @@ fn all_invalid(document: &Value, texts: &[&str]) {
             assert!(sentence.contains(text), "no {text}: {sentence}");
         }
     }
+}
+
+/// A short comparison of two subjects.
+fn compare(place: &Place, subjects: &[String; 2]) -> Done {
+    let mut call = vec!["compare", &subjects[0], &subjects[1]];
+    call.extend(["-c", "4", "--blocks", "1", "--window", "200ms"]);
+    call.extend(["--limiter=false", "--format", "json", "--out", "r"]);
+    place.run(&call)
 }
 
 #[test]
@@ -73,22 +81,7 @@ fn a_back_end_that_turns_to_502_in_mid_run_is_invalid() {
         format!("good={}/", origin.url),
         format!("bad={}", failing.url()),
     ];
-    let done = place.run(&[
-        "compare",
-        &subjects[0],
-        &subjects[1],
-        "-c",
-        "4",
-        "--blocks",
-        "1",
-        "--window",
-        "200ms",
-        "--limiter=false",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ]);
+    let done = compare(&place, &subjects);
     let document = done.expect(4).result();
     assert!(failing.answers() > 300, "the test has to get that far");
     all_invalid(
@@ -115,22 +108,7 @@ fn a_baseline_that_is_wrong_makes_nothing_faster_than_it() {
         format!("base={}", failing.url()),
         format!("other={}/", origin.url),
     ];
-    let done = place.run(&[
-        "compare",
-        &subjects[0],
-        &subjects[1],
-        "-c",
-        "4",
-        "--blocks",
-        "1",
-        "--window",
-        "200ms",
-        "--limiter=false",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ]);
+    let done = compare(&place, &subjects);
     let document = done.expect(4).result();
     all_invalid(&document, &["base", "expected status 200, found 404"]);
 }
@@ -146,22 +124,7 @@ fn nobody_behind_a_url_is_a_failed_trial_with_its_reason() {
         format!("here={}/", origin.url),
         format!("gone=http://{nobody}/"),
     ];
-    let done = place.run(&[
-        "compare",
-        &subjects[0],
-        &subjects[1],
-        "-c",
-        "4",
-        "--blocks",
-        "1",
-        "--window",
-        "200ms",
-        "--limiter=false",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ]);
+    let done = compare(&place, &subjects);
     let document = done.expect(4).result();
     all_invalid(&document, &["gone", "refused"]);
     assert_eq!(document["trials"]["failed"], 1);
