@@ -71,7 +71,8 @@ fn the_example_of_a_recipe_can_be_loaded() {
     let template = template.split("```").next().unwrap();
     std::fs::write(folder.join("tiny.conf.j2"), template).unwrap();
     std::fs::write(folder.join("htdocs/index.html"), "it works").unwrap();
-    let recipes = Recipes::load(&[dir]).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+    let recipes = Recipes::load(std::slice::from_ref(&*dir))
+        .unwrap_or_else(|error| panic!("{}", rendered(&error)));
     let context = lab::recipe::RenderContext {
         name: "tiny".to_owned(),
         dir: "/d".into(),
@@ -117,7 +118,8 @@ fn the_example_of_a_driver_can_be_loaded() {
     let dir = scratch("documented-driver");
     std::fs::create_dir_all(dir.join("tiny")).unwrap();
     std::fs::write(dir.join("tiny/driver.toml"), &examples[1]).unwrap();
-    let drivers = Drivers::load(&[dir]).unwrap_or_else(|error| panic!("{}", rendered(&error)));
+    let drivers = Drivers::load(std::slice::from_ref(&*dir))
+        .unwrap_or_else(|error| panic!("{}", rendered(&error)));
     let tiny = drivers.get("tiny").unwrap();
     assert!(tiny.uses("connections") && !tiny.has_open_loop());
     for driver in drivers.iter().filter(|driver| driver.name != "tiny") {
@@ -131,7 +133,7 @@ fn the_example_of_a_driver_can_be_loaded() {
     let dir = scratch("wrong-driver");
     std::fs::create_dir_all(dir.join("wrong")).unwrap();
     std::fs::write(dir.join("wrong/driver.toml"), wrong).unwrap();
-    let shown = rendered(&Drivers::load(&[dir]).unwrap_err());
+    let shown = rendered(&Drivers::load(std::slice::from_ref(&*dir)).unwrap_err());
     let helps = shown.split("help: ").skip(1);
     let mut names = 0;
     for help in helps.filter(|help| help.starts_with("keys here") || help.starts_with("names here"))

@@ -54,7 +54,7 @@ fn own(name: &str, text: &str) -> Result<Drivers, String> {
     let dir = scratch(&format!("driver-{name}"));
     std::fs::create_dir_all(dir.join(name)).unwrap();
     std::fs::write(dir.join(name).join("driver.toml"), text).unwrap();
-    Drivers::load(std::slice::from_ref(&dir))
+    Drivers::load(std::slice::from_ref(&*dir))
         .map_err(|error| rendered(&error).replace(&dir.display().to_string(), "DIR"))
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use lab::recipe::{
     Behind, Recipe, RecipeError, Recipes, RenderContext, Rendered, Upstreams, Value,
 };
-use support::{assert_shown, recipes, rendered, scratch};
+use support::{Scratch, assert_shown, recipes, rendered, scratch};
 
 fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
     let upstreams = match recipe.upstreams {
@@ -297,8 +297,12 @@ fn versions_are_found_in_what_servers_print() {
     assert_eq!(version("origin", "nonsense"), None);
 }
 
+fn load(dir: &Scratch) -> Result<Recipes, RecipeError> {
+    Recipes::load(std::slice::from_ref(dir))
+}
+
 /// Writes a recipe of a user's into `DIR/NAME` and returns DIR.
-fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> PathBuf {
+fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> Scratch {
     let dir = scratch(test);
     let folder = dir.join(name);
     for (path, content) in files {
@@ -315,7 +319,7 @@ fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> PathBuf {
 fn a_users_recipe_wins_over_one_of_the_same_name() {
     let toml = "summary = \"mine\"\n[programs]\nx = [\"no-such-program\"]\n[packages]\ndebian = [\"no-such-package\"]\n[start]\ncommand = [\"{{ programs.x }}\"]\n";
     let dir = own("own-recipe", "apache", toml, &[]);
-    let recipes = Recipes::load(&[dir]).unwrap();
+    let recipes = load(&dir).unwrap();
     let mine = recipes.get("apache").unwrap();
     assert_eq!(mine.summary, "mine");
     assert!(recipes.get("lighttpd").is_some());
@@ -330,7 +334,7 @@ fn a_users_recipe_wins_over_one_of_the_same_name() {
 #[test]
 fn a_missing_module_names_its_package() {
     let toml = "summary = \"s\"\nneeds = [{ file = \"/no/such/mod_x.so\", package = \"mod-x\" }]\n[packages]\ndebian = [\"y\"]\n[start]\ncommand = [\"x\"]\n";
-    let recipes = Recipes::load(&[own("own-needs", "x", toml, &[])]).unwrap();
+    let recipes = load(&own("own-needs", "x", toml, &[])).unwrap();
     let available = recipes.get("x").unwrap().available();
     assert!(!available.is_complete());
     assert_eq!(
@@ -361,7 +365,7 @@ signals = [{ signal = "KILL", wait = "5" }]
 "#;
     let files = [("a.conf", "x"), ("b.conf", "{% if %}\n")];
     let dir = own("own-mistakes", "wrong", toml, &files);
-    let error = Recipes::load(std::slice::from_ref(&dir)).unwrap_err();
+    let error = load(&dir).unwrap_err();
     let shown = rendered(&error).replace(&dir.display().to_string(), "DIR");
     // The frame is as wide as the path is long; what counts is inside.
     assert_shown("recipe-mistakes", &shown);
@@ -376,7 +380,7 @@ fn a_template_that_uses_an_unknown_name_is_an_error() {
         toml,
         &[("a.j2", "one\n{{ params.nothing }}\n")],
     );
-    let recipes = Recipes::load(&[dir]).unwrap();
+    let recipes = load(&dir).unwrap();
     let recipe = recipes.get("x").unwrap();
     let error = recipe
         .render(&context(recipe, Path::new("/d"), &[]))
@@ -397,7 +401,7 @@ fn files_are_made_for_each_item_of_a_list_and_may_be_shared_between_recipes() {
     fs::create_dir(&shared).unwrap();
     fs::write(shared.join("page.j2"), page).unwrap();
     fs::write(shared.join("a"), "whole").unwrap();
-    let recipes = Recipes::load(&[dir]).unwrap();
+    let recipes = load(&dir).unwrap();
     let recipe = recipes.get("x").unwrap();
     assert!(recipes.get("shared").is_none());
     let pages = |pages: &[&str]| {
@@ -428,7 +432,7 @@ fn files_are_made_for_each_item_of_a_list_and_may_be_shared_between_recipes() {
 fn another_protocol_has_no_path_and_no_status() {
     let ready = |keys: &str| {
         let toml = format!("summary = \"s\"\n[start]\ncommand = [\"x\"]\n[ready]\n{keys}\n");
-        Recipes::load(&[own("own-protocol", "x", &toml, &[])])
+        load(&own("own-protocol", "x", &toml, &[]))
     };
     let recipes = ready("send = \"PING\\r\\n\"\ncontains = \"+PONG\"").unwrap();
     let recipe = recipes.get("x").unwrap();
@@ -448,7 +452,7 @@ fn another_protocol_has_no_path_and_no_status() {
 #[test]
 fn no_path_leaves_the_servers_folder() {
     let toml = "summary = \"s\"\n[params.where]\ntype = \"string\"\n[copy]\n\"{{ params.where }}\" = \"a\"\n[start]\ncommand = [\"x\"]\n";
-    let recipes = Recipes::load(&[own("own-climbs", "x", toml, &[("a", "a")])]).unwrap();
+    let recipes = load(&own("own-climbs", "x", toml, &[("a", "a")])).unwrap();
     let recipe = recipes.get("x").unwrap();
     let copy_to =
         |path: &str| recipe.render(&context(recipe, Path::new("/d"), &[("where", text(path))]));
@@ -506,13 +510,13 @@ fn every_recipe_tells_its_settings_in_the_same_words() {
 fn a_setting_of_another_name_is_shown_with_the_nearest() {
     let toml = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n[settings]\nworker = \"1\"\n";
     let dir = own("own-settings", "x", toml, &[]);
-    let said = rendered(&Recipes::load(&[dir]).unwrap_err());
+    let said = rendered(&load(&dir).unwrap_err());
     assert!(
         said.contains("worker") && said.contains("`workers`"),
         "{said}"
     );
     let plain = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n";
-    let recipes = Recipes::load(&[own("own-no-settings", "x", plain, &[])]).unwrap();
+    let recipes = load(&own("own-no-settings", "x", plain, &[])).unwrap();
     let recipe = recipes.get("x").unwrap();
     let rendered = recipe
         .render(&context(recipe, Path::new("/d"), &[]))

@@ -95,10 +95,26 @@ pub fn assert_shown(name: &str, text: &str) {
     );
 }
 
-/// A folder of the test's own under the build folder.
-pub fn scratch(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
+/// A folder of a test's own, gone when it is dropped.
+pub struct Scratch(PathBuf);
+
+impl std::ops::Deref for Scratch {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A folder of the test's own with a short path: messages are wrapped around it.
+pub fn scratch(name: &str) -> Scratch {
+    let dir = std::env::temp_dir().join(format!("weigh-{}-{name}", std::process::id()));
+    std::fs::create_dir(&dir).unwrap();
+    Scratch(dir)
 }

@@ -1,17 +1,21 @@
-//! Hosts behind ssh: real connections to an sshd of the test's own, with keys made for it.
+//! Hosts behind ssh: real connections to an sshd of the test's own on a host of the test's own, with
+//! keys made for it.
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use lab::hosts::World;
 use serde_json::Value;
 
 use crate::common::{
-    Done, KILL, LIMIT, Place, alive, array, descendants, free_port, journal, key, skip, trials,
-    wait_until, with_text,
+    Done, KILL, LIMIT, Place, alive, array, descendants, free_port, hosts_or_skip, journal, key,
+    skip, spec, trials, wait_until, with_text,
 };
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
@@ -44,9 +48,84 @@ limiter = false
 "#;
 
 const HERE: &str = "title = \"the same\"\n[hosts.vm]\ncpus = [0]\n[hosts.client]\ncpus = [0]\n";
-const FAR: &str = "title = \"the same\"\n\
-    [hosts.vm]\nssh = \"far-vm\"\naddress = \"127.0.0.1\"\ncpus = [0]\n\
-    [hosts.client]\nssh = \"far-client\"\ncpus = [0]\n";
+
+/// Where the program runs.
+const DESK: &str = "desk";
+
+/// A network with the machines that the program reaches, and the one that it runs on. An ordinary
+/// user's sshd cannot live in namespaces; there all of it is on this machine's loopback.
+struct Network {
+    world: Option<World>,
+    place: Place,
+}
+
+impl Network {
+    /// Makes it; `None` when it cannot be had here, which was said then.
+    fn new() -> Option<Self> {
+        if !can_run() {
+            return None;
+        }
+        let place = Place::new();
+        let world = match net::os::is_root() {
+            true => Some(hosts_or_skip(&[DESK, "vm", "client"].map(spec), None)?),
+            false => None,
+        };
+        Some(Self { world, place })
+    }
+
+    fn address(&self, host: &str) -> String {
+        match &self.world {
+            Some(world) => world.address(DESK, host).unwrap().to_string(),
+            None => "127.0.0.1".to_owned(),
+        }
+    }
+
+    /// Makes a command one of a host, in this place's folder.
+    fn put_on(&self, host: &str, command: &mut Command) {
+        if let Some(world) = &self.world {
+            let mut setup = world.setup_in(host).unwrap().unwrap();
+            let folder = self.place.path("");
+            setup.folder = Some(CString::new(folder.as_os_str().as_bytes()).unwrap());
+            net::os::set_up_child(command, setup);
+        }
+    }
+
+    fn listens(&self, host: &str, port: u16) -> bool {
+        let address = self.address(host);
+        let connects = || std::net::TcpStream::connect((address.as_str(), port)).is_ok();
+        match &self.world {
+            Some(world) => {
+                let desk = world.host(DESK).unwrap();
+                desk.on_its_network(connects).unwrap()
+            }
+            None => connects(),
+        }
+    }
+
+    /// The hosts of an experiment, with its parts.
+    fn far(&self) -> String {
+        format!(
+            "title = \"the same\"\n\
+             [hosts.vm]\nssh = \"far-vm\"\naddress = \"{}\"\ncpus = [0]\n\
+             [hosts.client]\nssh = \"far-client\"\ncpus = [0]\n{PARTS}",
+            self.address("vm")
+        )
+    }
+
+    /// A call of the program that finds the test's `ssh`.
+    fn weigh(&self, arguments: &[&str]) -> Command {
+        let mut command = self.place.weigh(arguments);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.place.path("bin");
+        command.env("PATH", format!("{}:{path}", bin.display()));
+        self.put_on(DESK, &mut command);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Done {
+        self.place.start_command(self.weigh(arguments)).end()
+    }
+}
 
 /// A machine behind ssh: an sshd that gives its sessions folders of their own.
 struct Sshd {
@@ -69,19 +148,20 @@ impl Drop for Sshd {
 
 impl Sshd {
     /// Starts one that `ssh NAME` reaches; `more` are further lines of its configuration.
-    fn start(place: &Place, name: &str, more: &str) -> Self {
+    fn start(network: &Network, name: &str, more: &str) -> Self {
+        let place = &network.place;
         let dir = place.path(name);
         let (temp, cache) = (dir.join("temp"), dir.join("cache"));
         fs::create_dir_all(&temp).unwrap();
         for key in ["host", "user"] {
             keygen(&dir.join(key));
         }
-        let port = free_port();
+        let (address, port) = (network.address(name), free_port());
         let shown = dir.display();
         place.write(
             &format!("{name}/sshd_config"),
             &format!(
-                "Port {port}\nListenAddress 127.0.0.1\nHostKey {shown}/host\n\
+                "Port {port}\nListenAddress {address}\nHostKey {shown}/host\n\
                  AuthorizedKeysFile {shown}/user.pub\nPidFile none\nUsePAM no\nStrictModes no\n\
                  PermitRootLogin yes\nPasswordAuthentication no\nLogLevel ERROR\n\
                  KbdInteractiveAuthentication no\n{more}\n\
@@ -91,7 +171,7 @@ impl Sshd {
         let host_key = fs::read_to_string(dir.join("host.pub")).unwrap();
         place.write(
             &format!("{name}/known"),
-            &format!("[127.0.0.1]:{port} {host_key}"),
+            &format!("[{address}]:{port} {host_key}"),
         );
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
@@ -99,7 +179,7 @@ impl Sshd {
         place.write(
             "ssh_config",
             &format!(
-                "{before}Host far-{name}\nHostName 127.0.0.1\nPort {port}\nUser {user}\
+                "{before}Host far-{name}\nHostName {address}\nPort {port}\nUser {user}\
                  IdentityFile {shown}/user\nIdentitiesOnly yes\nUserKnownHostsFile {shown}/known\n"
             ),
         );
@@ -115,11 +195,9 @@ impl Sshd {
             place.write("bin/ssh", &script);
             fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let child = daemon(&dir.join("sshd_config"));
+        let child = daemon(network, name, &dir.join("sshd_config"));
         let sshd = Self { child, temp, cache };
-        wait_until("sshd listens", LIMIT, || {
-            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-        });
+        wait_until("sshd listens", LIMIT, || network.listens(name, port));
         sshd
     }
 
@@ -170,7 +248,7 @@ fn keygen(file: &Path) {
 
 /// Starts sshd. For root it wants a folder in /run that a package makes only when it starts it: it
 /// gets one of its own, in a mount namespace.
-fn daemon(config: &Path) -> Child {
+fn daemon(network: &Network, host: &str, config: &Path) -> Child {
     let sshd = found("sshd").unwrap();
     let start = format!("exec {} -D -e -f {}", sshd.display(), config.display());
     let mut command = match net::os::is_root() {
@@ -189,6 +267,7 @@ fn daemon(config: &Path) -> Child {
         }
     };
     let log = fs::File::create(config.with_file_name("log")).unwrap();
+    network.put_on(host, &mut command);
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(log).spawn().unwrap()
 }
@@ -203,18 +282,6 @@ fn can_run() -> bool {
         skip(&format!("{} not installed", missing.join(", ")));
     }
     missing.is_empty()
-}
-
-/// A call of the program that finds the test's `ssh`.
-fn weigh(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = place.weigh(arguments);
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", place.path("bin").display()));
-    command
-}
-
-fn run(place: &Place, arguments: &[&str]) -> Done {
-    place.start_command(weigh(place, arguments)).end()
 }
 
 fn folder_of(place: &Place, name: &str) -> Vec<Value> {
@@ -241,26 +308,26 @@ fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 
 #[test]
 fn hosts_behind_ssh_make_the_same_trials() {
-    if !can_run() {
+    let Some(network) = Network::new() else {
         return;
-    }
-    let place = Place::new();
-    let vm = Sshd::start(&place, "vm", "");
+    };
+    let place = &network.place;
+    let vm = Sshd::start(&network, "vm", "");
     // A login shell that prints, as those do that were never meant to be spoken to.
     let greets = "ForceCommand echo welcome; eval \"$SSH_ORIGINAL_COMMAND\"";
-    let client = Sshd::start(&place, "client", greets);
+    let client = Sshd::start(&network, "client", greets);
     place.write("here.toml", &format!("{HERE}{PARTS}"));
-    place.write("far.toml", &format!("{FAR}{PARTS}"));
+    place.write("far.toml", &network.far());
     for name in ["here", "far"] {
         let file = format!("{name}.toml");
         let call = [
             "run", &file, "--seed", "7", "--out", name, "--format", "json",
         ];
-        let document = run(&place, &call).result();
+        let document = network.run(&call).result();
         assert_eq!(document["trials"]["done"], 9, "{document}");
         assert_eq!(document["trials"]["failed"], 0, "{document}");
     }
-    let (here, far) = (folder_of(&place, "here"), folder_of(&place, "far"));
+    let (here, far) = (folder_of(place, "here"), folder_of(place, "far"));
     let keys = |trials: &[Value]| trials.iter().map(key).collect::<Vec<_>>();
     assert_eq!(keys(&here), keys(&far));
     let rows = |name: &str| kinds(&journal(&place.path(name)));
@@ -306,7 +373,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
         "--set",
         "design.blocks=1",
     ];
-    assert!([0, 4].contains(&run(&place, &call).status));
+    assert!([0, 4].contains(&network.run(&call).status));
     assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
     assert!(vm.left().is_empty(), "{:?}", vm.left());
     assert!(client.left().is_empty(), "{:?}", client.left());
@@ -315,13 +382,13 @@ fn hosts_behind_ssh_make_the_same_trials() {
 
 /// Cuts the connection to a host in the second of three blocks, by ending a process of it.
 fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
-    if !can_run() {
+    let Some(network) = Network::new() else {
         return;
-    }
-    let place = Place::new();
-    let machines = ["vm", "client"].map(|name| Sshd::start(&place, name, ""));
-    place.write("x.toml", &format!("{FAR}{PARTS}"));
-    let mut running = place.start_command(weigh(&place, &["run", "x.toml", "--out", "r"]));
+    };
+    let place = &network.place;
+    let machines = ["vm", "client"].map(|name| Sshd::start(&network, name, ""));
+    place.write("x.toml", &network.far());
+    let mut running = place.start_command(network.weigh(&["run", "x.toml", "--out", "r"]));
     running.until_said("block 2/3");
     // In the middle of what is measured.
     running.go_on(Duration::from_millis(1_500));
@@ -347,7 +414,9 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
         assert!(machine.left().is_empty(), "{:?}", machine.left());
     }
     assert!(place.left().is_empty(), "{:?}", place.left());
-    let document = run(&place, &["run", "--resume", "r", "--format", "json"]).result();
+    let document = network
+        .run(&["run", "--resume", "r", "--format", "json"])
+        .result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
 }
 
@@ -368,10 +437,10 @@ fn a_connection_that_breaks_there_costs_its_block_alone() {
 
 #[test]
 fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
-    if !can_run() {
+    let Some(network) = Network::new() else {
         return;
-    }
-    let place = Place::new();
+    };
+    let place = &network.place;
     let tools = place.path("tools");
     place.write(
         "tools/uname",
@@ -390,9 +459,9 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
             tools.display()
         )
     };
-    let other = Sshd::start(&place, "client", &first(&tools));
-    let broken = Sshd::start(&place, "vm", &first(&place.path("sums")));
-    let text = format!("{FAR}{PARTS}");
+    let other = Sshd::start(&network, "client", &first(&tools));
+    let broken = Sshd::start(&network, "vm", &first(&place.path("sums")));
+    let text = network.far();
     place.write("sum.toml", &text);
     place.write("kind.toml", &text.replace("far-vm", "far-client"));
     place.write("nobody.toml", &text.replace("far-vm", "closed"));
@@ -403,12 +472,9 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
         &format!("{config}Host closed\nHostName 127.0.0.1\nPort {port}\n"),
     );
     let says = |file: &str, texts: &[&str]| {
-        run(
-            &place,
-            &["run", file, "--out", file.trim_end_matches(".toml")],
-        )
-        .expect(1)
-        .says(texts);
+        let out = file.trim_end_matches(".toml");
+        let done = network.run(&["run", file, "--out", out]);
+        done.expect(1).says(texts);
     };
     says(
         "sum.toml",
