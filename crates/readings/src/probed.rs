@@ -25,8 +25,11 @@ pub struct Probed {
     pub cpu_s: f64,
     /// The servers of the subject's path, by name.
     pub servers: BTreeMap<String, ServerProbed>,
-    /// The machine.
+    /// The machine on which the load is made.
     pub machine: MachineProbed,
+    /// The servers' machines, by the name of the host, where they are others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, MachineProbed>,
     /// The network namespaces of the load and of the servers.
     pub networks: Vec<NetworkProbed>,
 }
@@ -173,6 +176,9 @@ impl Probed {
             self.servers.entry(name.clone()).or_default().add(server);
         }
         self.machine.add(&other.machine);
+        for (host, machine) in &other.others {
+            self.others.entry(host.clone()).or_default().add(machine);
+        }
         for network in &other.networks {
             let same = |one: &&mut NetworkProbed| {
                 one.load == network.load && one.servers == network.servers

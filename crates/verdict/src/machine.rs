@@ -54,32 +54,40 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
             )
         })
     });
-    let of_machine = [
-        stolen(&probed.machine, probed.looked_s),
-        throttled(&probed.machine, probed.looked_s),
-        swapped(&probed.machine),
-    ];
+    let of_machine = |name: &str, machine: &MachineProbed| {
+        [
+            stolen(name, machine, probed.looked_s),
+            throttled(name, machine, probed.looked_s),
+            swapped(name, machine),
+        ]
+    };
+    let of_others = probed.others.iter();
+    let of_machines = of_others
+        .map(|(host, machine)| of_machine(&format!("the machine of host `{host}`"), machine));
+    let of_machines = std::iter::once(of_machine("the machine", &probed.machine))
+        .chain(of_machines)
+        .flatten();
     of_servers
         .map(flaw(true))
-        .chain(of_machine.into_iter().flatten().map(flaw(false)))
+        .chain(of_machines.flatten().map(flaw(false)))
         .collect()
 }
 
-fn stolen(machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn stolen(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
     let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
     (machine.steal_s >= STEAL_S && share > STEAL_SHARE).then(|| {
         format!(
-            "the machine was given less than its CPU time: {} of it was stolen",
+            "{name} was given less than its CPU time: {} of it was stolen",
             percent(share * 100.0, 1, false)
         )
     })
 }
 
-fn throttled(machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn throttled(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
     let share = machine.throttled_s / looked_s;
     (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| {
         format!(
-            "a limit of CPU time throttled it {} times, for {} s in {} s",
+            "a limit of CPU time throttled {name} {} times, for {} s in {} s",
             grouped(machine.throttled),
             number(machine.throttled_s, 2, false),
             number(looked_s, 2, false)
@@ -87,11 +95,11 @@ fn throttled(machine: &MachineProbed, looked_s: f64) -> Option<String> {
     })
 }
 
-fn swapped(machine: &MachineProbed) -> Option<String> {
+fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
     let (read, written) = (machine.swapped_in_pages, machine.swapped_out_pages);
     (read + written >= SWAPPED_PAGES).then(|| {
         format!(
-            "the machine swapped: {} pages written, {} read",
+            "{name} swapped: {} pages written, {} read",
             grouped(written),
             grouped(read)
         )
@@ -181,13 +189,22 @@ mod tests {
         let limit = |p: &mut Probed| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
         assert_eq!(
             reasons_after(limit),
-            ["a limit of CPU time throttled it 12 times, for 0.50 s in 10.00 s"]
+            ["a limit of CPU time throttled the machine 12 times, for 0.50 s in 10.00 s"]
         );
         assert!(reasons_after(|p| p.machine.throttled = 1).is_empty());
         assert!(reasons_after(|p| p.machine.swapped_in_pages = 255).is_empty());
         assert_eq!(
             reasons_after(|p| p.machine.swapped_out_pages = 256),
             ["the machine swapped: 256 pages written, 0 read"]
+        );
+        let other = |p: &mut Probed| {
+            let mut machine = p.machine.clone();
+            machine.swapped_in_pages = 256;
+            p.others.insert("vm".to_owned(), machine);
+        };
+        assert_eq!(
+            reasons_after(other),
+            ["the machine of host `vm` swapped: 0 pages written, 256 read"]
         );
     }
 

@@ -125,6 +125,7 @@ pub(super) fn carry_out(
         cpu_s: vec![BTreeMap::new(); count],
         accepted: vec![Some(0); count],
         windows: vec![Vec::new(); count],
+        looked_at: vec![Vec::new(); count],
         stints: vec![Vec::new(); count],
         varying,
         ..Loaded::default()
@@ -136,27 +137,22 @@ pub(super) fn carry_out(
         let run = watched_run(order, &job, servers, &sampler, stop, &mut loaded, &mut tell);
         // Also after a failure, or the scope would wait for ever.
         let seen = sampler.end();
-        run.map(|windows| take_seen(&mut loaded, seen, &windows))
+        run.map(|()| take_seen(&mut loaded, seen))
     })?;
     Ok(loaded)
 }
 
 /// Puts what was seen to its readings, with the answers of the windows that were looked at.
-fn take_seen(
-    loaded: &mut Loaded,
-    mut seen: BTreeMap<usize, Probed>,
-    windows: &BTreeMap<usize, Vec<bool>>,
-) {
+fn take_seen(loaded: &mut Loaded, mut seen: BTreeMap<usize, Probed>) {
     loaded.probed = (0..loaded.readings.len())
         .map(|number| seen.remove(&number))
         .collect();
     for (number, probed) in loaded.probed.iter_mut().enumerate() {
-        let looked_at = windows.get(&number).into_iter().flatten();
         if let Some(probed) = probed {
             probed.requests = loaded.readings[number]
                 .slices
                 .iter()
-                .zip(looked_at)
+                .zip(&loaded.looked_at[number])
                 .filter(|(_, looked_at)| **looked_at)
                 .map(|(slice, _)| slice.requests)
                 .sum();
@@ -164,7 +160,7 @@ fn take_seen(
     }
 }
 
-/// Makes the load. Returns, by reading, which of its windows were looked at.
+/// Makes the load.
 fn watched_run(
     order: &LoadOrder,
     job: &Job,
@@ -173,8 +169,7 @@ fn watched_run(
     stop: &Arc<AtomicBool>,
     loaded: &mut Loaded,
     tell: &mut impl FnMut(Answer),
-) -> Result<BTreeMap<usize, Vec<bool>>, String> {
-    let mut windows: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+) -> Result<(), String> {
     let effort: usize = servers.values().map(Watched::effort).sum();
     let mut cpu_before = None;
     let mut opens_before = None;
@@ -229,7 +224,7 @@ fn watched_run(
                 }
             }
             if let Some(reading) = order.stints[stint].reading {
-                windows.entry(reading).or_default().push(sampler.close());
+                loaded.looked_at[reading].push(sampler.close());
             }
         }
         Progress::Tick {
@@ -246,5 +241,5 @@ fn watched_run(
     })
     .map_err(|e| e.to_string())?;
     loaded.readings = readings;
-    Ok(windows)
+    Ok(())
 }

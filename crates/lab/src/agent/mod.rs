@@ -9,6 +9,7 @@ mod client;
 mod counts;
 mod drive;
 mod load;
+mod look;
 mod probe;
 mod quota;
 mod sampler;

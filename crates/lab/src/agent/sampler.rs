@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use readings::Probed;
 
-use super::counts::{Counter, Counts};
-use super::surroundings::{Around, Surroundings};
+use super::look::{Look, Looker, Peaks};
+use super::surroundings::Surroundings;
 use super::watch::Watched;
 
 /// The longest time between two looks within a window.
 const INTERVAL: Duration = Duration::from_millis(180);
 /// Looking at the ends of windows may take so much of a CPU; where it takes more, some windows are
 /// left out.
-const SHARE: f64 = 0.02;
+pub(super) const SHARE: f64 = 0.02;
 /// What it may take before that is asked.
 const FREE: Duration = Duration::from_millis(5);
 /// A window that begins so long after the last look is not left out: with its two ends that makes
@@ -32,8 +32,7 @@ pub(super) struct Sampler<'a> {
 }
 
 struct State<'a> {
-    servers: Vec<(&'a str, &'a Watched<'a>, Counter)>,
-    around: Surroundings,
+    looker: Looker<'a>,
     began: Instant,
     spent: Duration,
     last: Instant,
@@ -46,32 +45,16 @@ struct State<'a> {
 
 struct Window {
     reading: usize,
-    opened: Instant,
-    opened_unix_s: f64,
     before: Look,
-    /// What looks within saw, that their ends do not show.
-    rss_bytes_max: Vec<u64>,
-    processes_max: Vec<u32>,
-    threads_max: Vec<u32>,
-    sockets_max: Vec<readings::SocketsProbed>,
-    looks: u64,
+    within: Peaks,
     cost: Duration,
-}
-
-struct Look {
-    servers: Vec<Counts>,
-    around: Around,
 }
 
 impl<'a> Sampler<'a> {
     pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
-        let servers = servers
-            .iter()
-            .map(|(name, watched)| (name.as_str(), watched, Counter::default()));
         let now = Instant::now();
         let mut state = State {
-            servers: servers.collect(),
-            around,
+            looker: Looker::new(servers, around),
             began: now,
             spent: Duration::ZERO,
             last: now,
@@ -97,17 +80,10 @@ impl<'a> Sampler<'a> {
             return false;
         }
         let (before, cost) = state.look();
-        let servers = before.servers.len();
         state.window = Some(Window {
             reading,
-            opened: Instant::now(),
-            opened_unix_s: unix_s(),
-            rss_bytes_max: vec![0; servers],
-            processes_max: vec![0; servers],
-            threads_max: vec![0; servers],
-            sockets_max: vec![Default::default(); before.around.networks.len()],
             before,
-            looks: 1,
+            within: Peaks::default(),
             cost,
         });
         drop(state);
@@ -118,36 +94,12 @@ impl<'a> Sampler<'a> {
     /// The window that was opened ends. Returns whether it was looked at.
     pub(super) fn close(&self) -> bool {
         let mut state = self.locked();
-        let Some(mut window) = state.window.take() else {
+        let Some(window) = state.window.take() else {
             return false;
         };
-        let looked_s = window.opened.elapsed().as_secs_f64();
-        let to_unix_s = unix_s();
         let (after, cost) = state.look();
-        window.note(&after);
-        let (machine, mut networks) = state.around.between(&window.before.around, &after.around);
-        for (network, sockets) in networks.iter_mut().zip(&window.sockets_max) {
-            network.sockets_max.raise(sockets);
-        }
-        let mut servers = BTreeMap::new();
-        for (at, (name, _, _)) in state.servers.iter().enumerate() {
-            let mut seen = after.servers[at].since(&window.before.servers[at]);
-            seen.rss_bytes_max = seen.rss_bytes_max.max(window.rss_bytes_max[at]);
-            seen.processes_max = seen.processes_max.max(window.processes_max[at]);
-            seen.threads_max = seen.threads_max.max(window.threads_max[at]);
-            servers.insert((*name).to_owned(), seen);
-        }
-        let seen = Probed {
-            from_unix_s: window.opened_unix_s,
-            to_unix_s,
-            looked_s,
-            requests: 0,
-            looks: window.looks + 1,
-            cpu_s: (window.cost + cost).as_secs_f64(),
-            servers,
-            machine,
-            networks,
-        };
+        let mut seen = state.looker.between(&window.before, &after, &window.within);
+        seen.cpu_s = (window.cost + cost).as_secs_f64();
         state.readings.entry(window.reading).or_default().add(&seen);
         true
     }
@@ -165,8 +117,7 @@ impl<'a> Sampler<'a> {
             if state.window.is_some() && due <= now {
                 let (look, cost) = state.look();
                 if let Some(window) = &mut state.window {
-                    window.note(&look);
-                    window.looks += 1;
+                    window.within.note(&look);
                     window.cost += cost;
                 }
                 continue;
@@ -200,40 +151,13 @@ impl<'a> Sampler<'a> {
 }
 
 impl State<'_> {
-    /// Looks; also what that took of a CPU.
     fn look(&mut self) -> (Look, Duration) {
-        let before_ns = net::os::thread_cpu_ns();
-        let servers = self.servers.iter_mut();
-        let look = Look {
-            servers: servers
-                .map(|(_, watched, counter)| counter.look(watched))
-                .collect(),
-            around: self.around.look(),
-        };
-        let cost = Duration::from_nanos(net::os::thread_cpu_ns().saturating_sub(before_ns));
+        let (look, cost) = self.looker.look();
         self.last = Instant::now();
         self.last_cost = cost;
         self.spent += cost;
         (look, cost)
     }
-}
-
-impl Window {
-    fn note(&mut self, look: &Look) {
-        for (at, counts) in look.servers.iter().enumerate() {
-            self.rss_bytes_max[at] = self.rss_bytes_max[at].max(counts.rss_bytes);
-            self.processes_max[at] = self.processes_max[at].max(counts.processes);
-            self.threads_max[at] = self.threads_max[at].max(counts.threads());
-        }
-        for (max, network) in self.sockets_max.iter_mut().zip(&look.around.networks) {
-            max.raise(&network.sockets);
-        }
-    }
-}
-
-fn unix_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0.0, |since| since.as_secs_f64())
 }
 
 #[cfg(test)]

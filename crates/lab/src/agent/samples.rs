@@ -2,13 +2,16 @@
 //! into the load's windows is worked out afterwards, from both clocks.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use readings::Probed;
 use serde::{Deserialize, Serialize};
 
+use super::look::{Look, Looker, Peaks};
+use super::sampler::SHARE;
+use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
 use super::wire::OtherServer;
 
@@ -17,6 +20,12 @@ const OFTEN: Duration = Duration::from_millis(10);
 /// Where many processes have to be looked at, so that it does not cost them much.
 const SELDOM: Duration = Duration::from_millis(100);
 const PROCESSES_FEW: usize = 4;
+/// How often everything is looked at that a server's CPU time is a part of, unless that would take
+/// too much time: the ends of a window are known to half of it.
+const ALL: Duration = Duration::from_millis(20);
+/// So many looks are kept; with more of them every second one is dropped, and it is looked half as
+/// often.
+const LOOKS_MAX: usize = 2048;
 
 /// Since 1970, by the clock that is set, ns.
 pub(super) fn wall_ns() -> i64 {
@@ -71,6 +80,10 @@ pub struct Samples {
     pub cpu_s: BTreeMap<String, Vec<f64>>,
     /// Connections that the machine had accepted by then; empty where that cannot be read.
     pub accepted: Vec<u64>,
+    /// What was seen in the windows of each reading that was asked for; no requests are counted
+    /// here.
+    #[serde(default)]
+    pub probed: Vec<Probed>,
 }
 
 impl Samples {
@@ -119,16 +132,17 @@ impl Samples {
 
 /// A thread that notes.
 pub(super) struct Sampler {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Samples>>,
+    /// Takes the windows of each reading, and ends it.
+    windows: Sender<Vec<Vec<Window>>>,
+    thread: JoinHandle<Samples>,
 }
 
 impl Sampler {
-    /// Starts it; the first moment is noted when this returns.
+    /// Starts it; the first moment is noted when this returns. When it is dropped the thread ends
+    /// by itself.
     pub(super) fn start(servers: Vec<OtherServer>) -> Self {
         let (noted, first) = mpsc::channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let ends = stop.clone();
+        let (windows, asked) = mpsc::channel::<Vec<Vec<Window>>>();
         let thread = thread::spawn(move || {
             let watched: BTreeMap<String, Watched<'_>> = servers
                 .iter()
@@ -141,41 +155,112 @@ impl Sampler {
                 SELDOM
             };
             let mut samples = Samples::default();
+            let mut looks = Looks::new(&watched, Surroundings::far(&servers));
             loop {
-                // Seen before the look, so that the last one is after the end was asked for.
-                let last = ends.load(Ordering::Relaxed);
                 note(&mut samples, &watched);
+                looks.look_if_due();
                 // Nobody listens after the first.
                 let _ = noted.send(());
-                if last {
-                    return samples;
+                match asked.recv_timeout(pause) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    // Nobody wants to know any more.
+                    Err(RecvTimeoutError::Disconnected) => return samples,
+                    Ok(readings) => {
+                        // The last moment is after the end was asked for.
+                        note(&mut samples, &watched);
+                        looks.look();
+                        samples.probed = readings.iter().map(|one| looks.seen_in(one)).collect();
+                        return samples;
+                    }
                 }
-                thread::park_timeout(pause);
             }
         });
         // It ends without a word only when the thread has panicked: then nothing is noted.
         let _ = first.recv();
-        Self {
-            stop,
-            thread: Some(thread),
-        }
+        Self { windows, thread }
     }
 
-    pub(super) fn end(mut self) -> Samples {
-        self.join().unwrap_or_default()
-    }
-
-    fn join(&mut self) -> Option<Samples> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        thread.join().ok()
+    /// Ends it; `windows` are those of each reading, by this machine's clock.
+    pub(super) fn end(self, windows: Vec<Vec<Window>>) -> Samples {
+        // A thread that has panicked takes nothing, and has noted nothing.
+        let _ = self.windows.send(windows);
+        self.thread.join().unwrap_or_default()
     }
 }
 
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.join();
+/// Looks at everything, kept until it is known which windows they fall into.
+struct Looks<'a> {
+    looker: Looker<'a>,
+    kept: Vec<(Look, Duration)>,
+    pause: Duration,
+    due: Instant,
+}
+
+impl<'a> Looks<'a> {
+    fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
+        Self {
+            looker: Looker::new(servers, around),
+            kept: Vec::new(),
+            pause: ALL,
+            due: Instant::now(),
+        }
+    }
+
+    fn look_if_due(&mut self) {
+        if Instant::now() >= self.due {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        let (look, cost) = self.looker.look();
+        self.due = Instant::now() + self.pause.max(cost.div_f64(SHARE));
+        self.kept.push((look, cost));
+        if self.kept.len() > LOOKS_MAX {
+            let mut odd = false;
+            self.kept.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.pause *= 2;
+        }
+    }
+
+    /// What happened in windows, their ends taken to be at the nearest looks.
+    fn seen_in(&self, windows: &[Window]) -> Probed {
+        let mut all = Probed::default();
+        for window in windows {
+            let (from, to) = (self.nearest(window.from_ns), self.nearest(window.to_ns));
+            let Some(looks) = self.kept.get(from..=to) else {
+                continue;
+            };
+            let [(before, _), within @ .., (after, _)] = looks else {
+                continue;
+            };
+            let mut peaks = Peaks::default();
+            for (look, _) in within {
+                peaks.note(look);
+            }
+            let mut seen = self.looker.between(before, after, &peaks);
+            let cost: Duration = looks.iter().map(|(_, cost)| *cost).sum();
+            seen.cpu_s = cost.as_secs_f64();
+            all.add(&seen);
+        }
+        all
+    }
+
+    /// The place of the look that is nearest to a moment.
+    fn nearest(&self, ns: i64) -> usize {
+        let at = |place: usize| self.kept[place].0.at_ns() as i64;
+        let after = self
+            .kept
+            .partition_point(|(look, _)| (look.at_ns() as i64) < ns);
+        match after {
+            0 => 0,
+            after if after == self.kept.len() => after - 1,
+            after if at(after) - ns < ns - at(after - 1) => after,
+            after => after - 1,
+        }
     }
 }
 
@@ -201,6 +286,7 @@ mod tests {
             at_ns: vec![100, 200, 300, 400],
             cpu_s: BTreeMap::from([("a".to_owned(), vec![1.0, 1.0, 3.0, 3.5])]),
             accepted: vec![10, 10, 30, 30],
+            probed: Vec::new(),
         };
         let used = |windows: &[Window]| samples.cpu_s_in(windows)["a"];
         assert_eq!(used(&[window(200, 300)]), 2.0);
@@ -235,11 +321,19 @@ mod tests {
         }
         window.ends();
         let truly = used() - before;
-        let samples = sampler.end();
+        let samples = sampler.end(vec![vec![window], Vec::new()]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(samples.at_ns.len() > 1, "{}", samples.at_ns.len());
         let noted = samples.cpu_s_in(&[window])["busy"];
         assert!(noted > 0.1 && noted <= truly + 0.1, "{noted} of {truly}");
+        let [seen, nothing] = &samples.probed[..] else {
+            panic!("{:?}", samples.probed);
+        };
+        let used = seen.servers["busy"].user_s + seen.servers["busy"].system_s;
+        assert!(used > 0.1 && used <= truly + 0.1, "{used} of {truly}");
+        assert!(seen.looks >= 2 && seen.servers["busy"].rss_bytes_max > 0);
+        assert!(seen.networks.iter().all(|network| !network.load));
+        assert_eq!(nothing, &Probed::default());
     }
 }

@@ -139,7 +139,7 @@ fn carry_out(
             servers.sample();
             Ok(Answer::Done)
         }
-        Order::Sampled => Ok(Answer::Samples(Box::new(servers.sampled()))),
+        Order::Sampled { windows } => Ok(Answer::Samples(Box::new(servers.sampled(windows)))),
         Order::Folder { server, user } => servers
             .make_folder(&server, user.as_deref())
             .map(|path| Answer::Folder {

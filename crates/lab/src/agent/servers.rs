@@ -21,7 +21,7 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use crate::hosts::leftovers::Owner;
 
-use super::samples::{Sampler, Samples};
+use super::samples::{Sampler, Samples, Window};
 use super::watch::{self, Watched};
 use super::wire::{AwaitServer, OtherServer, StartServer};
 
@@ -74,10 +74,10 @@ impl Servers {
         self.sampler = Some(Sampler::start(servers.collect()));
     }
 
-    /// Ends that, and returns what was noted.
-    pub(super) fn sampled(&mut self) -> Samples {
+    /// Ends that, and returns what was noted, in each reading's windows among it.
+    pub(super) fn sampled(&mut self, windows: Vec<Vec<Window>>) -> Samples {
         let sampler = self.sampler.take();
-        sampler.map_or_else(Samples::default, Sampler::end)
+        sampler.map_or_else(Samples::default, |sampler| sampler.end(windows))
     }
 
     pub(super) fn folder(&self) -> &Path {

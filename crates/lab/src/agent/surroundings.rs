@@ -18,8 +18,10 @@ const INTERFACES: usize = 32;
 
 /// What to look at besides the servers themselves.
 pub(super) struct Surroundings {
-    /// A process of each namespace, and the servers in it; the load's own comes first.
+    /// A process of each namespace, and the servers in it; this agent's own comes first.
     networks: Vec<(String, Vec<String>)>,
+    /// Whether this agent makes the load.
+    load: bool,
     /// Files that tell of limits of CPU time.
     limits: Vec<PathBuf>,
 }
@@ -72,7 +74,16 @@ impl Surroundings {
         let limits: BTreeSet<PathBuf> = limits.flat_map(|process| limits_of(&process)).collect();
         Self {
             networks,
+            load: true,
             limits: limits.into_iter().collect(),
+        }
+    }
+
+    /// Those of servers that a load reaches from another machine.
+    pub(super) fn far(servers: &[OtherServer]) -> Self {
+        Self {
+            load: false,
+            ..Self::of(Vec::new(), servers)
         }
     }
 
@@ -129,7 +140,7 @@ impl Surroundings {
             .filter_map(|(at, (_, servers))| {
                 let (then, now) = (then.networks.get(at)?, now.networks.get(at)?);
                 let mut seen = now.since(then);
-                seen.load = at == 0;
+                seen.load = self.load && at == 0;
                 seen.servers.clone_from(servers);
                 Some(seen)
             });

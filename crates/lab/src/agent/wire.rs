@@ -68,7 +68,10 @@ pub enum Order {
     /// Begin to note what the servers of this agent use, while a load is made elsewhere.
     Sample,
     /// End that, and send what was noted.
-    Sampled,
+    Sampled {
+        /// Windows of each reading in which it is wanted what was seen, by this machine's clock.
+        windows: Vec<Vec<Window>>,
+    },
     /// Cut the load under way short. The only order that is taken during a load or a driver's
     /// run; not answered.
     Cancel,
@@ -356,6 +359,9 @@ pub struct Loaded {
     /// When each reading's windows were.
     #[serde(default)]
     pub windows: Vec<Vec<Window>>,
+    /// Which of those windows were looked at.
+    #[serde(default)]
+    pub looked_at: Vec<Vec<bool>>,
     /// When each reading's stints were, their cut starts with them.
     #[serde(default)]
     pub stints: Vec<Vec<Window>>,

@@ -22,7 +22,7 @@ use crate::plan::{Group, Lane};
 use crate::recipe::{Behind, RenderContext, Rendered};
 use crate::run::agents::Agents;
 use crate::run::rate::choose_rate;
-use crate::run::{Places, RunEvent, RunOptions, apart, places, schedule};
+use crate::run::{Places, RunEvent, RunOptions, apart, noted, places, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
@@ -465,7 +465,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 errors,
             });
         })?;
-        self.agents.noted(from, watching)?.add_to(&mut loaded);
+        let windows = noted::looked_at(&loaded);
+        let noted = self.agents.noted(from, watching, &windows)?;
+        noted.add_to(&mut loaded);
         Ok(loaded)
     }
 

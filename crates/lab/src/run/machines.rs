@@ -1,5 +1,4 @@
-//! Hosts that are machines, behind ssh or this one: their agents, what is on them, and what their
-//! servers use while the load is made on another.
+//! Hosts that are machines, behind ssh or this one: their agents, and what is on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::agent::wire::{Answer, DriveOrder, Driven, FindOrder, Loaded, Order};
-use crate::agent::{Agent, AgentError, Clock, Far, Program, Samples, Window};
+use crate::agent::wire::{Answer, DriveOrder, FindOrder, Order};
+use crate::agent::{Agent, AgentError, Clock, Far, Program};
 use crate::driver::Driver;
 use crate::experiment::Experiment;
 use crate::hosts::HostSpec;
@@ -335,108 +334,4 @@ fn wait(time: Duration, stop: &AtomicBool) -> bool {
         sleep(Duration::from_millis(20));
     }
     true
-}
-
-/// Machines that note what their servers use while a load is made on another.
-pub(super) struct Watching {
-    /// How far the load's clock was ahead when that began; hosts and theirs.
-    load_ahead_ns: i64,
-    hosts: Vec<(String, i64)>,
-}
-
-/// What was noted, by the clock of the machine that made the load.
-#[derive(Default)]
-pub(super) struct Noted {
-    /// Samples, how far their clock is ahead of the load's, and whether that machine's connections
-    /// are not counted by another's already.
-    all: Vec<(Samples, i64, bool)>,
-}
-
-impl Noted {
-    fn cpu_s(&self, windows: &[Window]) -> BTreeMap<String, f64> {
-        let mut used = BTreeMap::new();
-        for (samples, ahead_ns, _) in &self.all {
-            let windows: Vec<Window> = windows.iter().map(|one| one.shifted(*ahead_ns)).collect();
-            used.extend(samples.cpu_s_in(&windows));
-        }
-        used
-    }
-
-    fn accepted(&self, windows: &[Window]) -> Option<u64> {
-        let counted = self.all.iter().filter(|(.., counts)| *counts);
-        let counts = counted.map(|(samples, ahead_ns, _)| {
-            let windows: Vec<Window> = windows.iter().map(|one| one.shifted(*ahead_ns)).collect();
-            samples.accepted_in(&windows)
-        });
-        counts.sum()
-    }
-
-    /// Adds it to what a load has measured.
-    pub(super) fn add_to(&self, loaded: &mut Loaded) {
-        for (used, windows) in loaded.cpu_s.iter_mut().zip(&loaded.windows) {
-            used.extend(self.cpu_s(windows));
-        }
-        for (accepted, stints) in loaded.accepted.iter_mut().zip(&loaded.stints) {
-            *accepted = accepted.zip(self.accepted(stints)).map(|(a, b)| a + b);
-        }
-    }
-
-    /// Adds it to what a driver's run came to.
-    pub(super) fn add_to_driven(&self, driven: &mut Driven) {
-        let window = [driven.window];
-        driven.servers_cpu_s.extend(self.cpu_s(&window));
-        let accepted = driven.accepted.zip(self.accepted(&window));
-        driven.accepted = accepted.map(|(a, b)| a + b);
-    }
-}
-
-impl Agents {
-    /// Has the machines that the load is not made on note what their servers use; nothing where
-    /// hosts are no machines.
-    pub(super) fn watch_far(&mut self, from: Option<&str>) -> Result<Option<Watching>, AgentError> {
-        if !self.are_machines() {
-            return Ok(None);
-        }
-        let load_ahead_ns = self.of(from)?.clock()?.monotonic_ahead_ns;
-        let mut hosts = Vec::new();
-        for host in self.with_servers() {
-            if Some(host.as_str()) != from {
-                let agent = self.of(Some(&host))?;
-                let ahead_ns = agent.clock()?.monotonic_ahead_ns;
-                agent.ask(&Order::Sample)?;
-                hosts.push((host, ahead_ns));
-            }
-        }
-        Ok(Some(Watching {
-            load_ahead_ns,
-            hosts,
-        }))
-    }
-
-    /// Ends that.
-    pub(super) fn noted(
-        &mut self,
-        from: Option<&str>,
-        watching: Option<Watching>,
-    ) -> Result<Noted, AgentError> {
-        let Some(watching) = watching else {
-            return Ok(Noted::default());
-        };
-        // Clocks run at slightly different rates: the middle of before and after counts.
-        let middle = |before: i64, after: i64| before + (after - before) / 2;
-        let agent = self.of(from)?;
-        let load_ahead_ns = middle(watching.load_ahead_ns, agent.clock()?.monotonic_ahead_ns);
-        let mut networks = BTreeSet::from([agent.network().to_owned()]);
-        let mut noted = Noted::default();
-        for (host, before_ns) in watching.hosts {
-            let agent = self.of(Some(&host))?;
-            let Answer::Samples(samples) = agent.ask(&Order::Sampled)? else {
-                return Err(AgentError::Lost("it has noted nothing".into()));
-            };
-            let ahead_ns = middle(before_ns, agent.clock()?.monotonic_ahead_ns) - load_ahead_ns;
-            let counts = networks.insert(agent.network().to_owned());
-            noted.all.push((*samples, ahead_ns, counts));
-        }
-        Ok(noted)
-    }
 }

@@ -7,6 +7,7 @@ mod group;
 mod judge;
 mod limiter;
 mod machines;
+mod noted;
 mod outside;
 mod places;
 mod rate;

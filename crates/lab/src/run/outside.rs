@@ -217,7 +217,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let watching = self.agents.watch_far(from)?;
         let driven = match self.agents.of(from)?.drive(order, self.stop) {
             Ok(mut driven) => {
-                let noted = self.agents.noted(from, watching)?;
+                let windows = [vec![driven.window]];
+                let noted = self.agents.noted(from, watching, &windows)?;
                 noted.add_to_driven(&mut driven);
                 driven
             }

@@ -482,7 +482,7 @@ fn a_limit_of_cpu_time_that_throttles_a_run_makes_its_trials_invalid() {
     let document = place.start_command(command).end().json();
     let reasons = reasons(&document);
     assert!(
-        reasons.contains("a limit of CPU time throttled it"),
+        reasons.contains("a limit of CPU time throttled the machine"),
         "{reasons}\n{document:#}"
     );
 }
