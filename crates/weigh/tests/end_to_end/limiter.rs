@@ -1,7 +1,7 @@
 //! Limiters provoked on purpose: each is named. What a change must show hangs on what else the
 //! machine does, so names are asserted, and no speeds.
 
-use crate::common::{Place, array, skip};
+use crate::common::{Place, RUN, array, skip};
 use serde_json::Value;
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
@@ -11,17 +11,7 @@ const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms
 fn limiters(place: &Place, text: &str) -> Vec<Value> {
     std::fs::create_dir_all(place.path("recipes")).unwrap();
     place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
-    let call = [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
-    let document = place.run(&call).result();
+    let document = place.run(&RUN).result();
     let found = array(&document["limiters"]).clone();
     assert!(!found.is_empty(), "{document}");
     let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Place, array, journal, trials};
+use crate::common::{Place, RUN, array, journal, trials};
 
 const QUICK: &str =
     "warmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nlimiter = false\n";
@@ -81,17 +81,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
         )
     };
     place.write("x.toml", &experiment(2));
-    let call = [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
-    let done = place.run(&call);
+    let done = place.run(&RUN);
     let document = done.result();
     assert!(
         done.err
@@ -113,7 +103,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     fs::remove_file(&flag).unwrap();
     fs::remove_dir_all(place.path("r")).unwrap();
     place.write("x.toml", &experiment(0));
-    let document = place.run(&call).json();
+    let document = place.run(&RUN).json();
     assert_eq!(document["trials"]["failed"], 3);
     assert_eq!(trials(&place.path("r")).len(), 6);
     assert!(place.left().is_empty(), "{:?}", place.left());
@@ -136,17 +126,7 @@ fn two(place: &Place, apart: &str, command: &str) -> (serde_json::Value, Vec<Str
              [design]\nblocks = 1\nretries = 0\napart = \"{apart}\"\n{QUICK}"
         ),
     );
-    let call = [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
-    let document = place.run(&call).json();
+    let document = place.run(&RUN).json();
     assert!(place.left().is_empty(), "{:?}", place.left());
     fs::remove_dir_all(place.path("r")).unwrap();
     let warnings = array(&document["warnings"])

@@ -1,6 +1,6 @@
 //! Servers that die, say nothing, or do not stop: a reason in the journal, and the run goes on.
 
-use crate::common::{Place, array, trials};
+use crate::common::{Place, RUN, array, trials};
 use serde_json::Value;
 
 /// A recipe that runs a shell script; `params.fate` is one of two words.
@@ -30,16 +30,7 @@ fn run(place: &Place, more: &str) -> (i32, String, Value) {
              [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\nlimiter = false\n"
         ),
     );
-    let done = place.run(&[
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--out",
-        "r",
-        "--format",
-        "json",
-    ]);
+    let done = place.run(&RUN);
     let document = done.result();
     assert!(place.left().is_empty(), "{:?}", place.left());
     (done.status, done.err, document)
@@ -155,16 +146,7 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_words() {
          timeout = \"1s\"\n\
          [design]\nblocks = 1\nwarmup = \"1s\"\nwindow = \"1s\"\nlatency_window = \"0s\"\nlimiter = false\n",
     );
-    let done = place.run(&[
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--out",
-        "r",
-        "--format",
-        "json",
-    ]);
+    let done = place.run(&RUN);
     let document = done.expect(4).result();
     let reason = reason(&document);
     assert!(

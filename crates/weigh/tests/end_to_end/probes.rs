@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::common::{KILL, LIMIT, Place, array, journal, signal, skip, wait_until, with_text};
+use crate::common::{KILL, LIMIT, Place, RUN, array, journal, signal, skip, wait_until, with_text};
 
 /// One after the other: what is counted must not be another test's doing.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -383,17 +383,7 @@ fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid
         design("500ms", "4s")
     );
     place.write("x.toml", &text);
-    let call = [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--format",
-        "json",
-        "--out",
-        "r",
-    ];
-    let mut run = place.start(&call);
+    let mut run = place.start(&RUN);
     let origin = " origin --listen";
     let of_server = || {
         let all = with_text(&place.temp().display().to_string());

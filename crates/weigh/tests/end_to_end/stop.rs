@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{INT, Place, Running, TERM, alive, array, descendants, journal, key, trials};
+use crate::common::{
+    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, trials,
+};
 
 const CALL: [&str; 12] = [
     "run",
@@ -119,17 +121,7 @@ fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
         "title = \"x\"\n[servers.a]\nrecipe = \"sleepy\"\n[subjects]\nx = \"http://a/\"\n\
          y = \"http://a/y\"\n",
     );
-    let call = [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--out",
-        "r",
-        "--format",
-        "json",
-    ];
-    let mut running = place.start(&call);
+    let mut running = place.start(&RUN);
     let pid = running.pid();
     running.until("the server is up", || {
         descendants(pid)

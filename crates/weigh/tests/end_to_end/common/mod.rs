@@ -30,6 +30,17 @@ pub use worlds::{
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);
+/// Runs `x.toml` with the recipes in `recipes`, into the folder `r`.
+pub const RUN: [&str; 8] = [
+    "run",
+    "x.toml",
+    "--recipes",
+    "recipes",
+    "--format",
+    "json",
+    "--out",
+    "r",
+];
 pub const INT: i32 = 2;
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;
