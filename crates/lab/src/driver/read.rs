@@ -13,8 +13,7 @@ use crate::experiment::source::reader::{Fault, Reader};
 use crate::experiment::source::section::Section;
 use crate::experiment::source::tree::{Place, Tree};
 use crate::experiment::units::shown;
-use crate::recipe::Version;
-use crate::recipe::read::{command, packages, pairs, params, programs, template};
+use crate::recipe::read::{command, packages, pairs, params, programs, template, version};
 use crate::recipe::render::environment;
 
 const KEYS: [&str; 16] = [
@@ -106,7 +105,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
         command: run.command,
         header: run.header,
         env: run.env,
-        version: version(reader, top),
+        version: version(reader, top, "\"tool \""),
     };
     driver.cannot = cannot(reader, top, &driver);
     driver
@@ -278,15 +277,4 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
         cannot.insert(name, why);
     }
     cannot
-}
-
-fn version(reader: &mut Reader, top: &Section<'_>) -> Option<Version> {
-    let section = top.section(reader, "version")?;
-    section.only(reader, &["command", "after"]);
-    Some(Version {
-        command: command(reader, &section),
-        after: section
-            .required_text(reader, "after", "\"tool \"")
-            .unwrap_or_default(),
-    })
 }

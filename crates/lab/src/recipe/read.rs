@@ -129,7 +129,7 @@ fn whole(
         env,
         stop: stop(reader, top),
         ready: ready(reader, top),
-        version: version(reader, top),
+        version: version(reader, top, "\"Server/\""),
         settings: settings(reader, top),
         files,
     }
@@ -462,13 +462,14 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     ready
 }
 
-fn version(reader: &mut Reader, top: &Section<'_>) -> Option<Version> {
+/// How a program tells its version; `example` is what may stand before it.
+pub(crate) fn version(reader: &mut Reader, top: &Section<'_>, example: &str) -> Option<Version> {
     let section = top.section(reader, "version")?;
     section.only(reader, &["command", "after"]);
     Some(Version {
         command: command(reader, &section),
         after: section
-            .required_text(reader, "after", "\"Server/\"")
+            .required_text(reader, "after", example)
             .unwrap_or_default(),
     })
 }

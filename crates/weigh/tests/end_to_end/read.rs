@@ -6,57 +6,7 @@ use crate::common::{Done, Place, array};
 use serde_json::Value;
 
 /// A report of wrk runs: from far away and from next door, two rounds each.
-const NEAR_AND_FAR: &str = "\
-Server behind a relay: which of the two is faster?
-
-How it is run:
-
-    $ wrk -t12 -c400 -d30s http://[address]:8080/cgi-bin/env.pl
-    $ wrk -t8 -c96 -d30s http://[address]:8080/cgi-bin/env.pl
-
-From another continent, many connections:
-
-Running 30s test @ http://[one]:8080/cgi-bin/env.pl
-  12 threads and 400 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   257.69ms  243.81ms   1.98s    85.17%
-    Req/Sec    56.45     24.44   300.00     72.84%
-  20211 requests in 30.04s, 24.25MB read
-  Socket errors: connect 0, read 126, write 0, timeout 313
-Requests/sec:    672.87
-Transfer/sec:    826.68KB
-
-The same with few:
-
-Running 30s test @ http://[one]:8080/cgi-bin/env.pl
-  8 threads and 96 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   168.58ms    4.67ms 231.14ms   84.56%
-    Req/Sec    70.74     21.32   121.00     77.50%
-  16863 requests in 30.03s, 20.23MB read
-Requests/sec:    561.58
-Transfer/sec:    689.97KB
-
-From next door:
-
-Running 30s test @ http://[one]:8080/cgi-bin/env.pl
-  12 threads and 400 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   165.60ms   30.70ms 781.70ms   87.50%
-    Req/Sec   200.00     32.05   343.00     74.44%
-  71699 requests in 30.04s, 86.16MB read
-Requests/sec:   2386.73
-Transfer/sec:      2.87MB
-
-Running 30s test @ http://[one]:8080/cgi-bin/env.pl
-  8 threads and 96 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency    46.27ms   35.39ms 528.24ms   92.45%
-    Req/Sec   289.06     31.42   434.00     76.00%
-  69120 requests in 30.02s, 83.07MB read
-Requests/sec:   2302.67
-Transfer/sec:      2.77MB
-";
+const NEAR_AND_FAR: &str = include_str!("../../../readings/tests/reports/wrk.txt");
 
 /// A page of a source browser, which numbers the lines.
 const TIMED: &str = "\
@@ -104,50 +54,7 @@ test-duration\t103.160 s
 ";
 
 /// A post about one server and three, first without keep-alive and then with it.
-const POST: &str = "\
-A bigger machine:
-
-Percentage of the requests served within a certain time (ms)
-  50%     98
-  66%    112
-  75%    116
-  80%    120
-  90%    132
-  95%    143
-  98%   1095
-  99%   5284
- 100%   5939 (longest request)
-
-Odd. So I asked it to keep the connections:
-
-ab -k -n 10000 -c 100 http://balancer.example/ > test
-
-One server:
-
-Time taken for tests:   7.208 seconds
-Complete requests:      10000
-Failed requests:        0
-Keep-Alive requests:    9903
-Total transferred:      4459515 bytes
-HTML transferred:       1290000 bytes
-Requests per second:    1387.38 [#/sec] (mean)
-Time per request:       72.079 [ms] (mean)
-Time per request:       0.721 [ms] (mean, across all concurrent requests)
-Transfer rate:          604.20 [Kbytes/sec] received
-
-Three:
-
-Time taken for tests:   2.793 seconds
-Complete requests:      10000
-Failed requests:        0
-Keep-Alive requests:    9929
-Total transferred:      4462977 bytes
-HTML transferred:       1290000 bytes
-Requests per second:    3579.79 [#/sec] (mean)
-Time per request:       27.935 [ms] (mean)
-Time per request:       0.279 [ms] (mean, across all concurrent requests)
-Transfer rate:          1560.21 [Kbytes/sec] received
-";
+const POST: &str = include_str!("../../../readings/tests/reports/ab.txt");
 
 /// Reads a text from a file.
 fn read(place: &Place, text: &str) -> Value {
