@@ -11,11 +11,16 @@
 //! request costs without it and what a turn costs; from these follows how many turns make a
 //! request dearer by 3% or 10%. The server is what limits these loads, so its throughput is lower
 //! by as much.
+//!
+//! Where wrk is installed, what two and ten rounds of it say of the same pair stands beside it.
+
+mod rounds;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use rounds::Missed;
 use serde_json::Value;
 
 /// CPU time that a request burns, us: much more than the rest of it, so that the client is idle.
@@ -79,17 +84,13 @@ impl Wanted {
 
     /// Runs two back ends against each other, `a` with so many turns and `b` with others.
     fn run(&self, folder: &Path, turns: (u64, u64), seed: u64) -> Result<Value, String> {
-        let path = |turns: u64| match turns {
-            0 => "/".to_owned(),
-            n => format!("/burn/{n}"),
-        };
         let text = format!(
             "title = \"known truth\"\n[servers.a]\nrecipe = \"origin\"\n[servers.b]\n\
              recipe = \"origin\"\n[subjects]\na = \"http://a{}\"\nb = \"http://b{}\"\n\
              [load]\nconnections = 16\n[expect]\nbody = \"same\"\n[design]\nblocks = {}\n\
              warmup = \"300ms\"\nwindow = \"{}\"\nlatency_window = \"{}\"\nlimiter = false\n",
-            path(turns.0),
-            path(turns.1),
+            page(turns.0),
+            page(turns.1),
             self.blocks,
             self.window,
             self.latency_window
@@ -106,6 +107,14 @@ impl Wanted {
             .map_err(|e| format!("{}: {e}; build it first", self.weigh.display()))?;
         serde_json::from_slice(&output.stdout)
             .map_err(|e| format!("{e}\n{}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// The page that burns so many turns.
+fn page(turns: u64) -> String {
+    match turns {
+        0 => "/".to_owned(),
+        n => format!("/burn/{n}"),
     }
 }
 
@@ -181,15 +190,20 @@ impl Tally {
 fn carry_out(wanted: &Wanted, folder: &Path) -> Result<(), String> {
     let mut seed = wanted.seed;
     let mut runs = |name: &str, count: usize, turns: (u64, u64), truth: f64| {
-        let mut tally = Tally::default();
+        let (mut tally, mut missed) = (Tally::default(), Missed::default());
         for number in 1..=count {
             let start = Instant::now();
             let document = wanted.run(folder, turns, seed)?;
             seed += 1;
             let took_s = start.elapsed().as_secs_f64();
             tally.take(&format!("{name} {number}"), &document, truth, took_s);
+            let pages = (page(turns.0), page(turns.1));
+            if let Some(said) = rounds::compare(&wanted.weigh, (&pages.0, &pages.1))? {
+                missed.take(said, truth);
+            }
         }
         tally.show(name);
+        missed.show(name);
         Ok::<(), String>(())
     };
     runs("equal", wanted.equal, (0, 0), 1.0)?;
