@@ -28,8 +28,11 @@ pub struct LimiterReading {
     /// nothing limits it.
     #[serde(default)]
     pub link_bits_per_s: Option<f64>,
-    /// Ports that outgoing connections may have, where that could be read.
+    /// Ports that the load's outgoing connections may have, where that could be read.
     pub ports: Option<u32>,
+    /// The same for servers that are on hosts with ports of their own.
+    #[serde(default)]
+    pub server_ports: BTreeMap<String, u32>,
     /// Why a change could not be made, a sentence each.
     pub not_tried: Vec<String>,
     /// Why it could not be measured.
@@ -50,6 +53,8 @@ pub enum Change {
     HalfTheConnections,
     /// The servers of the path get half of the CPU time that they could use.
     HalfTheServerCpu,
+    /// Every link with a rate has twice that.
+    TwiceTheLinkRate,
 }
 
 /// One short closed loop and what was seen meanwhile.
@@ -101,8 +106,22 @@ pub struct Seen {
     pub client_wanted: f64,
     /// How busy each CPU of the machine was.
     pub cpus: Vec<CpuSeen>,
-    /// What the kernel counted in this network namespace.
+    /// What the kernel counted in the network namespaces of the load and of the watched servers,
+    /// together.
     pub kernel: KernelSeen,
+    /// Ports that are taken at the end, by network namespace, the load's own first.
+    #[serde(default)]
+    pub ports: Vec<PortsSeen>,
+}
+
+/// Ports of a network namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortsSeen {
+    /// The watched servers that are there.
+    pub servers: Vec<String>,
+    /// Ports that connections in TIME_WAIT hold, each counted once: those that a server has closed
+    /// first hold its one port all together.
+    pub waiting: u64,
 }
 
 /// How busy a CPU was.

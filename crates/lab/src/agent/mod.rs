@@ -21,7 +21,7 @@ mod watch;
 pub mod wire;
 
 pub use client::{Agent, AgentError, Clock};
-pub(crate) use probe::port_range;
+pub(crate) use probe::{port_range, range_of};
 pub(crate) use samples::{Samples, Window};
 pub use serve::serve;
 pub use ssh::{Far, Program};

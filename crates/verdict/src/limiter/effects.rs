@@ -40,6 +40,7 @@ impl Effects {
             Change::TwiceTheConnections,
             Change::HalfTheConnections,
             Change::HalfTheServerCpu,
+            Change::TwiceTheLinkRate,
         ];
         let groups: Vec<(Change, Vec<f64>)> = changes
             .into_iter()
@@ -109,6 +110,7 @@ impl Effects {
                 Change::TwiceTheConnections => "twice the connections",
                 Change::HalfTheConnections => "half the connections",
                 Change::HalfTheServerCpu => "half the servers' CPU",
+                Change::TwiceTheLinkRate => "twice the link's rate",
             };
             format!("{what} {}", times(effect.ratio))
         };

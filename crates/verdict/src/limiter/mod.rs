@@ -6,6 +6,7 @@
 //! what moves the throughput is what held it.
 
 mod effects;
+mod seen;
 mod suspects;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! What was seen, and which limiters it speaks for.
 
-use readings::{Change, LimiterReading, Probe, ServerSeen};
+use readings::{Change, LimiterReading, Probe};
 
 use super::effects::{Effects, of_change, times};
+use super::seen::{Seen, UPSTREAM_SHARE, percent};
 use super::{Limiter, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
@@ -26,170 +27,25 @@ const CONNECTIONS_SOME_GAIN: f64 = 1.2;
 const OVERFLOW_SHARE: f64 = 0.001;
 /// ...or one must have waited for its SYN to be sent again (RFC 6298: a second).
 const SYN_AGAIN_US: f64 = 0.95e6;
-/// From so many new upstream connections per request on they are a cost of their own.
-const UPSTREAM_SHARE: f64 = 0.1;
 const RETRANSMIT_SHARE: f64 = 0.01;
 /// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
 const LINK_FULL: f64 = 0.85;
 const PORTS_FULL: f64 = 0.8;
-
-/// The loads without a change, taken together.
-struct Seen<'a> {
-    reading: &'a LimiterReading,
-    unchanged: Vec<&'a Probe>,
-}
-
-impl<'a> Seen<'a> {
-    fn mean(&self, of: impl Fn(&Probe) -> f64) -> f64 {
-        let sum: f64 = self.unchanged.iter().map(|probe| of(probe)).sum();
-        sum / self.unchanged.len().max(1) as f64
-    }
-
-    fn sum(&self, of: impl Fn(&Probe) -> u64) -> u64 {
-        self.unchanged.iter().map(|probe| of(probe)).sum()
-    }
-
-    fn client_busiest(&self) -> f64 {
-        self.mean(|probe| probe.client.iter().copied().fold(0.0, f64::max))
-    }
-
-    /// How much of the time the client's busiest thread wanted a CPU.
-    fn client_wanted(&self) -> f64 {
-        self.mean(|probe| probe.seen.client_wanted)
-            .max(self.client_busiest())
-    }
-
-    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
-    /// where it is not known which they are.
-    fn machine(&self) -> Option<(f64, f64)> {
-        let mut used = self.reading.client_cpus.clone();
-        used.extend(&self.reading.server_cpus);
-        used.sort_unstable();
-        used.dedup();
-        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
-            return None;
-        }
-        let count = used.len() as f64;
-        let busy = self.mean(|probe| {
-            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
-            ours.map(|one| one.busy).sum::<f64>() / count
-        });
-        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
-        Some((busy, (own + self.servers()) / count))
-    }
-
-    /// CPUs that the path's servers used, together.
-    fn servers(&self) -> f64 {
-        self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
-    }
-
-    fn server_names(&self) -> Vec<&'a String> {
-        let first = self.unchanged.first();
-        first.map_or_else(Vec::new, |probe| probe.seen.servers.keys().collect())
-    }
-
-    fn server(&self, name: &str) -> f64 {
-        self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
-    }
-
-    /// A server's threads.
-    fn threads(&self, name: &str) -> Threads {
-        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
-            self.mean(|probe| {
-                let one = probe.seen.servers.get(name);
-                one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
-            })
-        };
-        let count = self
-            .unchanged
-            .iter()
-            .filter_map(|probe| probe.seen.servers.get(name))
-            .map(|one| one.threads)
-            .max();
-        let had = nth(0, |server| &server.busiest);
-        Threads {
-            had,
-            wanted: nth(0, |server| &server.wanted).max(had),
-            second_had: nth(1, |server| &server.busiest),
-            count: count.unwrap_or(0),
-        }
-    }
-
-    /// The client's CPUs that servers may use, too, and how busy they were; nothing where there
-    /// are none.
-    fn shared_cpus(&self) -> Option<(Vec<u32>, f64)> {
-        let shared: Vec<u32> = self
-            .reading
-            .client_cpus
-            .iter()
-            .copied()
-            .filter(|cpu| self.reading.server_cpus.contains(cpu))
-            .collect();
-        let busy = |cpu: &u32| {
-            self.mean(|probe| {
-                let one = probe.seen.cpus.iter().find(|one| one.cpu == *cpu);
-                one.map_or(0.0, |one| one.busy)
-            })
-        };
-        let busiest = shared.iter().map(busy).fold(0.0, f64::max);
-        (!shared.is_empty()).then_some((shared, busiest))
-    }
-
-    /// Connections accepted beyond the load's own, per request; 0 where no server of the path is
-    /// behind another one: what was accepted is then other programs' affair.
-    fn upstream_per_request(&self) -> f64 {
-        if self.server_names().len() == 1 {
-            return 0.0;
-        }
-        self.mean(|probe| {
-            let answers = probe.requests_per_s * probe.seen.duration_s;
-            // The load's own in the time that was looked at, by its requests.
-            let all = probe.requests_all.max(1) as f64;
-            let opened = probe.connects.saturating_sub(u64::from(probe.connections)) as f64;
-            let own = opened * (answers / all).min(1.0);
-            (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
-        })
-    }
-}
-
-/// A server's busiest threads.
-#[derive(Clone, Copy)]
-struct Threads {
-    /// The busiest one's share of a CPU.
-    had: f64,
-    /// How much of the time it wanted one.
-    wanted: f64,
-    /// The share of the next.
-    second_had: f64,
-    count: u32,
-}
-
-impl Threads {
-    fn words(self) -> String {
-        let mut text = percent(self.had);
-        text.push_str(" of a CPU");
-        if self.wanted > self.had + 0.1 {
-            text.push_str(&format!(
-                ", which it wanted {} of the time",
-                percent(self.wanted)
-            ));
-        }
-        text
-    }
-}
+/// Of what was refused, so much may be left with half the connections.
+const FEWER: f64 = 0.7;
+/// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
+/// next limiter is near.
+const LINK_GAIN: f64 = 1.2;
 
 pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspect> {
-    let seen = Seen {
-        reading,
-        unchanged: of_change(reading, Change::None).collect(),
-    };
+    let seen = Seen::of(reading);
     if seen.unchanged.is_empty() {
         return Vec::new();
     }
     let server = server(&seen, effects);
     let client = client(&seen, effects);
     let mut found: Vec<Suspect> = Vec::new();
-    found.extend(ports(&seen));
+    found.extend(ports(&seen, effects));
     found.extend(accept_queue(&seen, effects));
     found.extend(concurrency(
         &seen,
@@ -199,13 +55,9 @@ pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspe
     found.extend(client);
     found.extend(server);
     found.extend(upstream_connections(&seen));
-    found.extend(network(&seen));
+    found.extend(network(&seen, effects));
     found.extend(other_programs(&seen));
     found
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
 }
 
 fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
@@ -389,7 +241,7 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let before = per_load(found_full, seen.unchanged.len());
     let effect = effects.get(Change::HalfTheConnections);
     let standing = match effect {
-        Some(effect) if fewer < 0.7 * before && effect.ratio > 0.9 => {
+        Some(effect) if fewer < FEWER * before && effect.ratio > 0.9 => {
             why.push_str(&format!(
                 "; with half the connections {fewer:.0} instead of {before:.0} do in a load, and \
                  the throughput is {} as high",
@@ -407,30 +259,43 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn ports(seen: &Seen<'_>) -> Option<Suspect> {
+fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let refused = seen.sum(|probe| probe.no_port);
-    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
-    let full = seen
-        .reading
-        .ports
-        .filter(|ports| waiting >= PORTS_FULL * f64::from(*ports))
-        // Others' waiting sockets are in the count: they matter to who opens connections.
-        .filter(|_| !seen.reading.keepalive || seen.upstream_per_request() >= UPSTREAM_SHARE);
+    let taken = seen.taken_ports();
+    let full = taken.as_ref().filter(|taken| taken.share >= PORTS_FULL);
     if refused == 0 && full.is_none() {
         return None;
     }
-    let range = seen.reading.ports.map_or_else(String::new, |ports| {
-        format!(" of {} ports", grouped(u64::from(ports)))
-    });
+    let mut parts = Vec::new();
+    if refused > 0 {
+        parts.push(format!(
+            "{} found no free port (EADDRNOTAVAIL)",
+            counted(refused as usize, "connection")
+        ));
+    }
+    if let Some(taken) = &taken {
+        parts.push(taken.words());
+    }
+    let half: Vec<&Probe> = of_change(seen.reading, Change::HalfTheConnections).collect();
+    let per_load = |sum: u64, loads: usize| sum as f64 / loads.max(1) as f64;
+    let fewer = per_load(half.iter().map(|probe| probe.no_port).sum(), half.len());
+    let before = per_load(refused, seen.unchanged.len());
+    let standing = match effects.get(Change::HalfTheConnections) {
+        Some(effect) if fewer < FEWER * before && effect.ratio > 0.9 => {
+            parts.push(format!(
+                "with half the connections {fewer:.0} instead of {before:.0} find none in a load, \
+                 and the throughput is {} as high",
+                times(effect.ratio)
+            ));
+            Standing::Confirmed
+        }
+        _ => Standing::Suspected,
+    };
     Some(Suspect {
         limiter: Limiter::Ports,
-        standing: Standing::Suspected,
-        server: None,
-        why: format!(
-            "{} found no free port (EADDRNOTAVAIL), and {}{range} waited in TIME_WAIT",
-            counted(refused as usize, "connection"),
-            grouped(waiting.round() as u64)
-        ),
+        standing,
+        server: full.and_then(|taken| taken.server.clone()),
+        why: parts.join("; "),
     })
 }
 
@@ -452,18 +317,19 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
-fn network(seen: &Seen<'_>) -> Option<Suspect> {
+fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let segments = seen.sum(|probe| probe.seen.kernel.segments);
     let again = seen.sum(|probe| probe.seen.kernel.retransmits);
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
     let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
     let link = seen.reading.link_bits_per_s;
     let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
-    if !lossy && full.is_none() {
+    let gain = effects.raised(Change::TwiceTheLinkRate, LINK_GAIN);
+    if !lossy && full.is_none() && gain.is_none() {
         return None;
     }
     let mut parts = Vec::new();
-    if let Some(link) = full {
+    if let Some(link) = link {
         parts.push(format!(
             "{} Mbit/s of answers over a link of {} Mbit/s",
             rate(bits_per_s / 1e6),
@@ -477,9 +343,18 @@ fn network(seen: &Seen<'_>) -> Option<Suspect> {
             grouped(segments)
         ));
     }
+    if let Some(gain) = gain {
+        parts.push(format!(
+            "with twice the link's rate it brings {} the throughput",
+            times(gain)
+        ));
+    }
     Some(Suspect {
         limiter: Limiter::Network,
-        standing: Standing::Suspected,
+        standing: match gain {
+            Some(_) => Standing::Confirmed,
+            None => Standing::Suspected,
+        },
         server: None,
         why: parts.join("; "),
     })
@@ -505,10 +380,7 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
 
 /// The figures where nothing stands out.
 pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String {
-    let seen = Seen {
-        reading,
-        unchanged: of_change(reading, Change::None).collect(),
-    };
+    let seen = Seen::of(reading);
     let servers: Vec<String> = seen
         .server_names()
         .iter()

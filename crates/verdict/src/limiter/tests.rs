@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use readings::{Change, CpuSeen, KernelSeen, Probe, Seen, ServerSeen};
+use readings::{Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen};
 
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
@@ -30,6 +30,10 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
                 segments: 10_000,
                 ..KernelSeen::default()
             },
+            ports: vec![PortsSeen {
+                servers: vec!["origin".into()],
+                waiting: 2,
+            }],
         },
     }
 }
@@ -200,7 +204,6 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
 fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
         p.no_port = 20;
-        p.seen.kernel.time_wait = 27_900;
     });
     assert_eq!(first(&made).0, Limiter::Ports);
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
@@ -216,6 +219,85 @@ fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
     let mut made = reading(&rates(1.0, 1.0, 0.9), |p| p.bytes_per_s = 5.9e6);
     made.link_bits_per_s = Some(50e6);
     assert_eq!(first(&made).0, Limiter::Network);
+}
+
+#[test]
+fn a_link_that_twice_its_rate_moves_is_confirmed_and_one_that_it_does_not_is_not() {
+    let over = |rates: &[(Change, f64)]| {
+        let mut made = reading(rates, |p| p.bytes_per_s = 5.9e6);
+        made.link_bits_per_s = Some(50e6);
+        made
+    };
+    let mut changes = rates(1.0, 1.0, 0.9).to_vec();
+    changes.push((Change::TwiceTheLinkRate, 1950.0));
+    let (limiter, standing, sentence) = first(&over(&changes));
+    assert_eq!((limiter, standing), (Limiter::Network, Standing::Confirmed));
+    assert!(
+        sentence.contains("47.2 Mbit/s of answers over a link of 50.0 Mbit/s"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("1.95 times"), "{sentence}");
+    changes[4].1 = 1010.0;
+    let (limiter, standing, _) = first(&over(&changes));
+    assert_eq!((limiter, standing), (Limiter::Network, Standing::Suspected));
+}
+
+#[test]
+fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
+    let refused = |p: &mut Probe| {
+        p.no_port = match p.change {
+            Change::HalfTheConnections => 0,
+            _ => 100,
+        };
+    };
+    let mut changes = rates(1.0, 1.0, 0.9).to_vec();
+    changes.push((Change::HalfTheConnections, 1010.0));
+    let (limiter, standing, sentence) = first(&reading(&changes, refused));
+    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Confirmed));
+    assert!(
+        sentence.contains("300 connections found no free port (EADDRNOTAVAIL)"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("0 instead of 100"), "{sentence}");
+    let (_, standing, _) = first(&reading(&rates(1.0, 1.0, 0.9), refused));
+    assert_eq!(standing, Standing::Suspected);
+}
+
+#[test]
+fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_closed_them() {
+    let waiting = |own: u64, servers: u64| {
+        let mut made = reading(&rates(1.0, 1.0, 0.9), |p| {
+            p.seen.kernel.time_wait = 40_000;
+            p.seen.ports[0].waiting = own;
+            p.seen.ports.push(PortsSeen {
+                servers: vec!["proxy".into()],
+                waiting: servers,
+            });
+        });
+        made.keepalive = false;
+        made.server_ports = BTreeMap::from([("proxy".into(), 200)]);
+        made
+    };
+    // Sockets by the thousand wait on the one port of a server.
+    assert_eq!(first(&waiting(1, 1)).0, Limiter::Unknown);
+    let (limiter, _, sentence) = first(&waiting(27_000, 1));
+    assert_eq!(limiter, Limiter::Ports);
+    assert!(
+        sentence.contains("27,000 of 28,000 ports waited in TIME_WAIT"),
+        "{sentence}"
+    );
+    let found = &limiters(&[&waiting(1, 199)])[0];
+    assert_eq!(found.limiter, Limiter::Ports);
+    assert_eq!(found.server.as_deref(), Some("proxy"));
+    assert!(
+        found.sentence.contains("199 of 200 ports of `proxy`"),
+        "{}",
+        found.sentence
+    );
+    // A load that keeps its connections opens none: the sockets are others'.
+    let mut made = waiting(27_000, 1);
+    made.keepalive = true;
+    assert_eq!(first(&made).0, Limiter::Unknown);
 }
 
 #[test]
