@@ -37,6 +37,9 @@ pub struct LimiterReading {
     pub not_tried: Vec<String>,
     /// Why it could not be measured.
     pub failed: Option<String>,
+    /// Ports of the load's host that connections in TIME_WAIT held then.
+    #[serde(default)]
+    pub waiting_at_failure: Option<u64>,
 }
 
 /// What was changed for one load.

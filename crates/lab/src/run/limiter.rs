@@ -7,7 +7,7 @@ use std::time::Duration;
 use readings::{Change, Condition, LimiterReading, LoadReading, Pacing, Probe, WrongKind};
 
 use crate::agent::AgentError;
-use crate::agent::wire::{LoadOrder, StintOrder};
+use crate::agent::wire::{Answer, LoadOrder, Order, StintOrder};
 use crate::experiment::{Experiment, Setting};
 use crate::plan::{Group, Lane};
 use crate::run::group::{GroupResult, Ready, Runner};
@@ -96,6 +96,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 true => Ok(()),
                 false => self.probe(&setting, &ready, &mut random, &mut reading),
             });
+        if !matches!(measured, Err(AgentError::Lost(_))) {
+            let failed = measured.is_err() || !result.outcomes.is_empty();
+            reading.waiting_at_failure = match failed {
+                true => self.waiting_ports(setting.load.host.as_deref()).ok(),
+                false => None,
+            };
+        }
         self.stop_servers(&group, &up, &mut result);
         match measured {
             Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
@@ -117,6 +124,19 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             ));
         }
         Ok((!self.stopped()).then_some(reading))
+    }
+
+    /// Ports of a host that connections in TIME_WAIT hold.
+    fn waiting_ports(&mut self, host: Option<&str>) -> Result<u64, AgentError> {
+        let order = Order::Look {
+            servers: Vec::new(),
+            others: Vec::new(),
+            duration_ms: 0,
+        };
+        match self.agents.of(host)?.ask(&order)? {
+            Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
+            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        }
     }
 
     /// The CPUs that a path's servers may use.

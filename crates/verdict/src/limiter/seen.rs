@@ -133,11 +133,10 @@ impl<'a> Seen<'a> {
             let Some(range) = range.filter(|range| *range > 0) else {
                 continue;
             };
-            let waiting = self.mean(|probe| {
-                let one = probe.seen.ports.get(number);
-                one.map_or(0.0, |one| one.waiting as f64)
-            });
-            let share = waiting / f64::from(range);
+            // They wait for a minute, so from load to load there are more of them.
+            let waits = |probe: &&Probe| probe.seen.ports.get(number).map(|one| one.waiting);
+            let waiting = self.unchanged.iter().filter_map(waits).max().unwrap_or(0);
+            let share = waiting as f64 / f64::from(range);
             if fullest.as_ref().is_none_or(|known| known.share < share) {
                 fullest = Some(TakenPorts {
                     server,
@@ -148,6 +147,17 @@ impl<'a> Seen<'a> {
             }
         }
         fullest
+    }
+
+    /// Connections that were dropped while they were opened, for the accept queue was full.
+    pub(super) fn found_full(&self) -> u64 {
+        self.sum(refused)
+    }
+
+    /// What was refused with half the connections.
+    pub(super) fn half(&self, refused: impl Fn(&Probe) -> u64) -> Share {
+        let half: Vec<&Probe> = of_change(self.reading, Change::HalfTheConnections).collect();
+        Share::of(&half, refused)
     }
 
     /// Whether load or servers open connections all the time.
@@ -176,7 +186,7 @@ impl<'a> Seen<'a> {
 pub(super) struct TakenPorts {
     /// A server that is there; nothing for the load.
     pub(super) server: Option<String>,
-    pub(super) waiting: f64,
+    pub(super) waiting: u64,
     pub(super) range: u32,
     pub(super) share: f64,
 }
@@ -186,10 +196,45 @@ impl TakenPorts {
         let at = self.server.as_ref();
         format!(
             "{} of {} ports{} waited in TIME_WAIT",
-            grouped(self.waiting.round() as u64),
+            grouped(self.waiting),
             grouped(u64::from(self.range)),
             at.map_or_else(String::new, |server| format!(" of `{server}`"))
         )
+    }
+}
+
+/// Connections of a load that found the accept queue full.
+pub(super) fn refused(probe: &Probe) -> u64 {
+    let kernel = probe.seen.kernel;
+    kernel.listen_overflows.max(kernel.listen_drops)
+}
+
+/// Connections that were refused, and all that were opened, those among them.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    refused: u64,
+    all: u64,
+}
+
+impl Share {
+    pub(super) fn of(probes: &[&Probe], refused: impl Fn(&Probe) -> u64) -> Self {
+        let refused = probes.iter().map(|probe| refused(probe)).sum();
+        let opened: u64 = probes.iter().map(|probe| probe.connects).sum();
+        Self {
+            refused,
+            all: opened + refused,
+        }
+    }
+
+    /// Whether less than a part of what another share is.
+    pub(super) fn is_less(self, than: Share, part: f64) -> bool {
+        let share = |one: Share| one.refused as f64 / one.all.max(1) as f64;
+        self.all > 0 && share(self) < part * share(than)
+    }
+
+    /// `4 of 700`.
+    pub(super) fn words(self) -> String {
+        format!("{} of {}", grouped(self.refused), grouped(self.all))
     }
 }
 

@@ -3,7 +3,7 @@
 use readings::{Change, LimiterReading, Probe};
 
 use super::effects::{Effects, of_change, times};
-use super::seen::{Seen, UPSTREAM_SHARE, percent};
+use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
 use super::{Limiter, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
@@ -30,9 +30,13 @@ const SYN_AGAIN_US: f64 = 0.95e6;
 const RETRANSMIT_SHARE: f64 = 0.01;
 /// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
 const LINK_FULL: f64 = 0.85;
-const PORTS_FULL: f64 = 0.8;
-/// Of what was refused, so much may be left with half the connections.
-const FEWER: f64 = 0.7;
+/// Ports count as used up from this share of the range on: Linux looks through every second one
+/// before it tries the others, and where those are taken each connection takes it long.
+const PORTS_FULL: f64 = 0.45;
+/// Of the share that finds the accept queue full, so much may be left with half the connections...
+const QUEUE_LEFT: f64 = 0.7;
+/// ...and of the share that finds no port, which connections in TIME_WAIT make vary.
+const PORTS_LEFT: f64 = 0.1;
 /// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
 /// next limiter is near.
 const LINK_GAIN: f64 = 1.2;
@@ -58,6 +62,43 @@ pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspe
     found.extend(network(&seen, effects));
     found.extend(other_programs(&seen));
     found
+}
+
+/// What a failure speaks for: a load that has no port left measures nothing.
+pub(super) fn of_failure(reading: &LimiterReading, reason: &str) -> Option<Suspect> {
+    let refused: u64 = of_change(reading, Change::None)
+        .map(|probe| probe.no_port)
+        .sum();
+    let taken = reading.waiting_at_failure.zip(reading.ports);
+    let taken = taken.filter(|(waiting, range)| *waiting as f64 >= PORTS_FULL * f64::from(*range));
+    if refused == 0 && taken.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if refused > 0 {
+        parts.push(no_port(refused));
+    }
+    if let Some((waiting, range)) = taken {
+        parts.push(format!(
+            "{} of {} ports waited in TIME_WAIT",
+            grouped(waiting),
+            grouped(u64::from(range))
+        ));
+    }
+    parts.push(format!("it could not be measured to the end: {reason}"));
+    Some(Suspect {
+        limiter: Limiter::Ports,
+        standing: Standing::Suspected,
+        server: None,
+        why: parts.join("; "),
+    })
+}
+
+fn no_port(refused: u64) -> String {
+    format!(
+        "{} found no free port (EADDRNOTAVAIL)",
+        counted(refused as usize, "connection")
+    )
 }
 
 fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
@@ -213,11 +254,7 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
 }
 
 fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let refused = |probe: &Probe| {
-        let kernel = probe.seen.kernel;
-        kernel.listen_overflows.max(kernel.listen_drops)
-    };
-    let found_full = seen.sum(refused);
+    let found_full = seen.found_full();
     let opened = seen.sum(|probe| probe.connects);
     let slowest_us = seen
         .unchanged
@@ -235,16 +272,13 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         grouped(opened),
         slowest_us / 1e6
     );
-    let half: Vec<&Probe> = of_change(seen.reading, Change::HalfTheConnections).collect();
-    let per_load = |sum: u64, loads: usize| sum as f64 / loads.max(1) as f64;
-    let fewer = per_load(half.iter().map(|probe| refused(probe)).sum(), half.len());
-    let before = per_load(found_full, seen.unchanged.len());
-    let effect = effects.get(Change::HalfTheConnections);
-    let standing = match effect {
-        Some(effect) if fewer < FEWER * before && effect.ratio > 0.9 => {
+    let (before, half) = (Share::of(&seen.unchanged, refused), seen.half(refused));
+    let standing = match effects.get(Change::HalfTheConnections) {
+        Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
             why.push_str(&format!(
-                "; with half the connections {fewer:.0} instead of {before:.0} do in a load, and \
-                 the throughput is {} as high",
+                "; with half the connections {} instead of {} do, and the throughput is {} as high",
+                half.words(),
+                before.words(),
                 times(effect.ratio)
             ));
             Standing::Confirmed
@@ -268,23 +302,20 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     }
     let mut parts = Vec::new();
     if refused > 0 {
-        parts.push(format!(
-            "{} found no free port (EADDRNOTAVAIL)",
-            counted(refused as usize, "connection")
-        ));
+        parts.push(no_port(refused));
     }
     if let Some(taken) = &taken {
         parts.push(taken.words());
     }
-    let half: Vec<&Probe> = of_change(seen.reading, Change::HalfTheConnections).collect();
-    let per_load = |sum: u64, loads: usize| sum as f64 / loads.max(1) as f64;
-    let fewer = per_load(half.iter().map(|probe| probe.no_port).sum(), half.len());
-    let before = per_load(refused, seen.unchanged.len());
+    let none_free = |probe: &Probe| probe.no_port;
+    let (before, half) = (Share::of(&seen.unchanged, none_free), seen.half(none_free));
     let standing = match effects.get(Change::HalfTheConnections) {
-        Some(effect) if fewer < FEWER * before && effect.ratio > 0.9 => {
+        Some(effect) if half.is_less(before, PORTS_LEFT) && effect.ratio > 0.9 => {
             parts.push(format!(
-                "with half the connections {fewer:.0} instead of {before:.0} find none in a load, \
-                 and the throughput is {} as high",
+                "with half the connections {} instead of {} find none, and the throughput is {} \
+                 as high",
+                half.words(),
+                before.words(),
                 times(effect.ratio)
             ));
             Standing::Confirmed
@@ -319,7 +350,9 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
 
 fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let segments = seen.sum(|probe| probe.seen.kernel.segments);
+    // What found an accept queue full was sent again, too, and no link has lost it.
     let again = seen.sum(|probe| probe.seen.kernel.retransmits);
+    let again = again.saturating_sub(seen.found_full());
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
     let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
     let link = seen.reading.link_bits_per_s;

@@ -258,7 +258,17 @@ fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
         sentence.contains("300 connections found no free port (EADDRNOTAVAIL)"),
         "{sentence}"
     );
-    assert!(sentence.contains("0 instead of 100"), "{sentence}");
+    assert!(
+        sentence.contains("0 of 192 instead of 300 of 492"),
+        "{sentence}"
+    );
+    // Half the connections ask half as often: that alone shows nothing.
+    let half_as_many = |p: &mut Probe| {
+        let half = p.change == Change::HalfTheConnections;
+        (p.no_port, p.connects) = if half { (50, 32) } else { (100, 64) };
+    };
+    let (_, standing, _) = first(&reading(&changes, half_as_many));
+    assert_eq!(standing, Standing::Suspected);
     let (_, standing, _) = first(&reading(&rates(1.0, 1.0, 0.9), refused));
     assert_eq!(standing, Standing::Suspected);
 }
@@ -278,6 +288,8 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
         made.server_ports = BTreeMap::from([("proxy".into(), 200)]);
         made
     };
+    // The kernel looks through every second port before it tries the others.
+    assert_eq!(first(&waiting(13_900, 1)).0, Limiter::Ports);
     // Sockets by the thousand wait on the one port of a server.
     assert_eq!(first(&waiting(1, 1)).0, Limiter::Unknown);
     let (limiter, _, sentence) = first(&waiting(27_000, 1));
@@ -321,6 +333,41 @@ fn what_could_not_be_measured_is_unknown_with_the_reason() {
     let (limiter, standing, sentence) = first(&made);
     assert_eq!((limiter, standing), (Limiter::Unknown, Standing::Unknown));
     assert!(sentence.contains("no port"));
+}
+
+#[test]
+fn a_load_that_finds_no_port_at_all_is_limited_by_ports() {
+    let made = |waiting| LimiterReading {
+        subject: "direct".into(),
+        ports: Some(200),
+        failed: Some("cannot be measured".into()),
+        waiting_at_failure: Some(waiting),
+        ..LimiterReading::default()
+    };
+    let (limiter, standing, sentence) = first(&made(200));
+    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Suspected));
+    assert!(
+        sentence.contains("200 of 200 ports waited in TIME_WAIT"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("cannot be measured"), "{sentence}");
+    assert_eq!(first(&made(5)).0, Limiter::Unknown);
+}
+
+#[test]
+fn segments_sent_again_for_a_full_accept_queue_accuse_no_link() {
+    let lost = |for_the_queue: u64| {
+        reading(&rates(1.0, 1.0, 0.9), |p| {
+            p.connects = 1_000;
+            p.seen.kernel.retransmits = 400;
+            p.seen.kernel.listen_overflows = for_the_queue;
+        })
+    };
+    let named = |made: &LimiterReading| -> Vec<Limiter> {
+        limiters(&[made]).iter().map(|one| one.limiter).collect()
+    };
+    assert_eq!(named(&lost(0)), [Limiter::Network]);
+    assert_eq!(named(&lost(400)), [Limiter::AcceptQueue]);
 }
 
 #[test]
