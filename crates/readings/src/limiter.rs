@@ -58,6 +58,8 @@ pub enum Change {
     HalfTheServerCpu,
     /// Every link with a rate has twice that.
     TwiceTheLinkRate,
+    /// Outgoing connections of the load's host have up to ten times the ports.
+    MorePorts,
 }
 
 /// One short closed loop and what was seen meanwhile.

@@ -9,6 +9,7 @@ mod client;
 mod counts;
 mod drive;
 mod load;
+mod ports;
 mod probe;
 mod quota;
 mod sampler;
@@ -21,7 +22,7 @@ mod watch;
 pub mod wire;
 
 pub use client::{Agent, AgentError, Clock};
-pub(crate) use probe::{port_range, range_of};
+pub(crate) use probe::{ends_of, port_range, range_of};
 pub(crate) use samples::{Samples, Window};
 pub use serve::serve;
 pub use ssh::{Far, Program};

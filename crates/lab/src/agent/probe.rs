@@ -11,6 +11,8 @@ use super::surroundings::networks;
 use super::watch::Watched;
 use super::wire::OtherServer;
 
+/// The ends of the range of ports that outgoing connections may have.
+pub(super) const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// So many of a server's threads are told of.
 const BUSIEST: usize = 16;
 
@@ -290,15 +292,21 @@ fn waiting_port(line: &str) -> Option<u16> {
 
 /// How many ports outgoing connections may have.
 pub(crate) fn port_range() -> Option<u32> {
-    range_of(&fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?)
+    range_of(&fs::read_to_string(PORT_RANGE).ok()?)
 }
 
 /// How many ports there are in a range such as `32768 60999`.
 pub(crate) fn range_of(text: &str) -> Option<u32> {
+    let (low, high) = ends_of(text)?;
+    Some(u32::from(high - low) + 1)
+}
+
+/// The first and the last port of such a range.
+pub(crate) fn ends_of(text: &str) -> Option<(u16, u16)> {
     let mut words = text.split_whitespace();
-    let low: u32 = words.next()?.parse().ok()?;
-    let high: u32 = words.next()?.parse().ok()?;
-    (high >= low).then_some(high - low + 1)
+    let low = words.next()?.parse().ok()?;
+    let high = words.next()?.parse().ok()?;
+    (high >= low).then_some((low, high))
 }
 
 #[cfg(test)]

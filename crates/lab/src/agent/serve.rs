@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::drive;
 use super::load;
+use super::ports::Ports;
 use super::probe::Looker;
 use super::quota::Quota;
 use super::samples;
@@ -193,8 +194,10 @@ fn carry_out(
                 }
                 None => None,
             };
+            let ports = order.ports.map(|(low, high)| Ports::set(low, high));
+            let ports = ports.transpose()?;
             let loaded = load::carry_out(&order, &watched, stop, tell)?;
-            drop(quota);
+            drop((quota, ports));
             drop(watched);
             match servers.ended() {
                 Some(reason) => Err(reason),

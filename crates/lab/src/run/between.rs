@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent::{self, AgentError, range_of};
+use crate::agent::{self, AgentError, ends_of, range_of};
 use crate::experiment::{Setting, SubjectSpec, Upstream};
 use crate::hosts::BuiltHost;
 use crate::run::agents::Agents;
 
 const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
+/// The first port that any program may have.
+const FIRST_PORT: u16 = 1024;
+/// How many times the ports a wider range has, where there are so many.
+const WIDER: u32 = 10;
 
 impl Agents {
     /// A host that is a namespace of this machine.
@@ -28,7 +32,12 @@ impl Agents {
         }
     }
 
-    /// The same for the servers of a setting, where they have others than the load.
+    /// A wider range for a host that has one of its own.
+    pub(super) fn wider_ports(&self, host: Option<&str>) -> Option<(u16, u16)> {
+        wider(ends_of(self.built(host)?.settings.get(PORT_RANGE)?)?)
+    }
+
+    /// How many ports those of a setting's servers have that have others than the load.
     pub(super) fn ports_of_servers(&self, setting: &Setting) -> BTreeMap<String, u32> {
         let from = setting.load.host.as_deref();
         setting
@@ -89,5 +98,29 @@ impl Agents {
                 .map_err(|e| AgentError::Failed(e.to_string())),
             None => Err(AgentError::Failed("there are no links".into())),
         }
+    }
+}
+
+/// Up to [`WIDER`] times as many ports, those of the range among them; nothing where there are none
+/// to add.
+fn wider((low, high): (u16, u16)) -> Option<(u16, u16)> {
+    let wanted = (u32::from(high) - u32::from(low) + 1) * WIDER;
+    let last = (u32::from(low) + wanted - 1).min(u32::from(u16::MAX));
+    let first = (last + 1).saturating_sub(wanted).max(u32::from(FIRST_PORT));
+    let first = u16::try_from(first).ok()?.min(low);
+    let last = u16::try_from(last).ok()?;
+    ((first, last) != (low, high)).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wider_range_holds_the_old_one_and_stays_within_what_there_is() {
+        assert_eq!(wider((40_000, 40_199)), Some((40_000, 41_999)));
+        assert_eq!(wider((65_000, 65_199)), Some((63_536, 65_535)));
+        assert_eq!(wider((32_768, 60_999)), Some((1_024, 65_535)));
+        assert_eq!(wider((1_024, 65_535)), None);
     }
 }

@@ -50,6 +50,7 @@ struct Changed {
     threads: usize,
     cpus: Vec<u32>,
     quota_cpus: Option<f64>,
+    ports: Option<(u16, u16)>,
     /// The links' rates, over those that they shall have.
     link_factor: f64,
 }
@@ -212,6 +213,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             threads: order.threads,
             cpus: order.cpus.clone(),
             quota_cpus: None,
+            ports: None,
             link_factor: 1.0,
         }
     }
@@ -285,6 +287,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 ..self.unchanged(order)
             });
         }
+        let wider = self.agents.wider_ports(setting.load.host.as_deref());
+        if let Some(ports) = wider.filter(|_| first.no_port > 0) {
+            changes.push(Changed {
+                change: Change::MorePorts,
+                ports: Some(ports),
+                ..self.unchanged(order)
+            });
+        }
         if reading.link_bits_per_s.is_some() {
             changes.push(Changed {
                 change: Change::TwiceTheLinkRate,
@@ -306,6 +316,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         order.threads = changed.threads;
         order.cpus.clone_from(&changed.cpus);
         order.quota_cpus = changed.quota_cpus;
+        order.ports = changed.ports;
         for lane in &mut order.lanes {
             lane.connections = changed.connections;
         }
@@ -354,6 +365,7 @@ fn words(change: Change) -> &'static str {
         Change::HalfTheConnections => "half the connections",
         Change::HalfTheServerCpu => "half the servers' CPU time",
         Change::TwiceTheLinkRate => "twice the link's rate",
+        Change::MorePorts => "more ports",
     }
 }
 

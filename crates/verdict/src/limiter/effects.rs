@@ -41,6 +41,7 @@ impl Effects {
             Change::HalfTheConnections,
             Change::HalfTheServerCpu,
             Change::TwiceTheLinkRate,
+            Change::MorePorts,
         ];
         let groups: Vec<(Change, Vec<f64>)> = changes
             .into_iter()
@@ -111,6 +112,7 @@ impl Effects {
                 Change::HalfTheConnections => "half the connections",
                 Change::HalfTheServerCpu => "half the servers' CPU",
                 Change::TwiceTheLinkRate => "twice the link's rate",
+                Change::MorePorts => "more ports",
             };
             format!("{what} {}", times(effect.ratio))
         };

@@ -136,6 +136,8 @@ impl<'a> Seen<'a> {
             // They wait for a minute, so from load to load there are more of them.
             let waits = |probe: &&Probe| probe.seen.ports.get(number).map(|one| one.waiting);
             let waiting = self.unchanged.iter().filter_map(waits).max().unwrap_or(0);
+            // Where more ports were tried, some of those wait, too.
+            let waiting = waiting.min(u64::from(range));
             let share = waiting as f64 / f64::from(range);
             if fullest.as_ref().is_none_or(|known| known.share < share) {
                 fullest = Some(TakenPorts {
@@ -154,10 +156,10 @@ impl<'a> Seen<'a> {
         self.sum(refused)
     }
 
-    /// What was refused with half the connections.
-    pub(super) fn half(&self, refused: impl Fn(&Probe) -> u64) -> Share {
-        let half: Vec<&Probe> = of_change(self.reading, Change::HalfTheConnections).collect();
-        Share::of(&half, refused)
+    /// What was refused with a change.
+    pub(super) fn with(&self, change: Change, refused: impl Fn(&Probe) -> u64) -> Share {
+        let probes: Vec<&Probe> = of_change(self.reading, change).collect();
+        Share::of(&probes, refused)
     }
 
     /// Whether load or servers open connections all the time.

@@ -37,6 +37,8 @@ const PORTS_FULL: f64 = 0.45;
 const QUEUE_LEFT: f64 = 0.7;
 /// ...and of the share that finds no port, which connections in TIME_WAIT make vary.
 const PORTS_LEFT: f64 = 0.1;
+/// More ports must bring so much more throughput.
+const PORTS_GAIN: f64 = 1.1;
 /// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
 /// next limiter is near.
 const LINK_GAIN: f64 = 1.2;
@@ -272,7 +274,10 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         grouped(opened),
         slowest_us / 1e6
     );
-    let (before, half) = (Share::of(&seen.unchanged, refused), seen.half(refused));
+    let (before, half) = (
+        Share::of(&seen.unchanged, refused),
+        seen.with(Change::HalfTheConnections, refused),
+    );
     let standing = match effects.get(Change::HalfTheConnections) {
         Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
             why.push_str(&format!(
@@ -308,20 +313,25 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         parts.push(taken.words());
     }
     let none_free = |probe: &Probe| probe.no_port;
-    let (before, half) = (Share::of(&seen.unchanged, none_free), seen.half(none_free));
-    let standing = match effects.get(Change::HalfTheConnections) {
-        Some(effect) if half.is_less(before, PORTS_LEFT) && effect.ratio > 0.9 => {
+    let before = Share::of(&seen.unchanged, none_free);
+    let mut standing = Standing::Suspected;
+    // Connections in TIME_WAIT make the throughput leap from load to load; what was refused tells.
+    for (change, words, least) in [
+        (Change::MorePorts, "with more ports", PORTS_GAIN),
+        (Change::HalfTheConnections, "with half the connections", 0.9),
+    ] {
+        let left = seen.with(change, none_free);
+        let effect = effects.get(change).filter(|effect| effect.ratio >= least);
+        if let Some(effect) = effect.filter(|_| left.is_less(before, PORTS_LEFT)) {
+            standing = Standing::Confirmed;
             parts.push(format!(
-                "with half the connections {} instead of {} find none, and the throughput is {} \
-                 as high",
-                half.words(),
+                "{words} {} instead of {} find none, and the throughput is {} as high",
+                left.words(),
                 before.words(),
                 times(effect.ratio)
             ));
-            Standing::Confirmed
         }
-        _ => Standing::Suspected,
-    };
+    }
     Some(Suspect {
         limiter: Limiter::Ports,
         standing,

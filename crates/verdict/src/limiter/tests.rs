@@ -262,6 +262,19 @@ fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
         sentence.contains("0 of 192 instead of 300 of 492"),
         "{sentence}"
     );
+    // More ports, which are there for all, bring more throughput.
+    changes[4] = (Change::MorePorts, 1500.0);
+    let for_all = |p: &mut Probe| {
+        p.no_port = if p.change == Change::MorePorts {
+            0
+        } else {
+            100
+        }
+    };
+    let (_, standing, sentence) = first(&reading(&changes, for_all));
+    assert_eq!(standing, Standing::Confirmed);
+    assert!(sentence.contains("with more ports 0 of 192"), "{sentence}");
+    changes[4] = (Change::HalfTheConnections, 1010.0);
     // Half the connections ask half as often: that alone shows nothing.
     let half_as_many = |p: &mut Probe| {
         let half = p.change == Change::HalfTheConnections;

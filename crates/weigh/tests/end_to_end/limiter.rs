@@ -34,16 +34,28 @@ fn limiters(place: &Place, text: &str) -> Vec<Value> {
 /// What was found under this name, and all that was found. A machine that is busy with other things
 /// may hide a limiter once; it has five tries.
 #[track_caller]
-fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+pub fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| one["limiter"] == limiter)
+}
+
+/// The same for one that has to be confirmed.
+#[track_caller]
+pub fn confirmed(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| {
+        one["limiter"] == limiter && one["standing"] == "confirmed"
+    })
+}
+
+#[track_caller]
+fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
     let mut last = Vec::new();
     for _ in 0..5 {
         last = limiters(place, text);
-        let one = last.iter().find(|one| one["limiter"] == limiter);
-        if let Some(one) = one {
+        if let Some(one) = last.iter().find(|one| is_it(one)) {
             return (one.clone(), last);
         }
     }
-    panic!("no {limiter} in {last:#?}");
+    panic!("not found in {last:#?}");
 }
 
 fn cpus() -> Vec<u32> {
