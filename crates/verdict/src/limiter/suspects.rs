@@ -14,8 +14,11 @@ const FULL: f64 = 0.85;
 const CLIENT_BUSY: f64 = 0.8;
 /// Of CPUs that are full, client and servers must have had less than this for others to matter.
 const OWN_SHARE: f64 = 0.75;
-/// A client thread more must bring so much more throughput.
+/// A client thread more must bring so much more throughput...
 const CLIENT_GAIN: f64 = 1.1;
+/// ...where the threads that were there wanted a CPU for so much of the time. Nothing waits for one
+/// that rests most of it: beside other programs another thread brings CPU time, whoever lacked it.
+const CLIENT_WORKS: f64 = 0.5;
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
 /// server that was busy for up to three quarters of its time keeps more.
 const CPU_LEFT: f64 = 0.67;
@@ -105,8 +108,10 @@ fn no_port(refused: u64) -> String {
 
 fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
-    let gain = effects.raised(Change::ClientThread, CLIENT_GAIN);
     let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
+    let gain = effects
+        .raised(Change::ClientThread, CLIENT_GAIN)
+        .filter(|_| wanted >= CLIENT_WORKS || shared.is_some());
     if gain.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
         return None;
     }

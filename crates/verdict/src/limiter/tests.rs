@@ -114,6 +114,19 @@ fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least
 }
 
 #[test]
+fn a_client_that_rests_most_of_the_time_is_not_accused_whatever_another_thread_brings() {
+    let resting = |p: &mut Probe| {
+        p.client = vec![0.08];
+        p.seen.client_wanted = 0.28;
+    };
+    let made = reading(&rates(1.44, 1.0, 0.9), resting);
+    assert_eq!(first(&made).0, Limiter::Unknown);
+    let works = |p: &mut Probe| p.seen.client_wanted = 0.6;
+    let made = reading(&rates(1.44, 1.0, 0.9), works);
+    assert_eq!(first(&made).0, Limiter::Client);
+}
+
+#[test]
 fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
     let one_of_four = |p: &mut Probe| {
         p.seen.servers = BTreeMap::from([("w".to_owned(), server(1.0, &[0.97, 0.01, 0.0, 0.0]))]);

@@ -64,8 +64,8 @@ fn an_accept_queue_that_a_hosts_setting_makes_short_is_named() {
     let text = between(
         "settings = { \"net.core.somaxconn\" = 8 }",
         "",
-        "/burn/100000",
-        "connections = 96\nkeepalive = false\ntimeout = \"20s\"",
+        "/burn/200000",
+        "connections = 48\nkeepalive = false\ntimeout = \"20s\"",
     );
     let (one, found) = provoked(&place, &text, "accept_queue");
     let sentence = one["sentence"].as_str().unwrap();
