@@ -50,6 +50,9 @@ pub enum Change {
     None,
     /// A thread more for the client, with a CPU more for it.
     ClientThread,
+    /// The client's threads have a CPU that no server of the path has, in the place of one that
+    /// they share.
+    ClientApart,
     /// Twice the connections.
     TwiceTheConnections,
     /// Half of the connections.

@@ -228,8 +228,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Vec<Changed> {
         let mut changes = Vec::new();
         let connections = order.lanes[0].connections;
+        let not_tried = &mut reading.not_tried;
         let mut missing = |change, why: &str| {
-            reading.not_tried.push(format!("{}: {why}", words(change)));
+            not_tried.push(format!("{}: {why}", words(change)));
         };
         // A CPU for one more thread: best one that the servers do not use.
         let mut others = net::os::allowed_cpus().unwrap_or_default();
@@ -251,6 +252,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 change: Change::ClientThread,
                 threads: order.threads + 1,
                 cpus,
+                ..self.unchanged(order)
+            });
+        }
+        let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
+        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.cpus.iter().any(shares)) {
+            changes.push(Changed {
+                change: Change::ClientApart,
+                threads: 1,
+                cpus: vec![cpu],
                 ..self.unchanged(order)
             });
         }
@@ -361,6 +371,7 @@ fn words(change: Change) -> &'static str {
     match change {
         Change::None => "nothing changed",
         Change::ClientThread => "a client thread more",
+        Change::ClientApart => "a CPU of its own for the client",
         Change::TwiceTheConnections => "twice the connections",
         Change::HalfTheConnections => "half the connections",
         Change::HalfTheServerCpu => "half the servers' CPU time",

@@ -37,6 +37,7 @@ impl Effects {
         let base = logs(Change::None);
         let changes = [
             Change::ClientThread,
+            Change::ClientApart,
             Change::TwiceTheConnections,
             Change::HalfTheConnections,
             Change::HalfTheServerCpu,
@@ -108,6 +109,7 @@ impl Effects {
             let what = match effect.change {
                 Change::None => "no change",
                 Change::ClientThread => "a client thread more",
+                Change::ClientApart => "a CPU of its own for the client",
                 Change::TwiceTheConnections => "twice the connections",
                 Change::HalfTheConnections => "half the connections",
                 Change::HalfTheServerCpu => "half the servers' CPU",

@@ -112,7 +112,8 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let gain = effects
         .raised(Change::ClientThread, CLIENT_GAIN)
         .filter(|_| wanted >= CLIENT_WORKS || shared.is_some());
-    if gain.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
+    let apart = effects.raised(Change::ClientApart, CLIENT_GAIN);
+    if gain.is_none() && apart.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
         return None;
     }
     let mut why = format!("its busiest thread took {} of a CPU", percent(busiest));
@@ -127,7 +128,14 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
             percent(*busy)
         ));
     }
+    if let Some(apart) = apart {
+        why.push_str(&format!(
+            "; on a CPU of its own it brings {} the throughput",
+            times(apart)
+        ));
+    }
     let standing = match (gain, effects.get(Change::ClientThread)) {
+        (None, _) if apart.is_some() => Standing::Confirmed,
         (Some(gain), _) => {
             why.push_str(&format!(
                 "; with a thread and a CPU more it brings {} the throughput",

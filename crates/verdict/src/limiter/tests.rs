@@ -127,6 +127,29 @@ fn a_client_that_rests_most_of_the_time_is_not_accused_whatever_another_thread_b
 }
 
 #[test]
+fn a_client_that_shares_a_cpu_is_confirmed_by_one_of_its_own() {
+    let with = |apart: f64| {
+        let mut changes = rates(0.95, 1.0, 0.9).to_vec();
+        changes.push((Change::ClientApart, 1000.0 * apart));
+        let mut made = reading(&changes, |p| p.seen.cpus[0].busy = 1.0);
+        made.client_cpus = vec![0];
+        first(&made)
+    };
+    let (limiter, standing, sentence) = with(1.4);
+    assert_eq!((limiter, standing), (Limiter::Client, Standing::Confirmed));
+    assert!(
+        sentence.contains("shares CPU 0 with the servers"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("on a CPU of its own it brings 1.40 times"),
+        "{sentence}"
+    );
+    let (limiter, standing, _) = with(1.0);
+    assert_eq!((limiter, standing), (Limiter::Client, Standing::Suspected));
+}
+
+#[test]
 fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
     let one_of_four = |p: &mut Probe| {
         p.seen.servers = BTreeMap::from([("w".to_owned(), server(1.0, &[0.97, 0.01, 0.0, 0.0]))]);

@@ -96,6 +96,9 @@ fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
         sentence.contains(&format!("shares CPU {} with the servers", cpus[0])),
         "{sentence}"
     );
+    let tried = array(&one["effects"]).iter();
+    let tried: Vec<&str> = tried.map(|one| one["change"].as_str().unwrap()).collect();
+    assert!(tried.contains(&"client_apart"), "{tried:?}");
 }
 
 #[test]
