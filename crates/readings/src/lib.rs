@@ -23,7 +23,9 @@ pub use histogram::{Histogram, HistogramError};
 pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
-pub use limiter::{Change, CpuSeen, KernelSeen, LimiterReading, Probe, Seen, ServerSeen};
+pub use limiter::{
+    Change, CpuSeen, KernelSeen, LimiterReading, PortsSeen, Probe, Seen, ServerSeen,
+};
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
     StatusCount, ThreadReading, Wrong, WrongKind,

@@ -28,12 +28,18 @@ pub struct LimiterReading {
     /// nothing limits it.
     #[serde(default)]
     pub link_bits_per_s: Option<f64>,
-    /// Ports that outgoing connections may have, where that could be read.
+    /// Ports that the load's outgoing connections may have, where that could be read.
     pub ports: Option<u32>,
+    /// The same for servers that are on hosts with ports of their own.
+    #[serde(default)]
+    pub server_ports: BTreeMap<String, u32>,
     /// Why a change could not be made, a sentence each.
     pub not_tried: Vec<String>,
     /// Why it could not be measured.
     pub failed: Option<String>,
+    /// Ports of the load's host that connections in TIME_WAIT held then.
+    #[serde(default)]
+    pub waiting_at_failure: Option<u64>,
 }
 
 /// What was changed for one load.
@@ -44,12 +50,19 @@ pub enum Change {
     None,
     /// A thread more for the client, with a CPU more for it.
     ClientThread,
+    /// The client's threads have a CPU that no server of the path has, in the place of one that
+    /// they share.
+    ClientApart,
     /// Twice the connections.
     TwiceTheConnections,
     /// Half of the connections.
     HalfTheConnections,
     /// The servers of the path get half of the CPU time that they could use.
     HalfTheServerCpu,
+    /// Every link with a rate has twice that.
+    TwiceTheLinkRate,
+    /// Outgoing connections of the load's host have up to ten times the ports.
+    MorePorts,
 }
 
 /// One short closed loop and what was seen meanwhile.
@@ -101,8 +114,22 @@ pub struct Seen {
     pub client_wanted: f64,
     /// How busy each CPU of the machine was.
     pub cpus: Vec<CpuSeen>,
-    /// What the kernel counted in this network namespace.
+    /// What the kernel counted in the network namespaces of the load and of the watched servers,
+    /// together.
     pub kernel: KernelSeen,
+    /// Ports that are taken at the end, by network namespace, the load's own first.
+    #[serde(default)]
+    pub ports: Vec<PortsSeen>,
+}
+
+/// Ports of a network namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortsSeen {
+    /// The watched servers that are there.
+    pub servers: Vec<String>,
+    /// Ports that connections in TIME_WAIT hold, each counted once: those that a server has closed
+    /// first hold its one port all together.
+    pub waiting: u64,
 }
 
 /// How busy a CPU was.

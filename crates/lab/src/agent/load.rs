@@ -12,7 +12,7 @@ use load::{
 use net::IoKind;
 use readings::Probed;
 
-use super::probe::Look;
+use super::probe::Looker;
 use super::sampler::Sampler;
 use super::samples::Window;
 use super::surroundings::Surroundings;
@@ -194,6 +194,7 @@ fn watched_run(
     let mut cpu_before = None;
     let mut opens_before = None;
     let mut look_before = None;
+    let looker = Looker::at(servers, order.watch.clone(), &order.watch_others);
     let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
     let readings = load::run(job, stop, |progress| match progress {
         Progress::StintBegins { stint } => {
@@ -225,7 +226,7 @@ fn watched_run(
             }
             cpu_before = look.then(|| watch::cpu_s(servers));
             if looked_at == Some(stint) {
-                look_before = Some(Look::now(servers));
+                look_before = Some(looker.look());
             }
         }
         Progress::WindowCloses { stint } => {
@@ -234,7 +235,7 @@ fn watched_run(
                 window.ends();
             }
             if let Some(before) = look_before.take() {
-                loaded.seen = Some(Look::now(servers).since(&before));
+                loaded.seen = Some(looker.since(&before));
             }
             if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading)
             {

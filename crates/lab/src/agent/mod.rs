@@ -10,6 +10,7 @@ mod counts;
 mod drive;
 mod load;
 mod look;
+mod ports;
 mod probe;
 mod quota;
 mod sampler;
@@ -22,7 +23,7 @@ mod watch;
 pub mod wire;
 
 pub use client::{Agent, AgentError, Clock};
-pub(crate) use probe::port_range;
+pub(crate) use probe::{ends_of, port_range, range_of};
 pub(crate) use samples::{Samples, Window};
 pub use serve::serve;
 pub use ssh::{Far, Program};

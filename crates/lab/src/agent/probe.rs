@@ -1,16 +1,60 @@
 //! What the machine does while a load runs: each thread of the watched servers, each CPU, and what
 //! the kernel counts. Two looks, and the difference between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
-use readings::{CpuSeen, KernelSeen, Seen, ServerSeen};
+use readings::{CpuSeen, KernelSeen, PortsSeen, Seen, ServerSeen};
 
+use super::surroundings::networks;
 use super::watch::Watched;
+use super::wire::OtherServer;
 
+/// The ends of the range of ports that outgoing connections may have.
+pub(super) const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// So many of a server's threads are told of.
 const BUSIEST: usize = 16;
+
+/// Looks at servers, and at the network namespaces that lead to them.
+pub(super) struct Looker<'a> {
+    servers: &'a BTreeMap<String, Watched<'a>>,
+    /// A process of each namespace, and the servers in it; the load's own comes first.
+    networks: Vec<(String, Vec<String>)>,
+}
+
+impl<'a> Looker<'a> {
+    /// For servers, of which those named are this agent's own and the others other agents'.
+    pub(super) fn at(
+        servers: &'a BTreeMap<String, Watched<'a>>,
+        own: Vec<String>,
+        others: &[OtherServer],
+    ) -> Self {
+        Self {
+            servers,
+            networks: networks(own, others),
+        }
+    }
+
+    /// One look.
+    pub(super) fn look(&self) -> Look {
+        Look::now(self.servers, &self.networks)
+    }
+
+    /// What happened since an earlier look, and which ports are taken now.
+    pub(super) fn since(&self, before: &Look) -> Seen {
+        let mut seen = self.look().since(before);
+        seen.ports = self
+            .networks
+            .iter()
+            .map(|(process, servers)| PortsSeen {
+                servers: servers.clone(),
+                waiting: ports_waiting(process),
+            })
+            .collect();
+        seen
+    }
+}
 
 /// One look.
 pub(super) struct Look {
@@ -39,7 +83,7 @@ struct Thread {
 }
 
 impl Look {
-    pub(super) fn now(servers: &BTreeMap<String, Watched<'_>>) -> Self {
+    fn now(servers: &BTreeMap<String, Watched<'_>>, networks: &[(String, Vec<String>)]) -> Self {
         let servers = servers
             .iter()
             .map(|(name, watched)| {
@@ -55,12 +99,12 @@ impl Look {
             servers,
             own: threads(std::process::id() as i32).into_iter().collect(),
             cpus: cpus(&fs::read_to_string("/proc/stat").unwrap_or_default()),
-            kernel: kernel(),
+            kernel: kernel(networks),
         }
     }
 
     /// What happened between an earlier look and this one.
-    pub(super) fn since(&self, before: &Look) -> Seen {
+    fn since(&self, before: &Look) -> Seen {
         let duration_s = self.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let servers = self.servers.iter().map(|(name, now)| {
             let then = before.servers.get(name);
@@ -101,6 +145,7 @@ impl Look {
                 segments: now.segments.saturating_sub(then.segments),
                 time_wait: now.time_wait,
             },
+            ports: Vec::new(),
         }
     }
 }
@@ -165,8 +210,24 @@ fn cpus(stat: &str) -> BTreeMap<u32, (u64, u64)> {
         .collect()
 }
 
-fn kernel() -> KernelSeen {
-    let read = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+/// Of several network namespaces together.
+fn kernel(networks: &[(String, Vec<String>)]) -> KernelSeen {
+    let mut all = KernelSeen::default();
+    for (process, _) in networks {
+        let one = kernel_of(process);
+        all.accepted += one.accepted;
+        all.listen_overflows += one.listen_overflows;
+        all.listen_drops += one.listen_drops;
+        all.retransmits += one.retransmits;
+        all.segments += one.segments;
+        all.time_wait += one.time_wait;
+    }
+    all
+}
+
+fn kernel_of(process: &str) -> KernelSeen {
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     let (snmp, netstat, sockstat) = (read("snmp"), read("netstat"), read("sockstat"));
     let tcp = |name| figure(&snmp, "Tcp:", name);
     let ext = |name| figure(&netstat, "TcpExt:", name);
@@ -209,13 +270,43 @@ fn time_wait(sockstat: &str) -> u64 {
         .unwrap_or(0)
 }
 
+/// Ports that connections in TIME_WAIT hold in the network namespace of a process.
+fn ports_waiting(process: &str) -> u64 {
+    let mut ports = BTreeSet::new();
+    for name in ["tcp", "tcp6"] {
+        let text = fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+        ports.extend(text.lines().filter_map(waiting_port));
+    }
+    ports.len() as u64
+}
+
+/// `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote address, state. 6 is
+/// TIME_WAIT.
+fn waiting_port(line: &str) -> Option<u16> {
+    let mut words = line.split_whitespace().skip(1);
+    let (_, port) = words.next()?.rsplit_once(':')?;
+    let waits = words.nth(1)? == "06";
+    let port = u16::from_str_radix(port, 16).ok()?;
+    waits.then_some(port)
+}
+
 /// How many ports outgoing connections may have.
 pub(crate) fn port_range() -> Option<u32> {
-    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    range_of(&fs::read_to_string(PORT_RANGE).ok()?)
+}
+
+/// How many ports there are in a range such as `32768 60999`.
+pub(crate) fn range_of(text: &str) -> Option<u32> {
+    let (low, high) = ends_of(text)?;
+    Some(u32::from(high - low) + 1)
+}
+
+/// The first and the last port of such a range.
+pub(crate) fn ends_of(text: &str) -> Option<(u16, u16)> {
     let mut words = text.split_whitespace();
-    let low: u32 = words.next()?.parse().ok()?;
-    let high: u32 = words.next()?.parse().ok()?;
-    (high >= low).then_some(high - low + 1)
+    let low = words.next()?.parse().ok()?;
+    let high = words.next()?.parse().ok()?;
+    (high >= low).then_some((low, high))
 }
 
 #[cfg(test)]
@@ -234,6 +325,45 @@ mod tests {
             12
         );
         assert!(port_range().unwrap() > 1);
+        assert_eq!(range_of("32768\t60999\n"), Some(28_232));
+        let waiting = "   7: 0100007F:8CA0 0100007F:0050 06 00000000:00000000 03:00000A";
+        assert_eq!(waiting_port(waiting), Some(36_000));
+        assert_eq!(waiting_port(&waiting.replace(" 06 ", " 01 ")), None);
+        assert_eq!(waiting_port("  sl  local_address rem_address   st"), None);
+    }
+
+    #[test]
+    fn ports_that_wait_are_those_of_the_side_that_closed_first() {
+        use std::io::Read as _;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let servers = BTreeMap::new();
+        let looker = Looker::at(&servers, Vec::new(), &[]);
+        let before = looker.look();
+        let port = listener.local_addr().unwrap().port();
+        let open = || {
+            let one = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+            (one, listener.accept().unwrap().0)
+        };
+        let waits = || {
+            let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
+            let ports: Vec<u16> = text.lines().filter_map(waiting_port).collect();
+            ports.iter().filter(|one| **one == port).count()
+        };
+        // The accepting side closes first, and so it is the one that waits.
+        let mut both: Vec<_> = (0..3).map(|_| open()).collect();
+        assert_eq!(waits(), 0);
+        while let Some((mut one, accepted)) = both.pop() {
+            drop(accepted);
+            assert_eq!(one.read(&mut [0]).unwrap(), 0);
+        }
+        while waits() < 3 {
+            std::thread::yield_now();
+        }
+        let seen = looker.since(&before);
+        let kernel = seen.kernel;
+        assert!(kernel.accepted >= 3 && kernel.time_wait >= 3, "{kernel:?}");
+        // Others' wait here as well.
+        assert!(seen.ports.len() == 1 && seen.ports[0].waiting >= 1);
     }
 
     #[test]
@@ -248,11 +378,12 @@ mod tests {
                     std::hint::spin_loop();
                 }
             });
-            let before = Look::now(&watched);
+            let looker = Looker::at(&watched, vec!["me".to_owned()], &[]);
+            let before = looker.look();
             // Until it has had CPU time, however busy the machine is.
             let seen = loop {
                 std::thread::sleep(std::time::Duration::from_millis(20));
-                let seen = Look::now(&watched).since(&before);
+                let seen = looker.since(&before);
                 if seen.servers["me"].cpus * seen.duration_s > 0.02 {
                     break seen;
                 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::drive;
 use super::load;
-use super::probe::Look;
+use super::ports::Ports;
+use super::probe::Looker;
 use super::quota::Quota;
 use super::samples;
 use super::servers::Servers;
@@ -175,12 +176,13 @@ fn carry_out(
             duration_ms,
         } => {
             let watched = servers.all_watched(&names, &others);
-            let before = Look::now(&watched);
+            let looker = Looker::at(&watched, names.clone(), &others);
+            let before = looker.look();
             let end = Instant::now() + Duration::from_millis(duration_ms);
             while Instant::now() < end && !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            Ok(Answer::Seen(Box::new(Look::now(&watched).since(&before))))
+            Ok(Answer::Seen(Box::new(looker.since(&before))))
         }
         Order::Load(order) => {
             let watched = servers.all_watched(&order.watch, &order.watch_others);
@@ -192,8 +194,10 @@ fn carry_out(
                 }
                 None => None,
             };
+            let ports = order.ports.map(|(low, high)| Ports::set(low, high));
+            let ports = ports.transpose()?;
             let loaded = load::carry_out(&order, &watched, stop, tell)?;
-            drop(quota);
+            drop((quota, ports));
             drop(watched);
             match servers.ended() {
                 Some(reason) => Err(reason),

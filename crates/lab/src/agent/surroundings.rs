@@ -55,20 +55,7 @@ pub(super) struct Network {
 impl Surroundings {
     /// Those of servers of this agent, and of others' on this machine.
     pub(super) fn of(own: Vec<String>, others: &[OtherServer]) -> Self {
-        let namespace =
-            |process: &str| Some(fs::metadata(format!("/proc/{process}/ns/net")).ok()?.ino());
-        let mut networks = vec![("self".to_owned(), own)];
-        let mut known = vec![namespace("self")];
-        for other in others {
-            let its = namespace(&other.pid.to_string());
-            match known.iter().position(|one| *one == its) {
-                Some(at) => networks[at].1.push(other.server.clone()),
-                None => {
-                    known.push(its);
-                    networks.push((other.pid.to_string(), vec![other.server.clone()]));
-                }
-            }
-        }
+        let networks = networks(own, others);
         let others = others.iter().map(|other| other.pid.to_string());
         let limits = std::iter::once("self".to_owned()).chain(others);
         let limits: BTreeSet<PathBuf> = limits.flat_map(|process| limits_of(&process)).collect();
@@ -173,6 +160,26 @@ impl Network {
             ..NetworkProbed::default()
         }
     }
+}
+
+/// A process of each network namespace that a load passes through, and the servers in it; the
+/// load's own comes first.
+pub(super) fn networks(own: Vec<String>, others: &[OtherServer]) -> Vec<(String, Vec<String>)> {
+    let namespace =
+        |process: &str| Some(fs::metadata(format!("/proc/{process}/ns/net")).ok()?.ino());
+    let mut networks = vec![("self".to_owned(), own)];
+    let mut known = vec![namespace("self")];
+    for other in others {
+        let its = namespace(&other.pid.to_string());
+        match known.iter().position(|one| *one == its) {
+            Some(at) => networks[at].1.push(other.server.clone()),
+            None => {
+                known.push(its);
+                networks.push((other.pid.to_string(), vec![other.server.clone()]));
+            }
+        }
+    }
+    networks
 }
 
 /// The line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; and the number of

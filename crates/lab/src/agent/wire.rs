@@ -161,6 +161,10 @@ pub struct LoadOrder {
     /// CPUs that the watched servers get together meanwhile; `None` for no limit.
     #[serde(default)]
     pub quota_cpus: Option<f64>,
+    /// First and last port of outgoing connections meanwhile; only for an agent in a network
+    /// namespace that is a host of its own.
+    #[serde(default)]
+    pub ports: Option<(u16, u16)>,
 }
 
 /// What a recipe or a driver needs on a machine.

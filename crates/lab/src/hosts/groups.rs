@@ -60,6 +60,12 @@ impl Groups {
         Ok(groups)
     }
 
+    /// Whether one of them is where CPU time is bounded, and not one for CPUs alone.
+    pub(super) fn bound_cpu_time(&self) -> bool {
+        let of_cpus_alone = |folder: &PathBuf| folder.starts_with(V1_CPUSET);
+        !self.folders.iter().all(of_cpus_alone)
+    }
+
     /// The files that a process enters the groups by.
     pub(super) fn entrances(&self) -> io::Result<Vec<File>> {
         let open = |folder: &PathBuf| {

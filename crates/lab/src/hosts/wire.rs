@@ -25,6 +25,11 @@ pub(super) enum WireOrder {
     },
     /// Tell what has become of packets.
     Counters,
+    /// Change rates of links that have one.
+    Rates {
+        /// Host, by its place in the order in which they were asked for, and bits per second.
+        rates: Vec<(usize, u64)>,
+    },
 }
 
 /// An answer.
@@ -47,6 +52,8 @@ pub(super) enum WireAnswer {
         /// The counters.
         links: Vec<LinkCounters>,
     },
+    /// It was carried out.
+    Done,
     /// It could not be carried out.
     Failed {
         /// Why.

@@ -66,6 +66,12 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String
                     .collect(),
             })
         }
+        WireOrder::Rates { rates } => {
+            let link = wires.as_mut().and_then(|wires| wires.link.as_mut());
+            let link = link.ok_or("these links are the kernel's, which keep their rate")?;
+            link.set_rates(rates).map_err(|e| e.to_string())?;
+            Ok(WireAnswer::Done)
+        }
         WireOrder::Counters => {
             let link = wires.as_mut().and_then(|wires| wires.link.as_mut());
             let links = link.map(Link::counters).transpose();

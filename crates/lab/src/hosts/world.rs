@@ -70,6 +70,12 @@ pub struct BuiltHost {
 }
 
 impl BuiltHost {
+    /// Whether a control group bounds the CPU time of its programs, or which CPUs they have, in a
+    /// way that a program loses when it is put into another group for CPU time.
+    pub fn bounds_cpu_time(&self) -> bool {
+        self.groups.bound_cpu_time()
+    }
+
     /// Does something on a thread of this process that is in the host's network, such as opening
     /// sockets there. Where hosts are an ordinary user's, only their own processes can do that.
     ///
@@ -246,6 +252,22 @@ impl World {
             })
         };
         Ok(setup())
+    }
+
+    /// Gives every link that has a rate so many times the one that was asked for.
+    ///
+    /// # Errors
+    /// When the kernel carries the packets, or the process that holds the wires is gone.
+    pub fn scale_rates(&mut self, factor: f64) -> Result<(), WorldError> {
+        let rates = self.hosts.iter().enumerate().filter_map(|(number, host)| {
+            let rate = host.spec.link?.rate_bits_per_s?;
+            Some((number, ((rate as f64 * factor) as u64).max(1)))
+        });
+        let rates = rates.collect();
+        match self.wiring.ask(&WireOrder::Rates { rates })? {
+            WireAnswer::Done => Ok(()),
+            other => Err(WorldError::Lost(format!("unexpected answer: {other:?}"))),
+        }
     }
 
     /// What has become of the packets so far, by host; empty where the kernel carries them.

@@ -14,9 +14,16 @@ use super::{LinkCounters, LinkSpec, PACKET_BYTES_MAX};
 /// So many packets are read from one device before the others have their turn.
 const PACKETS_AT_ONCE: usize = 64;
 
+/// What the thread is asked for.
+enum Ask {
+    Counters(Sender<Vec<LinkCounters>>),
+    /// New rates of the links of hosts, by their places in the list; answered when they hold.
+    Rates(Vec<(usize, u64)>, Sender<()>),
+}
+
 /// Links in user space, for as long as this lives.
 pub(crate) struct Link {
-    asks: Sender<Sender<Vec<LinkCounters>>>,
+    asks: Sender<Ask>,
     bell: io::PipeWriter,
 }
 
@@ -58,9 +65,19 @@ impl Link {
 
     /// What has become of the packets so far, by host.
     pub(crate) fn counters(&mut self) -> io::Result<Vec<LinkCounters>> {
-        let gone = || io::Error::other("the links have ended");
         let (sender, receiver) = mpsc::channel();
-        self.asks.send(sender).map_err(|_| gone())?;
+        self.ask(Ask::Counters(sender), &receiver)
+    }
+
+    /// Changes rates of links that have one, by host.
+    pub(crate) fn set_rates(&mut self, rates: Vec<(usize, u64)>) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel();
+        self.ask(Ask::Rates(rates, sender), &receiver)
+    }
+
+    fn ask<T>(&mut self, ask: Ask, receiver: &Receiver<T>) -> io::Result<T> {
+        let gone = || io::Error::other("the links have ended");
+        self.asks.send(ask).map_err(|_| gone())?;
         self.bell.write_all(b"x")?;
         receiver.recv().map_err(|_| gone())
     }
@@ -71,7 +88,7 @@ struct Thread {
     router: Router,
     devices: Vec<File>,
     bell: io::PipeReader,
-    asked: Receiver<Sender<Vec<LinkCounters>>>,
+    asked: Receiver<Ask>,
 }
 
 impl Thread {
@@ -115,7 +132,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Tells the counters to who asks; false when nobody can any more.
+    /// Does what it is asked for; false when nobody can any more.
     fn answer(&mut self) -> io::Result<bool> {
         let mut rung = [0; 64];
         if self.bell.read(&mut rung)? == 0 {
@@ -124,7 +141,13 @@ impl Thread {
         loop {
             match self.asked.try_recv() {
                 // Who does not wait any more does not need it.
-                Ok(sender) => drop(sender.send(self.router.counters())),
+                Ok(Ask::Counters(sender)) => drop(sender.send(self.router.counters())),
+                Ok(Ask::Rates(rates, sender)) => {
+                    for (host, bits_per_s) in rates {
+                        self.router.set_rate(host, bits_per_s);
+                    }
+                    let _ = sender.send(());
+                }
                 Err(TryRecvError::Empty) => return Ok(true),
                 Err(TryRecvError::Disconnected) => return Ok(false),
             }

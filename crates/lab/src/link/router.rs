@@ -93,6 +93,14 @@ impl Router {
         }
     }
 
+    /// Changes the rate of a host's link, where it has one.
+    pub fn set_rate(&mut self, host: usize, bits_per_s: u64) {
+        if let Some(end) = self.ends.get_mut(host) {
+            end.up.set_rate(bits_per_s);
+            end.down.set_rate(bits_per_s);
+        }
+    }
+
     /// Takes a packet that a host has sent at `now_ns`; times must not run back.
     pub fn take(&mut self, now_ns: u64, from: usize, bytes: &[u8]) {
         let Some((source, destination)) = packet::addresses(bytes) else {

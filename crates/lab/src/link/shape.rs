@@ -26,14 +26,18 @@ impl Shape {
             delay_ns: spec.rtt_ns / 2,
             jitter_ns: spec.jitter_ns / 2,
             loss: spec.loss,
-            rate: spec.rate_bits_per_s.map(|rate| {
-                let byte_ns = 8e9 / rate as f64;
-                (byte_ns, LinkSpec::queue_bytes(rate) as f64 * byte_ns)
-            }),
+            rate: spec.rate_bits_per_s.map(times),
             random: fastrand::Rng::with_seed(seed),
             free_at_ns: 0.0,
             last_ns: 0,
             counters: DirectionCounters::default(),
+        }
+    }
+
+    /// Changes the rate of a direction that has one; what is on its way keeps its time.
+    pub fn set_rate(&mut self, bits_per_s: u64) {
+        if self.rate.is_some() {
+            self.rate = Some(times(bits_per_s));
         }
     }
 
@@ -73,6 +77,12 @@ impl Shape {
     }
 }
 
+/// The time that a byte takes at a rate, and the longest wait in its queue, ns.
+fn times(bits_per_s: u64) -> (f64, f64) {
+    let byte_ns = 8e9 / bits_per_s as f64;
+    (byte_ns, LinkSpec::queue_bytes(bits_per_s) as f64 * byte_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +120,20 @@ mod tests {
         assert_eq!(shape.pass(MS, 1_500), None);
         // A link that was idle has saved nothing up.
         assert_eq!(shape.pass(1_000 * MS, 1_500), Some(1_001 * MS));
+    }
+
+    #[test]
+    fn a_rate_can_be_changed_and_what_has_none_keeps_none() {
+        let mut shape = link(LinkSpec {
+            rate_bits_per_s: Some(12_000_000),
+            ..LinkSpec::default()
+        });
+        assert_eq!(shape.pass(0, 1_500), Some(MS));
+        shape.set_rate(24_000_000);
+        assert_eq!(shape.pass(0, 1_500), Some(MS + MS / 2));
+        let mut free = link(LinkSpec::default());
+        free.set_rate(1);
+        assert_eq!(free.pass(0, 1_500), Some(0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) type View = (Option<String>, Vec<String>, Vec<OtherServer>);
 pub(super) struct Agents {
     /// By host; the empty name is this machine's.
     agents: BTreeMap<String, Agent>,
-    world: Option<World>,
+    pub(super) world: Option<World>,
     /// Where hosts are machines.
     machines: Option<Machines>,
     /// Servers that run, with their hosts.
@@ -127,6 +127,11 @@ impl Agents {
     /// Whether hosts have ports and addresses of their own.
     pub(super) fn are_apart(&self) -> bool {
         self.world.is_some() || self.machines.is_some()
+    }
+
+    /// Whether hosts are namespaces of this machine.
+    pub(super) fn is_world(&self) -> bool {
+        self.world.is_some()
     }
 
     /// Whether hosts are machines.

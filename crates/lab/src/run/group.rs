@@ -430,6 +430,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             seed: self.seed,
             look: false,
             quota_cpus: None,
+            ports: None,
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use readings::{Change, Condition, LimiterReading, LoadReading, Pacing, Probe, WrongKind};
 
-use crate::agent::wire::{LoadOrder, StintOrder};
-use crate::agent::{self, AgentError};
+use crate::agent::AgentError;
+use crate::agent::wire::{Answer, LoadOrder, Order, StintOrder};
 use crate::experiment::{Experiment, Setting};
 use crate::plan::{Group, Lane};
 use crate::run::group::{GroupResult, Ready, Runner};
@@ -40,6 +40,9 @@ pub(super) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
     all
 }
 
+/// How much more a link with a rate lets through for the change of that name.
+const LINK_FACTOR: f64 = 2.0;
+
 /// What is changed for a load, worked out.
 struct Changed {
     change: Change,
@@ -47,6 +50,9 @@ struct Changed {
     threads: usize,
     cpus: Vec<u32>,
     quota_cpus: Option<f64>,
+    ports: Option<(u16, u16)>,
+    /// The links' rates, over those that they shall have.
+    link_factor: f64,
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
@@ -71,7 +77,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             client_cpus: self.places.load_cpus.clone(),
             server_cpus: self.server_cpus(&setting),
             keepalive: setting.load.keepalive && setting.load.requests_per_connection != Some(1),
-            ports: agent::port_range(),
+            link_bits_per_s: setting
+                .subjects
+                .iter()
+                .find(|one| one.name == subject)
+                .and_then(|one| self.agents.slowest_link(&setting, one)),
+            ports: self.agents.port_range(setting.load.host.as_deref()),
+            server_ports: self.agents.ports_of_servers(&setting),
             ..LimiterReading::default()
         };
         let mut random = fastrand::Rng::with_seed(self.seed);
@@ -85,6 +97,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 true => Ok(()),
                 false => self.probe(&setting, &ready, &mut random, &mut reading),
             });
+        if !matches!(measured, Err(AgentError::Lost(_))) {
+            let failed = measured.is_err() || !result.outcomes.is_empty();
+            reading.waiting_at_failure = match failed {
+                true => self.waiting_ports(setting.load.host.as_deref()).ok(),
+                false => None,
+            };
+        }
         self.stop_servers(&group, &up, &mut result);
         match measured {
             Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
@@ -106,6 +125,19 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             ));
         }
         Ok((!self.stopped()).then_some(reading))
+    }
+
+    /// Ports of a host that connections in TIME_WAIT hold.
+    fn waiting_ports(&mut self, host: Option<&str>) -> Result<u64, AgentError> {
+        let order = Order::Look {
+            servers: Vec::new(),
+            others: Vec::new(),
+            duration_ms: 0,
+        };
+        match self.agents.of(host)?.ask(&order)? {
+            Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
+            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        }
     }
 
     /// The CPUs that a path's servers may use.
@@ -150,7 +182,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             return Ok(());
         }
         let first = self.one(&as_it_is, ready, &none)?;
-        let mut changes = self.changes(&as_it_is, &first, reading);
+        let mut changes = self.changes(setting, &as_it_is, &first, reading);
         changes.push(none);
         reading.probes.push(first);
         for _ in 0..ROUNDS {
@@ -181,30 +213,36 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             threads: order.threads,
             cpus: order.cpus.clone(),
             quota_cpus: None,
+            ports: None,
+            link_factor: 1.0,
         }
     }
 
     /// What can be changed, after what a first load has shown.
     fn changes(
         &self,
+        setting: &Setting,
         order: &LoadOrder,
         first: &Probe,
         reading: &mut LimiterReading,
     ) -> Vec<Changed> {
         let mut changes = Vec::new();
         let connections = order.lanes[0].connections;
+        let not_tried = &mut reading.not_tried;
         let mut missing = |change, why: &str| {
-            reading.not_tried.push(format!("{}: {why}", words(change)));
+            not_tried.push(format!("{}: {why}", words(change)));
         };
         // A CPU for one more thread: best one that the servers do not use.
         let mut others = net::os::allowed_cpus().unwrap_or_default();
+        let of_host = self.agents.cpus_of(setting.load.host.as_deref());
+        others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
         others.retain(|cpu| !order.cpus.contains(cpu));
         let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
         let more = others.iter().find(free).or(others.first()).copied();
         if order.threads as u32 >= connections {
             missing(Change::ClientThread, "there is no connection for it");
         } else if more.is_none() && !order.cpus.is_empty() {
-            missing(Change::ClientThread, "the machine has no other CPU");
+            missing(Change::ClientThread, "there is no other CPU for it");
         } else {
             let mut cpus = order.cpus.clone();
             if !cpus.is_empty() {
@@ -217,6 +255,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 ..self.unchanged(order)
             });
         }
+        let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
+        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.cpus.iter().any(shares)) {
+            changes.push(Changed {
+                change: Change::ClientApart,
+                threads: 1,
+                cpus: vec![cpu],
+                ..self.unchanged(order)
+            });
+        }
         match connections.checked_mul(2) {
             Some(twice) if twice <= 100_000 => changes.push(Changed {
                 change: Change::TwiceTheConnections,
@@ -226,7 +273,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             _ => missing(Change::TwiceTheConnections, "there are too many already"),
         }
         let kernel = first.seen.kernel;
-        if kernel.listen_overflows + kernel.listen_drops > 0 && connections > 1 {
+        let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
+        if refused > 0 && connections > 1 {
             changes.push(Changed {
                 change: Change::HalfTheConnections,
                 connections: connections / 2,
@@ -239,10 +287,28 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 Change::HalfTheServerCpu,
                 "no server of the path was started here",
             );
+        } else if let Some(host) = self.agents.bound_host(setting) {
+            let why = format!("host `{host}` bounds it already");
+            missing(Change::HalfTheServerCpu, &why);
         } else {
             changes.push(Changed {
                 change: Change::HalfTheServerCpu,
                 quota_cpus: Some(could_use(first, reading.server_cpus.len()) / 2.0),
+                ..self.unchanged(order)
+            });
+        }
+        let wider = self.agents.wider_ports(setting.load.host.as_deref());
+        if let Some(ports) = wider.filter(|_| first.no_port > 0) {
+            changes.push(Changed {
+                change: Change::MorePorts,
+                ports: Some(ports),
+                ..self.unchanged(order)
+            });
+        }
+        if reading.link_bits_per_s.is_some() {
+            changes.push(Changed {
+                change: Change::TwiceTheLinkRate,
+                link_factor: LINK_FACTOR,
                 ..self.unchanged(order)
             });
         }
@@ -260,10 +326,19 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         order.threads = changed.threads;
         order.cpus.clone_from(&changed.cpus);
         order.quota_cpus = changed.quota_cpus;
+        order.ports = changed.ports;
         for lane in &mut order.lanes {
             lane.connections = changed.connections;
         }
-        let loaded = self.load_as(order, ready)?;
+        let scaled = changed.link_factor != 1.0;
+        if scaled {
+            self.agents.scale_link_rates(changed.link_factor)?;
+        }
+        let loaded = self.load_as(order, ready);
+        if scaled {
+            self.agents.scale_link_rates(1.0)?;
+        }
+        let loaded = loaded?;
         let seen = loaded.seen.unwrap_or_default();
         match loaded.readings.first() {
             Some(load) => Ok(probe(changed, load, seen)),
@@ -296,9 +371,12 @@ fn words(change: Change) -> &'static str {
     match change {
         Change::None => "nothing changed",
         Change::ClientThread => "a client thread more",
+        Change::ClientApart => "a CPU of its own for the client",
         Change::TwiceTheConnections => "twice the connections",
         Change::HalfTheConnections => "half the connections",
         Change::HalfTheServerCpu => "half the servers' CPU time",
+        Change::TwiceTheLinkRate => "twice the link's rate",
+        Change::MorePorts => "more ports",
     }
 }
 

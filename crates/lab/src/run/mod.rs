@@ -2,6 +2,7 @@
 
 mod agents;
 mod apart;
+mod between;
 mod folder;
 mod group;
 mod judge;
@@ -422,8 +423,8 @@ pub fn run(
             groups.clear();
         }
     }
-    // A limit that is tried on servers would take them out of their host's control group.
-    let limiter = experiment.design.limiter && !agents.are_apart();
+    // Of other machines neither threads nor counters are seen, and nothing can be changed there.
+    let limiter = experiment.design.limiter && !agents.are_machines();
     if limiter && !stop.load(Ordering::Relaxed) {
         let wanted: Vec<(Condition, String)> = limiter::wanted(experiment)
             .into_iter()
@@ -438,10 +439,11 @@ pub fn run(
                 subject: subject.clone(),
                 left: wanted.len() - number,
             });
-            let _out_of_the_way = places::OutOfTheWay::of(places);
+            let vantage = vantages.from(experiment.under(condition).load.host.as_ref());
+            let _out_of_the_way = places::OutOfTheWay::of(vantage);
             let mut runner = group::Runner {
                 options,
-                places,
+                places: vantage,
                 agents: &mut agents,
                 stop,
                 seed: seed ^ (1 << 60) ^ (number as u64),

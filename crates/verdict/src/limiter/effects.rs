@@ -37,9 +37,12 @@ impl Effects {
         let base = logs(Change::None);
         let changes = [
             Change::ClientThread,
+            Change::ClientApart,
             Change::TwiceTheConnections,
             Change::HalfTheConnections,
             Change::HalfTheServerCpu,
+            Change::TwiceTheLinkRate,
+            Change::MorePorts,
         ];
         let groups: Vec<(Change, Vec<f64>)> = changes
             .into_iter()
@@ -106,9 +109,12 @@ impl Effects {
             let what = match effect.change {
                 Change::None => "no change",
                 Change::ClientThread => "a client thread more",
+                Change::ClientApart => "a CPU of its own for the client",
                 Change::TwiceTheConnections => "twice the connections",
                 Change::HalfTheConnections => "half the connections",
                 Change::HalfTheServerCpu => "half the servers' CPU",
+                Change::TwiceTheLinkRate => "twice the link's rate",
+                Change::MorePorts => "more ports",
             };
             format!("{what} {}", times(effect.ratio))
         };

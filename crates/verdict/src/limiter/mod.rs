@@ -6,6 +6,7 @@
 //! what moves the throughput is what held it.
 
 mod effects;
+mod seen;
 mod suspects;
 #[cfg(test)]
 mod tests;
@@ -127,7 +128,7 @@ pub fn with_limiters(analysis: &mut Analysis, readings: &[&LimiterReading]) {
 fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
     let effects = Effects::of(reading);
     let mut suspects = match &reading.failed {
-        Some(_) => Vec::new(),
+        Some(reason) => suspects::of_failure(reading, reason).into_iter().collect(),
         None => suspects::suspects(reading, &effects),
     };
     suspects.sort_by_key(|suspect| suspect.standing);

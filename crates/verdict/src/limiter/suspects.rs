@@ -1,8 +1,9 @@
 //! What was seen, and which limiters it speaks for.
 
-use readings::{Change, LimiterReading, Probe, ServerSeen};
+use readings::{Change, LimiterReading, Probe};
 
 use super::effects::{Effects, of_change, times};
+use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
 use super::{Limiter, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
@@ -13,8 +14,11 @@ const FULL: f64 = 0.85;
 const CLIENT_BUSY: f64 = 0.8;
 /// Of CPUs that are full, client and servers must have had less than this for others to matter.
 const OWN_SHARE: f64 = 0.75;
-/// A client thread more must bring so much more throughput.
+/// A client thread more must bring so much more throughput...
 const CLIENT_GAIN: f64 = 1.1;
+/// ...where the threads that were there wanted a CPU for so much of the time. Nothing waits for one
+/// that rests most of it: beside other programs another thread brings CPU time, whoever lacked it.
+const CLIENT_WORKS: f64 = 0.5;
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
 /// server that was busy for up to three quarters of its time keeps more.
 const CPU_LEFT: f64 = 0.67;
@@ -26,170 +30,31 @@ const CONNECTIONS_SOME_GAIN: f64 = 1.2;
 const OVERFLOW_SHARE: f64 = 0.001;
 /// ...or one must have waited for its SYN to be sent again (RFC 6298: a second).
 const SYN_AGAIN_US: f64 = 0.95e6;
-/// From so many new upstream connections per request on they are a cost of their own.
-const UPSTREAM_SHARE: f64 = 0.1;
 const RETRANSMIT_SHARE: f64 = 0.01;
 /// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
 const LINK_FULL: f64 = 0.85;
-const PORTS_FULL: f64 = 0.8;
-
-/// The loads without a change, taken together.
-struct Seen<'a> {
-    reading: &'a LimiterReading,
-    unchanged: Vec<&'a Probe>,
-}
-
-impl<'a> Seen<'a> {
-    fn mean(&self, of: impl Fn(&Probe) -> f64) -> f64 {
-        let sum: f64 = self.unchanged.iter().map(|probe| of(probe)).sum();
-        sum / self.unchanged.len().max(1) as f64
-    }
-
-    fn sum(&self, of: impl Fn(&Probe) -> u64) -> u64 {
-        self.unchanged.iter().map(|probe| of(probe)).sum()
-    }
-
-    fn client_busiest(&self) -> f64 {
-        self.mean(|probe| probe.client.iter().copied().fold(0.0, f64::max))
-    }
-
-    /// How much of the time the client's busiest thread wanted a CPU.
-    fn client_wanted(&self) -> f64 {
-        self.mean(|probe| probe.seen.client_wanted)
-            .max(self.client_busiest())
-    }
-
-    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
-    /// where it is not known which they are.
-    fn machine(&self) -> Option<(f64, f64)> {
-        let mut used = self.reading.client_cpus.clone();
-        used.extend(&self.reading.server_cpus);
-        used.sort_unstable();
-        used.dedup();
-        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
-            return None;
-        }
-        let count = used.len() as f64;
-        let busy = self.mean(|probe| {
-            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
-            ours.map(|one| one.busy).sum::<f64>() / count
-        });
-        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
-        Some((busy, (own + self.servers()) / count))
-    }
-
-    /// CPUs that the path's servers used, together.
-    fn servers(&self) -> f64 {
-        self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
-    }
-
-    fn server_names(&self) -> Vec<&'a String> {
-        let first = self.unchanged.first();
-        first.map_or_else(Vec::new, |probe| probe.seen.servers.keys().collect())
-    }
-
-    fn server(&self, name: &str) -> f64 {
-        self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
-    }
-
-    /// A server's threads.
-    fn threads(&self, name: &str) -> Threads {
-        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
-            self.mean(|probe| {
-                let one = probe.seen.servers.get(name);
-                one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
-            })
-        };
-        let count = self
-            .unchanged
-            .iter()
-            .filter_map(|probe| probe.seen.servers.get(name))
-            .map(|one| one.threads)
-            .max();
-        let had = nth(0, |server| &server.busiest);
-        Threads {
-            had,
-            wanted: nth(0, |server| &server.wanted).max(had),
-            second_had: nth(1, |server| &server.busiest),
-            count: count.unwrap_or(0),
-        }
-    }
-
-    /// The client's CPUs that servers may use, too, and how busy they were; nothing where there
-    /// are none.
-    fn shared_cpus(&self) -> Option<(Vec<u32>, f64)> {
-        let shared: Vec<u32> = self
-            .reading
-            .client_cpus
-            .iter()
-            .copied()
-            .filter(|cpu| self.reading.server_cpus.contains(cpu))
-            .collect();
-        let busy = |cpu: &u32| {
-            self.mean(|probe| {
-                let one = probe.seen.cpus.iter().find(|one| one.cpu == *cpu);
-                one.map_or(0.0, |one| one.busy)
-            })
-        };
-        let busiest = shared.iter().map(busy).fold(0.0, f64::max);
-        (!shared.is_empty()).then_some((shared, busiest))
-    }
-
-    /// Connections accepted beyond the load's own, per request; 0 where no server of the path is
-    /// behind another one: what was accepted is then other programs' affair.
-    fn upstream_per_request(&self) -> f64 {
-        if self.server_names().len() == 1 {
-            return 0.0;
-        }
-        self.mean(|probe| {
-            let answers = probe.requests_per_s * probe.seen.duration_s;
-            // The load's own in the time that was looked at, by its requests.
-            let all = probe.requests_all.max(1) as f64;
-            let opened = probe.connects.saturating_sub(u64::from(probe.connections)) as f64;
-            let own = opened * (answers / all).min(1.0);
-            (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
-        })
-    }
-}
-
-/// A server's busiest threads.
-#[derive(Clone, Copy)]
-struct Threads {
-    /// The busiest one's share of a CPU.
-    had: f64,
-    /// How much of the time it wanted one.
-    wanted: f64,
-    /// The share of the next.
-    second_had: f64,
-    count: u32,
-}
-
-impl Threads {
-    fn words(self) -> String {
-        let mut text = percent(self.had);
-        text.push_str(" of a CPU");
-        if self.wanted > self.had + 0.1 {
-            text.push_str(&format!(
-                ", which it wanted {} of the time",
-                percent(self.wanted)
-            ));
-        }
-        text
-    }
-}
+/// Ports count as used up from this share of the range on: Linux looks through every second one
+/// before it tries the others, and where those are taken each connection takes it long.
+const PORTS_FULL: f64 = 0.45;
+/// Of the share that finds the accept queue full, so much may be left with half the connections...
+const QUEUE_LEFT: f64 = 0.7;
+/// ...and of the share that finds no port, which connections in TIME_WAIT make vary.
+const PORTS_LEFT: f64 = 0.1;
+/// More ports must bring so much more throughput.
+const PORTS_GAIN: f64 = 1.1;
+/// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
+/// next limiter is near.
+const LINK_GAIN: f64 = 1.2;
 
 pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspect> {
-    let seen = Seen {
-        reading,
-        unchanged: of_change(reading, Change::None).collect(),
-    };
+    let seen = Seen::of(reading);
     if seen.unchanged.is_empty() {
         return Vec::new();
     }
     let server = server(&seen, effects);
     let client = client(&seen, effects);
     let mut found: Vec<Suspect> = Vec::new();
-    found.extend(ports(&seen));
+    found.extend(ports(&seen, effects));
     found.extend(accept_queue(&seen, effects));
     found.extend(concurrency(
         &seen,
@@ -199,20 +64,56 @@ pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspe
     found.extend(client);
     found.extend(server);
     found.extend(upstream_connections(&seen));
-    found.extend(network(&seen));
+    found.extend(network(&seen, effects));
     found.extend(other_programs(&seen));
     found
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
+/// What a failure speaks for: a load that has no port left measures nothing.
+pub(super) fn of_failure(reading: &LimiterReading, reason: &str) -> Option<Suspect> {
+    let refused: u64 = of_change(reading, Change::None)
+        .map(|probe| probe.no_port)
+        .sum();
+    let taken = reading.waiting_at_failure.zip(reading.ports);
+    let taken = taken.filter(|(waiting, range)| *waiting as f64 >= PORTS_FULL * f64::from(*range));
+    if refused == 0 && taken.is_none() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if refused > 0 {
+        parts.push(no_port(refused));
+    }
+    if let Some((waiting, range)) = taken {
+        parts.push(format!(
+            "{} of {} ports waited in TIME_WAIT",
+            grouped(waiting),
+            grouped(u64::from(range))
+        ));
+    }
+    parts.push(format!("it could not be measured to the end: {reason}"));
+    Some(Suspect {
+        limiter: Limiter::Ports,
+        standing: Standing::Suspected,
+        server: None,
+        why: parts.join("; "),
+    })
+}
+
+fn no_port(refused: u64) -> String {
+    format!(
+        "{} found no free port (EADDRNOTAVAIL)",
+        counted(refused as usize, "connection")
+    )
 }
 
 fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
-    let gain = effects.raised(Change::ClientThread, CLIENT_GAIN);
     let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
-    if gain.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
+    let gain = effects
+        .raised(Change::ClientThread, CLIENT_GAIN)
+        .filter(|_| wanted >= CLIENT_WORKS || shared.is_some());
+    let apart = effects.raised(Change::ClientApart, CLIENT_GAIN);
+    if gain.is_none() && apart.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
         return None;
     }
     let mut why = format!("its busiest thread took {} of a CPU", percent(busiest));
@@ -227,7 +128,14 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
             percent(*busy)
         ));
     }
+    if let Some(apart) = apart {
+        why.push_str(&format!(
+            "; on a CPU of its own it brings {} the throughput",
+            times(apart)
+        ));
+    }
     let standing = match (gain, effects.get(Change::ClientThread)) {
+        (None, _) if apart.is_some() => Standing::Confirmed,
         (Some(gain), _) => {
             why.push_str(&format!(
                 "; with a thread and a CPU more it brings {} the throughput",
@@ -361,11 +269,7 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
 }
 
 fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let refused = |probe: &Probe| {
-        let kernel = probe.seen.kernel;
-        kernel.listen_overflows.max(kernel.listen_drops)
-    };
-    let found_full = seen.sum(refused);
+    let found_full = seen.found_full();
     let opened = seen.sum(|probe| probe.connects);
     let slowest_us = seen
         .unchanged
@@ -383,16 +287,16 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         grouped(opened),
         slowest_us / 1e6
     );
-    let half: Vec<&Probe> = of_change(seen.reading, Change::HalfTheConnections).collect();
-    let per_load = |sum: u64, loads: usize| sum as f64 / loads.max(1) as f64;
-    let fewer = per_load(half.iter().map(|probe| refused(probe)).sum(), half.len());
-    let before = per_load(found_full, seen.unchanged.len());
-    let effect = effects.get(Change::HalfTheConnections);
-    let standing = match effect {
-        Some(effect) if fewer < 0.7 * before && effect.ratio > 0.9 => {
+    let (before, half) = (
+        Share::of(&seen.unchanged, refused),
+        seen.with(Change::HalfTheConnections, refused),
+    );
+    let standing = match effects.get(Change::HalfTheConnections) {
+        Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
             why.push_str(&format!(
-                "; with half the connections {fewer:.0} instead of {before:.0} do in a load, and \
-                 the throughput is {} as high",
+                "; with half the connections {} instead of {} do, and the throughput is {} as high",
+                half.words(),
+                before.words(),
                 times(effect.ratio)
             ));
             Standing::Confirmed
@@ -407,30 +311,45 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn ports(seen: &Seen<'_>) -> Option<Suspect> {
+fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let refused = seen.sum(|probe| probe.no_port);
-    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
-    let full = seen
-        .reading
-        .ports
-        .filter(|ports| waiting >= PORTS_FULL * f64::from(*ports))
-        // Others' waiting sockets are in the count: they matter to who opens connections.
-        .filter(|_| !seen.reading.keepalive || seen.upstream_per_request() >= UPSTREAM_SHARE);
+    let taken = seen.taken_ports();
+    let full = taken.as_ref().filter(|taken| taken.share >= PORTS_FULL);
     if refused == 0 && full.is_none() {
         return None;
     }
-    let range = seen.reading.ports.map_or_else(String::new, |ports| {
-        format!(" of {} ports", grouped(u64::from(ports)))
-    });
+    let mut parts = Vec::new();
+    if refused > 0 {
+        parts.push(no_port(refused));
+    }
+    if let Some(taken) = &taken {
+        parts.push(taken.words());
+    }
+    let none_free = |probe: &Probe| probe.no_port;
+    let before = Share::of(&seen.unchanged, none_free);
+    let mut standing = Standing::Suspected;
+    // Connections in TIME_WAIT make the throughput leap from load to load; what was refused tells.
+    for (change, words, least) in [
+        (Change::MorePorts, "with more ports", PORTS_GAIN),
+        (Change::HalfTheConnections, "with half the connections", 0.9),
+    ] {
+        let left = seen.with(change, none_free);
+        let effect = effects.get(change).filter(|effect| effect.ratio >= least);
+        if let Some(effect) = effect.filter(|_| left.is_less(before, PORTS_LEFT)) {
+            standing = Standing::Confirmed;
+            parts.push(format!(
+                "{words} {} instead of {} find none, and the throughput is {} as high",
+                left.words(),
+                before.words(),
+                times(effect.ratio)
+            ));
+        }
+    }
     Some(Suspect {
         limiter: Limiter::Ports,
-        standing: Standing::Suspected,
-        server: None,
-        why: format!(
-            "{} found no free port (EADDRNOTAVAIL), and {}{range} waited in TIME_WAIT",
-            counted(refused as usize, "connection"),
-            grouped(waiting.round() as u64)
-        ),
+        standing,
+        server: full.and_then(|taken| taken.server.clone()),
+        why: parts.join("; "),
     })
 }
 
@@ -452,18 +371,21 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
-fn network(seen: &Seen<'_>) -> Option<Suspect> {
+fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     let segments = seen.sum(|probe| probe.seen.kernel.segments);
+    // What found an accept queue full was sent again, too, and no link has lost it.
     let again = seen.sum(|probe| probe.seen.kernel.retransmits);
+    let again = again.saturating_sub(seen.found_full());
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
     let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
     let link = seen.reading.link_bits_per_s;
     let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
-    if !lossy && full.is_none() {
+    let gain = effects.raised(Change::TwiceTheLinkRate, LINK_GAIN);
+    if !lossy && full.is_none() && gain.is_none() {
         return None;
     }
     let mut parts = Vec::new();
-    if let Some(link) = full {
+    if let Some(link) = link {
         parts.push(format!(
             "{} Mbit/s of answers over a link of {} Mbit/s",
             rate(bits_per_s / 1e6),
@@ -477,9 +399,18 @@ fn network(seen: &Seen<'_>) -> Option<Suspect> {
             grouped(segments)
         ));
     }
+    if let Some(gain) = gain {
+        parts.push(format!(
+            "with twice the link's rate it brings {} the throughput",
+            times(gain)
+        ));
+    }
     Some(Suspect {
         limiter: Limiter::Network,
-        standing: Standing::Suspected,
+        standing: match gain {
+            Some(_) => Standing::Confirmed,
+            None => Standing::Suspected,
+        },
         server: None,
         why: parts.join("; "),
     })
@@ -505,10 +436,7 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
 
 /// The figures where nothing stands out.
 pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String {
-    let seen = Seen {
-        reading,
-        unchanged: of_change(reading, Change::None).collect(),
-    };
+    let seen = Seen::of(reading);
     let servers: Vec<String> = seen
         .server_names()
         .iter()

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use readings::{Change, CpuSeen, KernelSeen, Probe, Seen, ServerSeen};
+use readings::{Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen};
 
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
@@ -30,6 +30,10 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
                 segments: 10_000,
                 ..KernelSeen::default()
             },
+            ports: vec![PortsSeen {
+                servers: vec!["origin".into()],
+                waiting: 2,
+            }],
         },
     }
 }
@@ -107,6 +111,42 @@ fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least
         "{}",
         found[0].sentence
     );
+}
+
+#[test]
+fn a_client_that_rests_most_of_the_time_is_not_accused_whatever_another_thread_brings() {
+    let resting = |p: &mut Probe| {
+        p.client = vec![0.08];
+        p.seen.client_wanted = 0.28;
+    };
+    let made = reading(&rates(1.44, 1.0, 0.9), resting);
+    assert_eq!(first(&made).0, Limiter::Unknown);
+    let works = |p: &mut Probe| p.seen.client_wanted = 0.6;
+    let made = reading(&rates(1.44, 1.0, 0.9), works);
+    assert_eq!(first(&made).0, Limiter::Client);
+}
+
+#[test]
+fn a_client_that_shares_a_cpu_is_confirmed_by_one_of_its_own() {
+    let with = |apart: f64| {
+        let mut changes = rates(0.95, 1.0, 0.9).to_vec();
+        changes.push((Change::ClientApart, 1000.0 * apart));
+        let mut made = reading(&changes, |p| p.seen.cpus[0].busy = 1.0);
+        made.client_cpus = vec![0];
+        first(&made)
+    };
+    let (limiter, standing, sentence) = with(1.4);
+    assert_eq!((limiter, standing), (Limiter::Client, Standing::Confirmed));
+    assert!(
+        sentence.contains("shares CPU 0 with the servers"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("on a CPU of its own it brings 1.40 times"),
+        "{sentence}"
+    );
+    let (limiter, standing, _) = with(1.0);
+    assert_eq!((limiter, standing), (Limiter::Client, Standing::Suspected));
 }
 
 #[test]
@@ -200,7 +240,6 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
 fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
         p.no_port = 20;
-        p.seen.kernel.time_wait = 27_900;
     });
     assert_eq!(first(&made).0, Limiter::Ports);
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
@@ -216,6 +255,110 @@ fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
     let mut made = reading(&rates(1.0, 1.0, 0.9), |p| p.bytes_per_s = 5.9e6);
     made.link_bits_per_s = Some(50e6);
     assert_eq!(first(&made).0, Limiter::Network);
+}
+
+#[test]
+fn a_link_that_twice_its_rate_moves_is_confirmed_and_one_that_it_does_not_is_not() {
+    let over = |rates: &[(Change, f64)]| {
+        let mut made = reading(rates, |p| p.bytes_per_s = 5.9e6);
+        made.link_bits_per_s = Some(50e6);
+        made
+    };
+    let mut changes = rates(1.0, 1.0, 0.9).to_vec();
+    changes.push((Change::TwiceTheLinkRate, 1950.0));
+    let (limiter, standing, sentence) = first(&over(&changes));
+    assert_eq!((limiter, standing), (Limiter::Network, Standing::Confirmed));
+    assert!(
+        sentence.contains("47.2 Mbit/s of answers over a link of 50.0 Mbit/s"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("1.95 times"), "{sentence}");
+    changes[4].1 = 1010.0;
+    let (limiter, standing, _) = first(&over(&changes));
+    assert_eq!((limiter, standing), (Limiter::Network, Standing::Suspected));
+}
+
+#[test]
+fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
+    let refused = |p: &mut Probe| {
+        p.no_port = match p.change {
+            Change::HalfTheConnections => 0,
+            _ => 100,
+        };
+    };
+    let mut changes = rates(1.0, 1.0, 0.9).to_vec();
+    changes.push((Change::HalfTheConnections, 1010.0));
+    let (limiter, standing, sentence) = first(&reading(&changes, refused));
+    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Confirmed));
+    assert!(
+        sentence.contains("300 connections found no free port (EADDRNOTAVAIL)"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("0 of 192 instead of 300 of 492"),
+        "{sentence}"
+    );
+    // More ports, which are there for all, bring more throughput.
+    changes[4] = (Change::MorePorts, 1500.0);
+    let for_all = |p: &mut Probe| {
+        p.no_port = if p.change == Change::MorePorts {
+            0
+        } else {
+            100
+        }
+    };
+    let (_, standing, sentence) = first(&reading(&changes, for_all));
+    assert_eq!(standing, Standing::Confirmed);
+    assert!(sentence.contains("with more ports 0 of 192"), "{sentence}");
+    changes[4] = (Change::HalfTheConnections, 1010.0);
+    // Half the connections ask half as often: that alone shows nothing.
+    let half_as_many = |p: &mut Probe| {
+        let half = p.change == Change::HalfTheConnections;
+        (p.no_port, p.connects) = if half { (50, 32) } else { (100, 64) };
+    };
+    let (_, standing, _) = first(&reading(&changes, half_as_many));
+    assert_eq!(standing, Standing::Suspected);
+    let (_, standing, _) = first(&reading(&rates(1.0, 1.0, 0.9), refused));
+    assert_eq!(standing, Standing::Suspected);
+}
+
+#[test]
+fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_closed_them() {
+    let waiting = |own: u64, servers: u64| {
+        let mut made = reading(&rates(1.0, 1.0, 0.9), |p| {
+            p.seen.kernel.time_wait = 40_000;
+            p.seen.ports[0].waiting = own;
+            p.seen.ports.push(PortsSeen {
+                servers: vec!["proxy".into()],
+                waiting: servers,
+            });
+        });
+        made.keepalive = false;
+        made.server_ports = BTreeMap::from([("proxy".into(), 200)]);
+        made
+    };
+    // The kernel looks through every second port before it tries the others.
+    assert_eq!(first(&waiting(13_900, 1)).0, Limiter::Ports);
+    // Sockets by the thousand wait on the one port of a server.
+    assert_eq!(first(&waiting(1, 1)).0, Limiter::Unknown);
+    let (limiter, _, sentence) = first(&waiting(27_000, 1));
+    assert_eq!(limiter, Limiter::Ports);
+    assert!(
+        sentence.contains("27,000 of 28,000 ports waited in TIME_WAIT"),
+        "{sentence}"
+    );
+    let found = &limiters(&[&waiting(1, 199)])[0];
+    assert_eq!(found.limiter, Limiter::Ports);
+    assert_eq!(found.server.as_deref(), Some("proxy"));
+    assert!(
+        found.sentence.contains("199 of 200 ports of `proxy`"),
+        "{}",
+        found.sentence
+    );
+    // A load that keeps its connections opens none: the sockets are others'.
+    let mut made = waiting(27_000, 1);
+    made.keepalive = true;
+    assert_eq!(first(&made).0, Limiter::Unknown);
 }
 
 #[test]
@@ -239,6 +382,41 @@ fn what_could_not_be_measured_is_unknown_with_the_reason() {
     let (limiter, standing, sentence) = first(&made);
     assert_eq!((limiter, standing), (Limiter::Unknown, Standing::Unknown));
     assert!(sentence.contains("no port"));
+}
+
+#[test]
+fn a_load_that_finds_no_port_at_all_is_limited_by_ports() {
+    let made = |waiting| LimiterReading {
+        subject: "direct".into(),
+        ports: Some(200),
+        failed: Some("cannot be measured".into()),
+        waiting_at_failure: Some(waiting),
+        ..LimiterReading::default()
+    };
+    let (limiter, standing, sentence) = first(&made(200));
+    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Suspected));
+    assert!(
+        sentence.contains("200 of 200 ports waited in TIME_WAIT"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("cannot be measured"), "{sentence}");
+    assert_eq!(first(&made(5)).0, Limiter::Unknown);
+}
+
+#[test]
+fn segments_sent_again_for_a_full_accept_queue_accuse_no_link() {
+    let lost = |for_the_queue: u64| {
+        reading(&rates(1.0, 1.0, 0.9), |p| {
+            p.connects = 1_000;
+            p.seen.kernel.retransmits = 400;
+            p.seen.kernel.listen_overflows = for_the_queue;
+        })
+    };
+    let named = |made: &LimiterReading| -> Vec<Limiter> {
+        limiters(&[made]).iter().map(|one| one.limiter).collect()
+    };
+    assert_eq!(named(&lost(0)), [Limiter::Network]);
+    assert_eq!(named(&lost(400)), [Limiter::AcceptQueue]);
 }
 
 #[test]

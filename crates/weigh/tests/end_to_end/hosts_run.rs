@@ -44,6 +44,7 @@ blocks = 2
 warmup = "300ms"
 window = "1s"
 latency_window = "0s"
+limiter = false
 "#;
 
 /// Whether this machine can have such hosts; says so when it cannot.

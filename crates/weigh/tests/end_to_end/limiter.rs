@@ -24,16 +24,28 @@ fn limiters(place: &Place, text: &str) -> Vec<Value> {
 /// What was found under this name, and all that was found. A machine that is busy with other things
 /// may hide a limiter once; it has five tries.
 #[track_caller]
-fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+pub fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| one["limiter"] == limiter)
+}
+
+/// The same for one that has to be confirmed.
+#[track_caller]
+pub fn confirmed(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| {
+        one["limiter"] == limiter && one["standing"] == "confirmed"
+    })
+}
+
+#[track_caller]
+fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
     let mut last = Vec::new();
     for _ in 0..5 {
         last = limiters(place, text);
-        let one = last.iter().find(|one| one["limiter"] == limiter);
-        if let Some(one) = one {
+        if let Some(one) = last.iter().find(|one| is_it(one)) {
             return (one.clone(), last);
         }
     }
-    panic!("no {limiter} in {last:#?}");
+    panic!("not found in {last:#?}");
 }
 
 fn cpus() -> Vec<u32> {
@@ -74,6 +86,9 @@ fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
         sentence.contains(&format!("shares CPU {} with the servers", cpus[0])),
         "{sentence}"
     );
+    let tried = array(&one["effects"]).iter();
+    let tried: Vec<&str> = tried.map(|one| one["change"].as_str().unwrap()).collect();
+    assert!(tried.contains(&"client_apart"), "{tried:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod hosts_run;
 mod kill;
 mod lighttpd;
 mod limiter;
+mod limiters;
 mod links;
 mod load;
 mod load_live;

@@ -1,0 +1,126 @@
+//! What lies between the load and the servers where hosts are apart: links, ports, bounds.
+
+use std::collections::BTreeMap;
+
+use crate::agent::{self, AgentError, ends_of, range_of};
+use crate::experiment::{Setting, SubjectSpec, Upstream};
+use crate::hosts::BuiltHost;
+use crate::run::agents::Agents;
+
+const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
+/// The first port that any program may have.
+const FIRST_PORT: u16 = 1024;
+/// How many times the ports a wider range has, where there are so many.
+const WIDER: u32 = 10;
+
+impl Agents {
+    /// A host that is a namespace of this machine.
+    fn built(&self, host: Option<&str>) -> Option<&BuiltHost> {
+        self.world.as_ref()?.host(host?).ok()
+    }
+
+    /// The CPUs that a host's control group keeps its programs to; empty for all.
+    pub(super) fn cpus_of(&self, host: Option<&str>) -> &[u32] {
+        self.built(host).map_or(&[], |host| &host.spec.cpus)
+    }
+
+    /// How many ports a host's outgoing connections may have, where that is known.
+    pub(super) fn port_range(&self, host: Option<&str>) -> Option<u32> {
+        match self.is_world() {
+            true => range_of(self.built(host)?.settings.get(PORT_RANGE)?),
+            false => agent::port_range(),
+        }
+    }
+
+    /// A wider range for a host that has one of its own.
+    pub(super) fn wider_ports(&self, host: Option<&str>) -> Option<(u16, u16)> {
+        wider(ends_of(self.built(host)?.settings.get(PORT_RANGE)?)?)
+    }
+
+    /// How many ports those of a setting's servers have that have others than the load.
+    pub(super) fn ports_of_servers(&self, setting: &Setting) -> BTreeMap<String, u32> {
+        let from = setting.load.host.as_deref();
+        setting
+            .servers
+            .iter()
+            .filter(|server| self.is_world() && server.host.as_deref() != from)
+            .filter_map(|server| {
+                let range = self.port_range(server.host.as_deref())?;
+                Some((server.name.clone(), range))
+            })
+            .collect()
+    }
+
+    /// A host among the servers' whose bound of CPU time a process loses when it is put under
+    /// another one.
+    pub(super) fn bound_host(&self, setting: &Setting) -> Option<String> {
+        let hosts = setting.servers.iter().map(|server| server.host.as_deref());
+        let mut bound = hosts.filter_map(|host| self.built(host));
+        let found = bound.find(|host| host.bounds_cpu_time())?;
+        Some(found.spec.name.clone())
+    }
+
+    /// The rate of the slowest link that every answer to a subject passes, bits per second; nothing
+    /// where no link on the way has one.
+    pub(super) fn slowest_link(&self, setting: &Setting, subject: &SubjectSpec) -> Option<f64> {
+        let host_of = |name: &str| {
+            let server = setting.servers.iter().find(|server| server.name == name);
+            server.and_then(|server| server.host.as_deref())
+        };
+        let mut at = setting.load.host.as_deref();
+        let mut next = subject.through.first().map(String::as_str);
+        let mut slowest: Option<u64> = None;
+        let mut steps = subject.through.len();
+        while let Some(name) = next.filter(|_| steps > 0) {
+            let host = host_of(name);
+            if host != at {
+                let ends = [at, host].into_iter().filter_map(|host| self.built(host));
+                let rates = ends.filter_map(|host| host.spec.link?.rate_bits_per_s);
+                slowest = slowest.into_iter().chain(rates).min();
+            }
+            at = host;
+            steps -= 1;
+            // Behind a server with several upstreams the answers take several ways.
+            let server = setting.servers.iter().find(|server| server.name == name);
+            next = match server.map(|server| server.upstreams.as_slice()) {
+                Some([Upstream::Server(only)]) => Some(only),
+                _ => None,
+            };
+        }
+        slowest.map(|rate| rate as f64)
+    }
+
+    /// Gives every link with a rate so many times that; 1 gives back the one that it shall have.
+    pub(super) fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
+        match &mut self.world {
+            Some(world) => world
+                .scale_rates(factor)
+                .map_err(|e| AgentError::Failed(e.to_string())),
+            None => Err(AgentError::Failed("there are no links".into())),
+        }
+    }
+}
+
+/// Up to [`WIDER`] times as many ports, those of the range among them; nothing where there are none
+/// to add.
+fn wider((low, high): (u16, u16)) -> Option<(u16, u16)> {
+    let wanted = (u32::from(high) - u32::from(low) + 1) * WIDER;
+    let last = (u32::from(low) + wanted - 1).min(u32::from(u16::MAX));
+    let first = (last + 1).saturating_sub(wanted).max(u32::from(FIRST_PORT));
+    let first = u16::try_from(first).ok()?.min(low);
+    let last = u16::try_from(last).ok()?;
+    ((first, last) != (low, high)).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wider_range_holds_the_old_one_and_stays_within_what_there_is() {
+        assert_eq!(wider((40_000, 40_199)), Some((40_000, 41_999)));
+        assert_eq!(wider((65_000, 65_199)), Some((63_536, 65_535)));
+        assert_eq!(wider((32_768, 60_999)), Some((1_024, 65_535)));
+        assert_eq!(wider((1_024, 65_535)), None);
+    }
+}

@@ -1,0 +1,272 @@
+//! What the loads without a change have shown, taken together.
+
+use readings::{Change, LimiterReading, Probe, ServerSeen};
+
+use super::effects::of_change;
+use crate::text::grouped;
+
+/// From so many new upstream connections per request on they are a cost of their own.
+pub(super) const UPSTREAM_SHARE: f64 = 0.1;
+
+/// The loads without a change, taken together.
+pub(super) struct Seen<'a> {
+    pub(super) reading: &'a LimiterReading,
+    pub(super) unchanged: Vec<&'a Probe>,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn of(reading: &'a LimiterReading) -> Self {
+        Self {
+            reading,
+            unchanged: of_change(reading, Change::None).collect(),
+        }
+    }
+
+    pub(super) fn mean(&self, of: impl Fn(&Probe) -> f64) -> f64 {
+        let sum: f64 = self.unchanged.iter().map(|probe| of(probe)).sum();
+        sum / self.unchanged.len().max(1) as f64
+    }
+
+    pub(super) fn sum(&self, of: impl Fn(&Probe) -> u64) -> u64 {
+        self.unchanged.iter().map(|probe| of(probe)).sum()
+    }
+
+    pub(super) fn client_busiest(&self) -> f64 {
+        self.mean(|probe| probe.client.iter().copied().fold(0.0, f64::max))
+    }
+
+    /// How much of the time the client's busiest thread wanted a CPU.
+    pub(super) fn client_wanted(&self) -> f64 {
+        self.mean(|probe| probe.seen.client_wanted)
+            .max(self.client_busiest())
+    }
+
+    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
+    /// where it is not known which they are.
+    pub(super) fn machine(&self) -> Option<(f64, f64)> {
+        let mut used = self.reading.client_cpus.clone();
+        used.extend(&self.reading.server_cpus);
+        used.sort_unstable();
+        used.dedup();
+        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
+            return None;
+        }
+        let count = used.len() as f64;
+        let busy = self.mean(|probe| {
+            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
+            ours.map(|one| one.busy).sum::<f64>() / count
+        });
+        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
+        Some((busy, (own + self.servers()) / count))
+    }
+
+    /// CPUs that the path's servers used, together.
+    pub(super) fn servers(&self) -> f64 {
+        self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
+    }
+
+    pub(super) fn server_names(&self) -> Vec<&'a String> {
+        let first = self.unchanged.first();
+        first.map_or_else(Vec::new, |probe| probe.seen.servers.keys().collect())
+    }
+
+    pub(super) fn server(&self, name: &str) -> f64 {
+        self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
+    }
+
+    /// A server's threads.
+    pub(super) fn threads(&self, name: &str) -> Threads {
+        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
+            self.mean(|probe| {
+                let one = probe.seen.servers.get(name);
+                one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
+            })
+        };
+        let count = self
+            .unchanged
+            .iter()
+            .filter_map(|probe| probe.seen.servers.get(name))
+            .map(|one| one.threads)
+            .max();
+        let had = nth(0, |server| &server.busiest);
+        Threads {
+            had,
+            wanted: nth(0, |server| &server.wanted).max(had),
+            second_had: nth(1, |server| &server.busiest),
+            count: count.unwrap_or(0),
+        }
+    }
+
+    /// The client's CPUs that servers may use, too, and how busy they were; nothing where there
+    /// are none.
+    pub(super) fn shared_cpus(&self) -> Option<(Vec<u32>, f64)> {
+        let shared: Vec<u32> = self
+            .reading
+            .client_cpus
+            .iter()
+            .copied()
+            .filter(|cpu| self.reading.server_cpus.contains(cpu))
+            .collect();
+        let busy = |cpu: &u32| {
+            self.mean(|probe| {
+                let one = probe.seen.cpus.iter().find(|one| one.cpu == *cpu);
+                one.map_or(0.0, |one| one.busy)
+            })
+        };
+        let busiest = shared.iter().map(busy).fold(0.0, f64::max);
+        (!shared.is_empty()).then_some((shared, busiest))
+    }
+
+    /// The ports of the network namespace in which the greatest share of them is taken; nothing
+    /// where that is not known.
+    pub(super) fn taken_ports(&self) -> Option<TakenPorts> {
+        let mut fullest: Option<TakenPorts> = None;
+        for (number, ports) in self.unchanged.first()?.seen.ports.iter().enumerate() {
+            let of_servers = ports.servers.iter();
+            let of_servers = of_servers.filter_map(|one| self.reading.server_ports.get(one));
+            let (range, server) = match number {
+                // Where connections are kept, the sockets that wait are other programs'.
+                0 if self.opens_connections() => (self.reading.ports, None),
+                0 => (None, None),
+                _ => (of_servers.min().copied(), ports.servers.first().cloned()),
+            };
+            let Some(range) = range.filter(|range| *range > 0) else {
+                continue;
+            };
+            // They wait for a minute, so from load to load there are more of them.
+            let waits = |probe: &&Probe| probe.seen.ports.get(number).map(|one| one.waiting);
+            let waiting = self.unchanged.iter().filter_map(waits).max().unwrap_or(0);
+            // Where more ports were tried, some of those wait, too.
+            let waiting = waiting.min(u64::from(range));
+            let share = waiting as f64 / f64::from(range);
+            if fullest.as_ref().is_none_or(|known| known.share < share) {
+                fullest = Some(TakenPorts {
+                    server,
+                    waiting,
+                    range,
+                    share,
+                });
+            }
+        }
+        fullest
+    }
+
+    /// Connections that were dropped while they were opened, for the accept queue was full.
+    pub(super) fn found_full(&self) -> u64 {
+        self.sum(refused)
+    }
+
+    /// What was refused with a change.
+    pub(super) fn with(&self, change: Change, refused: impl Fn(&Probe) -> u64) -> Share {
+        let probes: Vec<&Probe> = of_change(self.reading, change).collect();
+        Share::of(&probes, refused)
+    }
+
+    /// Whether load or servers open connections all the time.
+    pub(super) fn opens_connections(&self) -> bool {
+        !self.reading.keepalive || self.upstream_per_request() >= UPSTREAM_SHARE
+    }
+
+    /// Connections accepted beyond the load's own, per request; 0 where no server of the path is
+    /// behind another one: what was accepted is then other programs' affair.
+    pub(super) fn upstream_per_request(&self) -> f64 {
+        if self.server_names().len() == 1 {
+            return 0.0;
+        }
+        self.mean(|probe| {
+            let answers = probe.requests_per_s * probe.seen.duration_s;
+            // The load's own in the time that was looked at, by its requests.
+            let all = probe.requests_all.max(1) as f64;
+            let opened = probe.connects.saturating_sub(u64::from(probe.connections)) as f64;
+            let own = opened * (answers / all).min(1.0);
+            (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
+        })
+    }
+}
+
+/// Ports that are taken in a network namespace.
+pub(super) struct TakenPorts {
+    /// A server that is there; nothing for the load.
+    pub(super) server: Option<String>,
+    pub(super) waiting: u64,
+    pub(super) range: u32,
+    pub(super) share: f64,
+}
+
+impl TakenPorts {
+    pub(super) fn words(&self) -> String {
+        let at = self.server.as_ref();
+        format!(
+            "{} of {} ports{} waited in TIME_WAIT",
+            grouped(self.waiting),
+            grouped(u64::from(self.range)),
+            at.map_or_else(String::new, |server| format!(" of `{server}`"))
+        )
+    }
+}
+
+/// Connections of a load that found the accept queue full.
+pub(super) fn refused(probe: &Probe) -> u64 {
+    let kernel = probe.seen.kernel;
+    kernel.listen_overflows.max(kernel.listen_drops)
+}
+
+/// Connections that were refused, and all that were opened, those among them.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    refused: u64,
+    all: u64,
+}
+
+impl Share {
+    pub(super) fn of(probes: &[&Probe], refused: impl Fn(&Probe) -> u64) -> Self {
+        let refused = probes.iter().map(|probe| refused(probe)).sum();
+        let opened: u64 = probes.iter().map(|probe| probe.connects).sum();
+        Self {
+            refused,
+            all: opened + refused,
+        }
+    }
+
+    /// Whether less than a part of what another share is.
+    pub(super) fn is_less(self, than: Share, part: f64) -> bool {
+        let share = |one: Share| one.refused as f64 / one.all.max(1) as f64;
+        self.all > 0 && share(self) < part * share(than)
+    }
+
+    /// `4 of 700`.
+    pub(super) fn words(self) -> String {
+        format!("{} of {}", grouped(self.refused), grouped(self.all))
+    }
+}
+
+/// A server's busiest threads.
+#[derive(Clone, Copy)]
+pub(super) struct Threads {
+    /// The busiest one's share of a CPU.
+    pub(super) had: f64,
+    /// How much of the time it wanted one.
+    pub(super) wanted: f64,
+    /// The share of the next.
+    pub(super) second_had: f64,
+    pub(super) count: u32,
+}
+
+impl Threads {
+    pub(super) fn words(self) -> String {
+        let mut text = percent(self.had);
+        text.push_str(" of a CPU");
+        if self.wanted > self.had + 0.1 {
+            text.push_str(&format!(
+                ", which it wanted {} of the time",
+                percent(self.wanted)
+            ));
+        }
+        text
+    }
+}
+
+/// `85%`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
