@@ -120,8 +120,9 @@ impl Plan {
         let mut started = servers.len();
         if !experiment.events.is_empty() {
             // Each trial starts its servers afresh.
-            let setting = experiment.under(&conditions[0]);
-            started = setting.subjects.iter().map(|one| one.through.len()).sum();
+            let setting = conditions.first().map(|one| experiment.under(one));
+            let subjects = setting.map(|one| one.subjects).unwrap_or_default();
+            started = subjects.iter().map(|one| one.through.len()).sum();
         }
         let started = u32::try_from(started).unwrap_or(u32::MAX);
         let group = per_lane

@@ -10,6 +10,8 @@ const WRONG_SHARE: f64 = 0.001;
 const TRANSPORT_SHARE: f64 = 0.01;
 /// Lag of the client's own schedule that is never held against it, in microseconds.
 const LAG_US: f64 = 100.0;
+/// Lag that moves requests from one row of a load to the next, in microseconds.
+const LAG_OF_ROW_US: f64 = 100_000.0;
 /// Lag of the client's own schedule, as a share of the median response latency.
 const LAG_SHARE: f64 = 0.1;
 
@@ -84,6 +86,21 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
     }
     found.extend(no_steady_state(load).into_iter().map(mistimed));
     found
+}
+
+/// The same of a load whose failures are what it was made for: only a client that was a row behind
+/// is held against it, since then the rate of good answers was its own doing.
+pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
+    let lag = load.schedule_lag.quantile_us(0.5);
+    let late = (lag > LAG_OF_ROW_US).then(|| {
+        format!("the client sent late: half of its requests by {lag:.0} us and more")
+    });
+    let nothing = (load.requests_all == 0).then(|| "no good answer came".to_owned());
+    let broken = |reason| Flaw {
+        reason,
+        whole_trial: true,
+    };
+    late.into_iter().chain(nothing).map(broken).collect()
 }
 
 fn wrong_answers(load: &LoadReading) -> Option<String> {

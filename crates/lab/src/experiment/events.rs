@@ -6,7 +6,6 @@ use super::factors::{RawFactor, only_placeholder};
 use super::parse::{factor_names, place_of};
 use super::parts::MOST_NAMES;
 use super::setting::Setting;
-use super::source::ReadValue as _;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault as Mistake, Reader};
 use super::source::section::Section;

@@ -24,6 +24,7 @@ use crate::link::LinkSpec;
 use crate::link::router::Addresses;
 
 pub use lacking::lacking;
+pub(crate) use namespace::DEVICE;
 pub use leftovers::sweep;
 pub use wiring::serve;
 pub use world::{BuiltHost, World, WorldError, WorldOptions};

@@ -2,6 +2,7 @@
 
 mod agents;
 mod apart;
+mod events;
 mod folder;
 mod group;
 mod judge;
