@@ -82,7 +82,10 @@ pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str)
                         "{name} was not back at the window's end in {}",
                         blocks(never)
                     )),
-                    (always, 0) => Some(format!("{name} was full all the time in {}", blocks(always))),
+                    (always, 0) => Some(format!(
+                        "{name} was full all the time in {}",
+                        blocks(always)
+                    )),
                     (always, never) => Some(format!(
                         "{name} was full all the time in {} and not back at the window's end in {}",
                         blocks(always),
@@ -223,7 +226,10 @@ mod tests {
         assert_eq!(said[0].1, Verdict::Faster);
         let text = &said[0].2;
         assert!(text.contains("off the share of failed requests"), "{text}");
-        assert!(text.contains("balance: 0 of 100,000, so at most 0.0030%"), "{text}");
+        assert!(
+            text.contains("balance: 0 of 100,000, so at most 0.0030%"),
+            "{text}"
+        );
         assert!(text.contains("direct: 20,150 of 100,000"), "{text}");
         assert_eq!(said[1].1, Verdict::Faster, "{}", said[1].2);
         let table = analyse(&header(5), &trials).table;
@@ -241,7 +247,11 @@ mod tests {
     fn none_against_none_is_the_same_and_says_how_little_that_is() {
         let said = said(&trials(5, |_, _| 0));
         assert_eq!(said[0].1, Verdict::Same, "{}", said[0].2);
-        assert!(said[0].2.contains("direct: 0 of 100,000, so at most"), "{}", said[0].2);
+        assert!(
+            said[0].2.contains("direct: 0 of 100,000, so at most"),
+            "{}",
+            said[0].2
+        );
     }
 
     #[test]
@@ -256,12 +266,21 @@ mod tests {
 
     #[test]
     fn failures_make_no_trial_invalid_and_a_rate_that_stays_away_counts_as_long_as_was_looked() {
-        let trials = trials(5, |_, subject| if subject == "direct" { 100 } else { 9_500 });
+        let trials = trials(
+            5,
+            |_, subject| if subject == "direct" { 100 } else { 9_500 },
+        );
         let analysis = analyse(&header(5), &trials);
         assert!(analysis.invalid.is_empty(), "{:?}", analysis.invalid);
         let full = &analysis.comparisons[1];
-        assert_eq!((full.metric, full.verdict), (Metric::FullRateAfterS, Verdict::Slower));
+        assert_eq!(
+            (full.metric, full.verdict),
+            (Metric::FullRateAfterS, Verdict::Slower)
+        );
         assert!((full.ratio.unwrap() - 100.0).abs() < 1e-6);
-        assert!(full.sentence.contains("balance was not back at the window's end in 5 blocks"));
+        assert!(
+            full.sentence
+                .contains("balance was not back at the window's end in 5 blocks")
+        );
     }
 }

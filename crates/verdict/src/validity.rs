@@ -92,9 +92,8 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
 /// is held against it, since then the rate of good answers was its own doing.
 pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(0.5);
-    let late = (lag > LAG_OF_ROW_US).then(|| {
-        format!("the client sent late: half of its requests by {lag:.0} us and more")
-    });
+    let late = (lag > LAG_OF_ROW_US)
+        .then(|| format!("the client sent late: half of its requests by {lag:.0} us and more"));
     let nothing = (load.requests_all == 0).then(|| "no good answer came".to_owned());
     let broken = |reason| Flaw {
         reason,

@@ -22,11 +22,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
 
 /// Reads `[[events]]`.
-pub(super) fn events(
-    reader: &mut Reader,
-    top: &Section<'_>,
-    factors: &[RawFactor],
-) -> Vec<Event> {
+pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) -> Vec<Event> {
     let Some((entry, path)) = top.entry("events") else {
         return Vec::new();
     };
@@ -81,7 +77,12 @@ fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str)
 
 fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Option<GivenFault> {
     let Some((entry, path)) = section.entry("what") else {
-        missing(reader, section, "what", "what = \"kill\", \"stop\" or \"cut\"");
+        missing(
+            reader,
+            section,
+            "what",
+            "what = \"kill\", \"stop\" or \"cut\"",
+        );
         return None;
     };
     let text = reader.text(&entry.node, &path)?;
@@ -124,7 +125,10 @@ fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     reader.fault(
         Mistake::at(
             place,
-            format!("`{path}`: nothing that happens to a server is called `{}`", shown(text)),
+            format!(
+                "`{path}`: nothing that happens to a server is called `{}`",
+                shown(text)
+            ),
             WORDS,
         )
         .help(suggestion(text, "words", words)),
@@ -243,7 +247,10 @@ fn check_times(
 ) {
     let window = experiment.design.latency_window;
     let beyond = |key: &str| format!("`events[].{key}` is beyond the measured window");
-    let lasts = format!("the window (`latency_window`) lasts {}", duration_text(window));
+    let lasts = format!(
+        "the window (`latency_window`) lasts {}",
+        duration_text(window)
+    );
     if event.at >= window {
         reader.fault(Mistake::at(place("at"), beyond("at"), lasts));
         return;
@@ -270,7 +277,9 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         reader.fault(
             Mistake::at(
                 place,
-                format!("the server `{name}` cannot be cut off: it has no host that is a namespace"),
+                format!(
+                    "the server `{name}` cannot be cut off: it has no host that is a namespace"
+                ),
                 "\"cut\" takes a host's link down",
             )
             .help(
@@ -282,15 +291,19 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
     };
     let mut others = experiment.servers.iter();
     let other = others.find(|one| one.name != name && one.host.as_deref() == Some(host));
+    let conditions = experiment.conditions();
+    let mut loads = conditions.iter().map(|one| experiment.under(one).load.host);
     let beside = match other {
         Some(other) => format!("the server `{}`", other.name),
-        None if experiment.load.host.as_deref() == Some(host) => "the load".to_owned(),
+        None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
         None => return,
     };
     reader.fault(
         Mistake::at(
             place,
-            format!("the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"),
+            format!(
+                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"
+            ),
             "\"cut\" takes a host's link down",
         )
         .help(format!("give `{name}` a host of its own")),

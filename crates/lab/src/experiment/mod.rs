@@ -28,8 +28,9 @@ pub use setting::{EventSpec, ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault, Level,
-    LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
+    Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
+    Level, LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target,
+    Upstream,
 };
 
 use crate::recipe::Recipes;

@@ -181,7 +181,8 @@ fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
         return;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.push("factors");
+    known.extend(["factors", "subjects"]);
+    let _ = quick.texts(reader, "subjects");
     quick.only(reader, &known);
     if let Some((entry, path)) = quick.entry("factors") {
         let _ = reader.section(entry, path);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use readings::Condition;
 
 use super::types::{
-    Effect, Event, Experiment, Fault, Given, GivenFault, LoadChange, LoadSpec, Role, Server, Target, Upstream,
+    Effect, Event, Experiment, Fault, Given, GivenFault, LoadChange, LoadSpec, Role, Server,
+    Target, Upstream,
 };
 use crate::driver::Choice;
 use crate::hosts::Access;

@@ -6,7 +6,8 @@ use toml::{Table, Value as Toml};
 
 use super::source::units;
 use super::types::{
-    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength, Upstream,
+    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength,
+    Upstream,
 };
 use super::types::{Server, Target};
 use crate::driver::Choice;

@@ -24,8 +24,8 @@ use crate::link::LinkSpec;
 use crate::link::router::Addresses;
 
 pub use lacking::lacking;
-pub(crate) use namespace::DEVICE;
 pub use leftovers::sweep;
+pub(crate) use namespace::DEVICE;
 pub use wiring::serve;
 pub use world::{BuiltHost, World, WorldError, WorldOptions};
 

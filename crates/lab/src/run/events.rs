@@ -23,6 +23,9 @@ const TICK: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(200);
 /// A second is at the full rate when so much of what was due in it was answered well.
 const FULL: f64 = 0.95;
+/// In so many looks in a row: what had waited for a server comes at once, and starting it takes time
+/// as well.
+const LOOKS_IN_A_ROW: usize = 5;
 /// A server that takes so much of the CPU time that it took before has its share of the load.
 const IN_ROTATION: f64 = 0.5;
 
@@ -45,7 +48,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             if self.stopped() {
                 return Ok(());
             }
-            self.phase(&format!("{rate_per_s} requests/s, and what happens meanwhile"));
+            self.phase(&format!(
+                "{rate_per_s} requests/s, and what happens meanwhile"
+            ));
             let (loaded, events) = self.load_through(setting, &one, up, rate_per_s)?;
             let reading = Reading {
                 latency: loaded.readings.first().cloned(),
@@ -170,8 +175,8 @@ struct Mark<'s> {
     before: Option<(Instant, f64)>,
     /// CPU time per second before anything happened.
     usual: Option<f64>,
-    /// Since when it seems to have its share again.
-    since_s: Option<f64>,
+    /// Since when it seems to have its share again, and in how many looks.
+    since: Option<(f64, usize)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +202,7 @@ impl<'s> Course<'s> {
                 },
                 before: None,
                 usual: None,
-                since_s: None,
+                since: None,
             })
         };
         Self {
@@ -371,8 +376,7 @@ impl Mark<'_> {
         }
     }
 
-    /// Looks whether the server takes its share of the CPU time again, in two looks in a row: what
-    /// had waited for it comes at once, and starting it takes time as well.
+    /// Looks whether the server takes its share of the CPU time again.
     fn look_for_share(&mut self, agents: &mut Agents, opened: Instant) {
         let (None, Some(back_s)) = (self.reading.in_rotation_after_s, self.reading.back_s) else {
             return;
@@ -384,14 +388,16 @@ impl Mark<'_> {
         let share = first.zip(self.before).and_then(per_s).zip(self.usual);
         let has_share = share.is_some_and(|(now, usual)| usual > 0.0 && now >= IN_ROTATION * usual);
         self.reading.looked_for_s = opened.elapsed().as_secs_f64() - back_s;
-        match (has_share, self.since_s) {
-            (false, _) => self.since_s = None,
-            (true, Some(since_s)) => self.reading.in_rotation_after_s = Some(since_s),
-            (true, None) => {
-                let since = first.map_or(opened, |(when, _)| when);
-                let since_s = since.duration_since(opened).as_secs_f64() - back_s;
-                self.since_s = Some(since_s.max(0.0));
-            }
+        if !has_share {
+            self.since = None;
+            return;
+        }
+        let begin = first.map_or(opened, |(when, _)| when);
+        let begin_s = begin.duration_since(opened).as_secs_f64() - back_s;
+        let (since_s, looks) = self.since.unwrap_or((begin_s.max(0.0), 0));
+        self.since = Some((since_s, looks + 1));
+        if looks + 1 >= LOOKS_IN_A_ROW {
+            self.reading.in_rotation_after_s = Some(since_s);
         }
     }
 }
