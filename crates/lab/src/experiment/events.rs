@@ -30,6 +30,13 @@ pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFacto
         reader.expected(&entry.node, &path, "a list of tables, such as [[events]]");
         return Vec::new();
     };
+    if let Some(first) = items.get(MOST_NAMES) {
+        reader.fault(Mistake::at(
+            first.place,
+            format!("{} events are too many", items.len()),
+            format!("expected at most {MOST_NAMES}"),
+        ));
+    }
     let mut events = Vec::new();
     for item in items.iter().take(MOST_NAMES) {
         let Tree::Table(table) = &item.tree else {
