@@ -94,7 +94,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let setting = apart::setting(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
-        let mut random = fastrand::Rng::with_seed(self.seed);
+        // No port twice in a block: what a balancer in the kernel, or a socket that waits, remembers
+        // of an earlier trial's connections would be taken for those of this one.
+        let first = group.lanes.iter().map(|lane| lane.trial).min();
+        let salt = u64::from(first.unwrap_or(0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = fastrand::Rng::with_seed(self.seed ^ salt);
         self.phase("starting servers");
         let failure = match self.start_servers(&setting, &mut up, &mut random) {
             Ok(addresses) if setting.events.is_empty() => self
