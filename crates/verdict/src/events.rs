@@ -265,6 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_stood_still_is_to_blame_for_what_failed() {
+        let mut trials = trials(5, |_, _| 10);
+        for late in [400, 600] {
+            if let Outcome::Done(reading) = &mut trials[0].outcome
+                && let Some(load) = &mut reading.latency
+            {
+                load.schedule_lag = readings::Histogram::new();
+                load.schedule_lag.record_many_ns(20_000, 10_000 - late);
+                load.schedule_lag.record_many_ns(3_000_000_000, late);
+            }
+            let invalid = analyse(&header(5), &trials).invalid;
+            assert_eq!(invalid.len(), usize::from(late > 500), "{invalid:?}");
+        }
+    }
+
+    #[test]
     fn failures_make_no_trial_invalid_and_a_rate_that_stays_away_counts_as_long_as_was_looked() {
         let trials = trials(
             5,

@@ -94,8 +94,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let setting = apart::setting(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
-        // No port twice in a block: what a balancer in the kernel, or a socket that waits, remembers
-        // of an earlier trial's connections would be taken for those of this one.
+        // Other ports than in the block's other trials: what a balancer in the kernel, or a socket
+        // that waits, remembers of their connections would be taken for those of this one.
         let first = group.lanes.iter().map(|lane| lane.trial).min();
         let salt = u64::from(first.unwrap_or(0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut random = fastrand::Rng::with_seed(self.seed ^ salt);
