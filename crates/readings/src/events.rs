@@ -10,8 +10,7 @@ pub struct EventsReading {
     /// Those of them that failed.
     pub failed: u64,
     /// Time from the first event until the rate is full again: from then on to the window's end
-    /// every second but the last had good answers for 95% of its requests, in it or late in the
-    /// next. 0 where it was full all the time, absent where it was not full at the window's end.
+    /// every second had good answers for 95% of its requests, in it or within 0.3 s after it. 0 where it was full all the time, absent where it was not full at the window's end.
     pub full_rate_after_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,

@@ -23,6 +23,8 @@ const TICK: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(200);
 /// A second is at the full rate when so much of what was due in it was answered well.
 const FULL: f64 = 0.95;
+/// Of answers that come late, those in so many rows after a second count for it.
+const LATE_ROWS: usize = 3;
 /// In so many looks in a row: what had waited for a server comes at once, and starting it takes time
 /// as well.
 const LOOKS_IN_A_ROW: usize = 5;
@@ -139,9 +141,10 @@ fn noticed(load: &LoadReading, events: Vec<EventReading>, window: Duration) -> E
 /// Time from `since_s` until every second up to the end of the rows was at the full rate. `None`
 /// when none was any more.
 ///
-/// Answers that come in the second after count as well, as far as they are more than were due in
-/// it: a machine that stands still for a moment makes them late, and nothing is lost. A second
-/// whose next is cut short by the end is therefore not held against the rate.
+/// Answers that come in the few rows after a second count as well, as far as they are more than were
+/// due in those, and no more than in so many rows of the second: a machine that stands still for a
+/// moment makes them late, and nothing is lost. A second whose next rows are cut short by the end is
+/// therefore not held against the rate.
 fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
     let first = rows
         .iter()
@@ -152,12 +155,15 @@ fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
         let (own, after) = rows[begin..].split_at(second);
         let due: u64 = own.iter().map(|row| row.due).sum();
         let good: u64 = own.iter().map(|row| row.requests).sum();
-        let next = after.iter().take(second);
+        let next = after.iter().take(LATE_ROWS);
         let late = next.map(|row| row.requests.saturating_sub(row.due));
-        (good + late.sum::<u64>()) as f64 >= FULL * due as f64
+        let late = late
+            .sum::<u64>()
+            .min(due * LATE_ROWS as u64 / second as u64);
+        (good + late) as f64 >= FULL * due as f64
     };
     let full: Vec<bool> = (0..=rows.len() - second).map(is_full).collect();
-    let judged = full.len().saturating_sub(second).max(1);
+    let judged = full.len().saturating_sub(LATE_ROWS).max(1);
     let Some(last) = full[..judged].iter().rposition(|full| !full) else {
         return Some(0.0);
     };
