@@ -117,7 +117,14 @@ impl Plan {
         let design = &experiment.design;
         let per_lane = design.warmup + (design.window + design.latency_window).mul_f64(EDGES);
         let lanes = u32::try_from(experiment.subjects.len() + 1).unwrap_or(u32::MAX);
-        let started = u32::try_from(servers.len()).unwrap_or(u32::MAX);
+        let mut started = servers.len();
+        if !experiment.events.is_empty() {
+            // Each trial starts its servers afresh.
+            let setting = conditions.first().map(|one| experiment.under(one));
+            let subjects = setting.map(|one| one.subjects).unwrap_or_default();
+            started = subjects.iter().map(|one| one.through.len()).sum();
+        }
+        let started = u32::try_from(started).unwrap_or(u32::MAX);
         let group = per_lane
             .saturating_mul(lanes)
             .saturating_add((START + STOP).saturating_mul(started));

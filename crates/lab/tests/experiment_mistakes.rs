@@ -391,3 +391,102 @@ fn what_has_no_size_is_read_to_the_limit_only() {
         ExperimentError::Open(lab::experiment::OpenError::TooLarge { .. })
     ));
 }
+
+/// Something happens to a server, and no mistake.
+const EVENTS: &str = r#"title = "one dies"
+[hosts.client]
+link = { rtt = "0ms" }
+[hosts.vm]
+[hosts.one]
+[hosts.two]
+[servers.one]
+recipe = "origin"
+host = "one"
+[servers.two]
+recipe = "origin"
+host = "two"
+[servers.lb]
+recipe = "balance"
+host = "vm"
+upstreams = ["one", "two"]
+[subjects]
+direct = "http://two/"
+lb = "http://lb/"
+[factors]
+fault = ["kill", "cut"]
+[[events]]
+at = "1s"
+server = "two"
+what = "{fault}"
+until = "3s"
+[load]
+host = "client"
+rate = "500/s"
+[design]
+blocks = 3
+latency_window = "5s"
+[quick]
+latency_window = "4s"
+subjects = ["direct"]
+"#;
+
+fn events(from: &str, to: &str) -> String {
+    assert!(EVENTS.contains(from), "there is no {from:?}");
+    EVENTS.replacen(from, to, 1)
+}
+
+#[test]
+fn what_happens_to_servers() {
+    let experiment = good(parse(EVENTS));
+    assert!(experiment.design.window.is_zero() && !experiment.design.limiter);
+    let faults: Vec<&str> = experiment
+        .conditions()
+        .iter()
+        .map(|condition| experiment.under(condition).events[0].fault.word())
+        .collect();
+    assert_eq!(faults, ["kill", "cut"]);
+    // Written out with its defaults and read again it is the same.
+    assert_eq!(good(parse(&experiment.to_toml())).events, experiment.events);
+    let quick = good(Experiment::parse("x.toml", EVENTS, &[], true, &recipes()));
+    assert_eq!(quick.subjects.len(), 1);
+    shown(
+        "event-server",
+        &events("server = \"two\"", "server = \"tow\""),
+    );
+    shown(
+        "event-what",
+        &events("what = \"{fault}\"", "what = \"kil\""),
+    );
+    shown(
+        "event-level",
+        &events("\"kill\", \"cut\"", "\"kill\", \"freeze\""),
+    );
+    shown("event-factor", &events("{fault}", "{falt}"));
+    shown("event-missing", &events("what = \"{fault}\"\n", ""));
+    shown("event-beyond", &events("at = \"1s\"", "at = \"5s\""));
+    shown(
+        "event-until",
+        &events("until = \"3s\"", "until = \"500ms\""),
+    );
+    shown(
+        "event-until-beyond",
+        &events("until = \"3s\"", "until = \"6s\""),
+    );
+    shown(
+        "event-window",
+        &events("blocks = 3", "blocks = 3\nwindow = \"2s\""),
+    );
+    shown("event-rate", &events("rate = \"500/s\"\n", ""));
+    shown(
+        "event-quick-subject",
+        &events("[\"direct\"]", "[\"direkt\"]"),
+    );
+    // The link of a host can be cut where nothing else hangs on it.
+    let beside = EVENTS.replacen("host = \"vm\"", "host = \"two\"", 1);
+    shown("event-cut-beside", &beside);
+    let here = EVENTS.replace("link = { rtt = \"0ms\" }\n", "");
+    shown("event-cut-no-host", &here);
+    // Neither of the others needs hosts.
+    let here = here.replace("\"kill\", \"cut\"", "\"kill\", \"stop\"");
+    good(parse(&here));
+}

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, LimiterReading, LoadReading, Probed, SettingsReading};
+use crate::{DriverReading, EventsReading, LimiterReading, LoadReading, Probed, SettingsReading};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -148,6 +148,9 @@ pub struct Reading {
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_probed: Option<Probed>,
+    /// What happened to servers in the open loop's window, and what clients noticed of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsReading>,
 }
 
 /// What one server did while a trial's load ran on it.

@@ -7,6 +7,7 @@
 
 mod driver;
 mod errors;
+mod events;
 mod histogram;
 pub mod hlog;
 mod journal;
@@ -19,6 +20,7 @@ pub mod tools;
 
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
+pub use events::{EventReading, EventsReading};
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,

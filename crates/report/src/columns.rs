@@ -1,6 +1,6 @@
 use readings::ErrorCounts;
-use verdict::SubjectRow;
-use verdict::text::{condition, grouped, percent, rate};
+use verdict::text::{condition, grouped, number, percent, rate};
+use verdict::{EventsRow, SubjectRow};
 
 use crate::units::{bytes, three_digits, time};
 
@@ -17,7 +17,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 17] = [
+const ALL: [(&str, bool, Cell); 21] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -33,6 +33,18 @@ const ALL: [(&str, bool, Cell); 17] = [
     ("p99", true, |r| r.latency_us_p99.map(time)),
     ("errors", true, |r| {
         (r.errors.total() > 0).then(|| errors(&r.errors))
+    }),
+    (FAILED, true, |r| r.events.as_ref().map(failed)),
+    (FULL_RATE, true, |r| {
+        let e = r.events.as_ref()?;
+        Some(after(e.full_rate_after_s, e.not_full_at_end, e.trials))
+    }),
+    (IN_ROTATION, true, |r| {
+        let e = r.events.as_ref().filter(|e| e.were_back > 0)?;
+        Some(after(e.in_rotation_after_s, e.not_in_rotation, e.were_back))
+    }),
+    (WAITED, true, |r| {
+        r.events.as_ref()?.connections_max.map(grouped)
     }),
     ("upstream/req", true, |r| {
         r.upstream_connections_per_request
@@ -70,6 +82,30 @@ const ALL: [(&str, bool, Cell); 17] = [
     }),
     ("driver memory", true, |r| r.driver_max_rss_bytes.map(bytes)),
 ];
+
+const FAILED: &str = "failed";
+const FULL_RATE: &str = "full rate after";
+const IN_ROTATION: &str = "in rotation after";
+const WAITED: &str = "at stopped";
+
+/// `5 of 20,000 (0.025%)`; with none, how many there can be.
+fn failed(e: &EventsRow) -> String {
+    let share = |share: f64| number(share * 100.0, 4, false);
+    let of = format!("{} of {}", grouped(e.failed), grouped(e.requests));
+    match e.failed_share_at_most {
+        Some(most) => format!("{of} (< {}%)", share(most)),
+        None => format!("{of} ({}%)", share(e.failed_share)),
+    }
+}
+
+/// `1.2 s`, and in how many of all it was not.
+fn after(seconds: Option<f64>, not: usize, all: usize) -> String {
+    match seconds {
+        None => "not".to_owned(),
+        Some(seconds) if not == 0 => format!("{seconds:.1} s"),
+        Some(seconds) => format!("{seconds:.1} s, {not} of {all} not"),
+    }
+}
 
 const USER_SYSTEM: &str = "user+system us/req";
 const SWITCHES: &str = "switches/req";
@@ -159,6 +195,23 @@ pub(crate) fn legend(columns: &Columns) -> String {
             "the most resident memory of each server; what its processes share counts for each",
         ),
         ("client", "share of a core that a client thread used"),
+        (
+            FAILED,
+            "requests that failed while something happened to servers; with none, at most the \
+             share in brackets (95%, rule of three)",
+        ),
+        (
+            FULL_RATE,
+            "mean time until every second had good answers for 95% of its requests",
+        ),
+        (
+            IN_ROTATION,
+            "mean time until a server that was back had its share of the load again",
+        ),
+        (
+            WAITED,
+            "the most connections that were open at a stopped server",
+        ),
         ("driver", "what made the load"),
         ("driver us/req", "CPU time of the driver per request"),
         ("driver memory", "the most that its largest process held"),

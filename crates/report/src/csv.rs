@@ -51,7 +51,11 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
                     let Some(load) = load else { continue };
                     let [p50, p99, p99_9, max] = latencies(load, reading.driver.as_ref());
                     let driver = reading.driver.as_ref();
-                    let mut problems = reasons(load);
+                    // Where something happened to servers, failures are what was measured.
+                    let mut problems = match reading.events {
+                        Some(_) => Vec::new(),
+                        None => reasons(load),
+                    };
                     problems.extend(probed.iter().flat_map(|seen| machine_reasons(load, seen)));
                     out.push_str(&format!(
                         "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{},{}\n",

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use readings::{Condition, LoadReading, Outcome, Probed, Reading, RunHeader, Trial};
 
 use crate::machine;
-use crate::validity::flaws;
+use crate::validity::{flaws, flaws_beside_failures};
 
 /// The rows that count, in the order in which they were first seen. A trial that cannot be used is
 /// made again, and so is one of a run that goes on: of its rows the last valid one counts; where
@@ -72,7 +72,10 @@ impl<'a> Cell<'a> {
         };
         let judged = |load: &Option<LoadReading>, probed: &Option<Probed>| {
             let Some(load) = load else { return Vec::new() };
-            let mut found = flaws(load, max_error);
+            let mut found = match reading.events {
+                Some(_) => flaws_beside_failures(load),
+                None => flaws(load, max_error),
+            };
             found.extend(machine::flaws(load, probed.as_ref()));
             found
         };

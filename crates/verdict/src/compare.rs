@@ -6,7 +6,7 @@ use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
 use crate::sentence::{Figures, sentence};
 use crate::text::counted;
-use crate::{Rules, Verdict, holm};
+use crate::{Rules, Verdict, events, holm};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -28,16 +28,26 @@ pub enum Metric {
     /// subjects differ in what makes their load.
     #[serde(rename = "driver_max_rss_bytes")]
     DriverMaxRssBytes,
+    /// The share of requests that failed while something happened to servers, each count with half
+    /// a request added so that none has a ratio too; less is better.
+    #[serde(rename = "failed_share")]
+    FailedShare,
+    /// Time from what happened to servers until the rate of good answers was full again, seconds;
+    /// less is better.
+    #[serde(rename = "full_rate_after_s")]
+    FullRateAfterS,
 }
 
 impl Metric {
     /// Every metric, throughput first.
-    pub const ALL: [Metric; 5] = [
+    pub const ALL: [Metric; 7] = [
         Metric::RequestsPerS,
         Metric::LatencyUsP50,
         Metric::LatencyUsP99,
         Metric::DriverCpuUsPerRequest,
         Metric::DriverMaxRssBytes,
+        Metric::FailedShare,
+        Metric::FullRateAfterS,
     ];
 
     /// The name in the JSON document.
@@ -48,6 +58,8 @@ impl Metric {
             Metric::LatencyUsP99 => "latency_us_p99",
             Metric::DriverCpuUsPerRequest => "driver_cpu_us_per_request",
             Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
+            Metric::FailedShare => "failed_share",
+            Metric::FullRateAfterS => "full_rate_after_s",
         }
     }
 
@@ -59,6 +71,8 @@ impl Metric {
             Metric::LatencyUsP99 => "99th percentile of latency",
             Metric::DriverCpuUsPerRequest => "driver's CPU time per request",
             Metric::DriverMaxRssBytes => "driver's peak memory",
+            Metric::FailedShare => "share of failed requests",
+            Metric::FullRateAfterS => "time until the rate is full again",
         }
     }
 
@@ -74,6 +88,11 @@ impl Metric {
             Metric::LatencyUsP99 => Some(0.99),
             _ => None,
         }
+    }
+
+    /// Whether it is about what happened to servers meanwhile.
+    pub fn is_of_events(self) -> bool {
+        matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
     }
 
     /// Whether it is about the load generator and not about the servers.
@@ -216,6 +235,9 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
 /// condition is about when nothing of it was measured.
 ///
+/// Where something happened to servers, that is compared and no latency: those of the answers that
+/// came would speak for who let the others fail.
+///
 /// Drivers are compared where they differ, and only the quantiles that they tell: those of the
 /// baseline.
 fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
@@ -228,6 +250,12 @@ fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baselin
             continue;
         };
         measured_nothing = false;
+        if metric.is_of_events() || reading.events.is_some() {
+            if metric.is_of_events() && reading.events.is_some() {
+                return true;
+            }
+            continue;
+        }
         let is_there = match (metric.quantile(), &reading.driver) {
             (Some(q), Some(driver)) => {
                 cell.trial.subject == baseline && driver.latency_us(q).is_some()
@@ -286,6 +314,7 @@ impl Draft<'_> {
                 .then(|| client_limit(&pairs, self.subject, &rules.baseline))
                 .flatten(),
             self.metric.quantile().and_then(|_| whose_clock(&pairs)),
+            events::note(self.metric, &pairs, self.subject, &rules.baseline),
         ];
         for more in notes.into_iter().flatten().filter(|_| usable) {
             decision.note = Some(match decision.note {

@@ -16,6 +16,7 @@ mod cells;
 mod compare;
 mod decide;
 pub mod diagnose;
+mod events;
 mod floor;
 mod holm;
 mod limiter;
@@ -43,6 +44,7 @@ pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, 
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
+pub use events::EventsRow;
 pub use floor::NoiseFloor;
 pub use limiter::{Effect, Finding, Limiter, Standing, limiters, with_limiters};
 pub use looks::{Looks, Stage};

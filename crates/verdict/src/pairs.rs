@@ -4,6 +4,7 @@ use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Slice};
 
 use crate::cells::Cell;
 use crate::compare::{BlockRatio, Metric};
+use crate::events::{self, Noticed};
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
 use crate::validity::late_at;
@@ -38,6 +39,9 @@ pub(crate) struct Pairs {
     pub unsettled: usize,
     /// The open loop's rate, where it was one for all.
     pub rate_per_s: Option<f64>,
+    /// What clients of the subject and of the baseline noticed of what happened to servers, over
+    /// the blocks of `ratios`.
+    pub noticed: (Noticed, Noticed),
     /// What made the load of the subject and of the baseline, where it was not the engine.
     pub drivers: Option<(String, String)>,
     subject_logs: f64,
@@ -85,6 +89,8 @@ impl Pairs {
                     let limited = |l: Option<&LoadReading>| {
                         usize::from(l.is_some_and(|l| l.client.saturated))
                     };
+                    pairs.noticed.0.add(ours);
+                    pairs.noticed.1.add(theirs);
                     pairs.client_limited.0 += limited(load_of(ours, metric));
                     pairs.client_limited.1 += limited(their_load);
                     rates.extend(load_of(ours, metric).and_then(offered));
@@ -185,6 +191,7 @@ enum Loop {
 fn loop_of(cell: &Cell<'_>, metric: Metric) -> Loop {
     let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
     match (metric.quantile(), driver) {
+        (None, _) if metric.is_of_events() => Loop::Open,
         (None, _) => Loop::Closed,
         (Some(_), Some(driver)) if driver.latency_loop() == Pacing::Closed => Loop::Closed,
         (Some(_), _) => Loop::Open,
@@ -234,8 +241,13 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         return Datum::NotMeasured;
     };
     let value = match metric.quantile() {
+        Some(_) if reading.events.is_some() => return Datum::NotMeasured,
         None => match (metric, &reading.driver) {
             (Metric::RequestsPerS, _) => load.requests_per_s(),
+            (metric, _) if metric.is_of_events() => match &reading.events {
+                Some(noticed) => events::value(metric, noticed),
+                None => return Datum::NotMeasured,
+            },
             (_, None) => return Datum::NotMeasured,
             (metric, Some(driver)) => match of_driver(metric, driver) {
                 Some(value) => value,

@@ -4,6 +4,7 @@ use readings::{Condition, DriverReading, ErrorCounts, LoadReading, Probed};
 use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
+use crate::events::EventsRow;
 use crate::pairs::{enough, resolves};
 
 /// One subject's figures under one condition, over its valid trials (the baseline's second copy
@@ -55,6 +56,8 @@ pub struct SubjectRow {
     pub driver_cpu_us_per_request: Option<f64>,
     /// Geometric mean of the most memory that the driver held, in bytes.
     pub driver_max_rss_bytes: Option<f64>,
+    /// What clients noticed of what happened to servers, over the valid trials.
+    pub events: Option<EventsRow>,
 }
 
 /// The table: one row for each subject under each condition that was measured at all.
@@ -156,6 +159,7 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
                 .filter_map(|d| d.max_rss_bytes())
                 .map(|bytes| bytes as f64),
         ),
+        events: EventsRow::of(trials),
     }
 }
 

@@ -1,7 +1,7 @@
 use readings::{LoadReading, LoadRow, Pacing, Wrong, WrongKind};
 
 use crate::steady::unsteady;
-use crate::text::{grouped, rate};
+use crate::text::{fraction, grouped, rate};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -10,6 +10,10 @@ const WRONG_SHARE: f64 = 0.001;
 const TRANSPORT_SHARE: f64 = 0.01;
 /// Lag of the client's own schedule that is never held against it, in microseconds.
 const LAG_US: f64 = 100.0;
+/// Lag that moves requests from one row of a load to the next, in microseconds.
+const LAG_OF_ROW_US: f64 = 100_000.0;
+/// So many requests may be later than that.
+const LATE_SHARE: f64 = 0.05;
 /// Lag of the client's own schedule, as a share of the median response latency.
 const LAG_SHARE: f64 = 0.1;
 
@@ -84,6 +88,25 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
     }
     found.extend(no_steady_state(load).into_iter().map(mistimed));
     found
+}
+
+/// The same of a load whose failures are what it was made for: only a client that stood still is
+/// held against it, since requests that it sends late and all at once fail by its own doing.
+pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
+    let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
+    let late = (lag > LAG_OF_ROW_US).then(|| {
+        format!(
+            "the client stood still: {} of its requests were sent late by {:.1} s and more",
+            fraction(LATE_SHARE),
+            lag / 1e6
+        )
+    });
+    let nothing = (load.requests_all == 0).then(|| "no good answer came".to_owned());
+    let broken = |reason| Flaw {
+        reason,
+        whole_trial: true,
+    };
+    late.into_iter().chain(nothing).map(broken).collect()
 }
 
 fn wrong_answers(load: &LoadReading) -> Option<String> {

@@ -46,6 +46,11 @@ pub(crate) fn warnings(
                 found.extend(depends_on_length(rules, cells, place, subject, all));
             }
             found.extend(at_least(&name, &trials).filter(|_| !of_drivers));
+            let had_events = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.events.is_some());
+            if trials.iter().any(had_events) {
+                // What failed or came late then is the result, and no latency is compared.
+                continue;
+            }
             found.extend(rate_not_kept(&name, &trials));
             found.extend(errors(&name, &trials));
             found.extend(stood_still(&name, &trials));

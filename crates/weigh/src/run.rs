@@ -208,7 +208,10 @@ pub fn decide(folder: &Path) -> Result<Decided, Failure> {
     let journal = Journal::read(folder).map_err(Failure::words)?;
     let mut analysis = analyse(&journal.header, &journal.trials());
     analysis.warnings.splice(0..0, journal.warnings());
-    analysis.rates = rates(&journal.rates());
+    // What is told of a rate is that latency is compared at it; with events none is.
+    if !analysis.table.iter().any(|row| row.events.is_some()) {
+        analysis.rates = rates(&journal.rates());
+    }
     with_limiters(&mut analysis, &journal.limiters());
     with_settings(&mut analysis, &journal.settings());
     Ok(Decided { journal, analysis })

@@ -14,6 +14,8 @@ use super::samples;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
+/// How long an answer is waited for before it is looked whether the run is to stop.
+const WAIT: Duration = Duration::from_millis(50);
 /// How often another clock is asked for.
 const CLOCK_EXCHANGES: usize = 12;
 
@@ -212,12 +214,13 @@ impl Agent {
         &mut self,
         stop: &AtomicBool,
         cancelled: &mut bool,
+        wait: Duration,
     ) -> Result<Option<Answer>, AgentError> {
         if !*cancelled && stop.load(Ordering::Relaxed) {
             *cancelled = true;
             self.send(&Order::Cancel)?;
         }
-        match self.answers.recv_timeout(Duration::from_millis(50)) {
+        match self.answers.recv_timeout(wait) {
             Ok(line) => Self::answer(line).map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
@@ -240,7 +243,7 @@ impl Agent {
         self.send(order)?;
         let mut cancelled = false;
         let answer = loop {
-            if let Some(answer) = self.next_answer(stop, &mut cancelled)? {
+            if let Some(answer) = self.next_answer(stop, &mut cancelled, WAIT)? {
                 break answer;
             }
         };
@@ -263,15 +266,34 @@ impl Agent {
         &mut self,
         order: LoadOrder,
         stop: &AtomicBool,
+        tell: impl FnMut(usize, u64, u64),
+    ) -> Result<Loaded, AgentError> {
+        self.load_meanwhile(order, stop, tell, WAIT, |_| {})
+    }
+
+    /// The same. Meanwhile, again and again and at least once in `wait`, something else is done,
+    /// which is told whether a measured window has just opened.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub(crate) fn load_meanwhile(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
         mut tell: impl FnMut(usize, u64, u64),
+        wait: Duration,
+        mut meanwhile: impl FnMut(bool),
     ) -> Result<Loaded, AgentError> {
         self.send(&Order::Load(order))?;
         let mut cancelled = false;
         loop {
-            let Some(answer) = self.next_answer(stop, &mut cancelled)? else {
+            let answer = self.next_answer(stop, &mut cancelled, wait)?;
+            meanwhile(matches!(answer, Some(Answer::WindowOpens { .. })));
+            let Some(answer) = answer else {
                 continue;
             };
             match answer {
+                Answer::WindowOpens { .. } => {}
                 Answer::Progress {
                     stint,
                     requests,
@@ -292,7 +314,7 @@ impl Agent {
         self.send(&Order::Drive(order))?;
         let mut cancelled = false;
         loop {
-            let Some(answer) = self.next_answer(stop, &mut cancelled)? else {
+            let Some(answer) = self.next_answer(stop, &mut cancelled, WAIT)? else {
                 continue;
             };
             match answer {

@@ -137,7 +137,7 @@ pub(super) fn carry_out(
         sources: Vec::new(),
         io,
         wait: if order.spin { Wait::Spin } else { Wait::Sleep },
-        rows: None,
+        rows: order.row_ms.map(Duration::from_millis),
         seed: order.seed,
     };
     let count = job.readings();
@@ -215,6 +215,9 @@ fn watched_run(
             }
         }
         Progress::WindowOpens { stint } => {
+            if order.tell_windows {
+                tell(Answer::WindowOpens { stint });
+            }
             if let Some(reading) = order.stints[stint].reading {
                 loaded.windows[reading].push(Window::begins());
             }

@@ -8,6 +8,7 @@ mod cgroup;
 mod client;
 mod counts;
 mod drive;
+mod link;
 mod load;
 mod look;
 mod ports;

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use super::drive;
+use super::link;
 use super::load;
 use super::ports::Ports;
 use super::probe::Looker;
@@ -167,6 +168,14 @@ fn carry_out(
                 })
                 .ok_or_else(|| format!("`{server}` does not run"))
         }
+        Order::Freeze { server, frozen } => servers.freeze(&server, frozen).map(|()| Answer::Done),
+        Order::Link { up, routed } => link::set(up, routed)
+            .map(|()| Answer::Done)
+            .map_err(|e| format!("cannot switch the link of this host: {e}")),
+        Order::Usage { server, port } => Ok(Answer::Usage {
+            cpu_s: servers.cpu_s(&server)?,
+            connections: port.and_then(watch::connections_at),
+        }),
         Order::Logs { server } => Ok(Answer::Logs {
             files: servers.logs(&server),
         }),

@@ -32,6 +32,8 @@ const LOG_BYTES_MAX: u64 = 256 * 1024;
 /// Of a server's last words, so many lines are shown.
 const LAST_WORDS_LINES: usize = 12;
 const SIGKILL: i32 = 9;
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;
 
 struct Server {
     child: Child,
@@ -269,6 +271,47 @@ impl Servers {
                 Some(group) => Watched::Group(group),
                 None => Watched::Processes(watch::tree(one.child.id() as i32)),
             },
+        }
+    }
+
+    /// Stops all processes of a server where they stand, or lets them go on.
+    pub(super) fn freeze(&self, server: &str, frozen: bool) -> Result<(), String> {
+        const ATTEMPTS: usize = 100;
+        let signal = if frozen { SIGSTOP } else { SIGCONT };
+        let one = self
+            .running
+            .get(server)
+            .ok_or_else(|| format!("`{server}` does not run"))?;
+        let root = one.child.id() as i32;
+        // One that was forked while the others got their signal is met in the next round.
+        let mut done: Vec<i32> = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let all = match &one.group {
+                Some(group) => group.processes(),
+                None => watch::tree(root),
+            };
+            let new: Vec<i32> = all.into_iter().filter(|pid| !done.contains(pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in new {
+                match os::kill(pid, signal) {
+                    Err(e) if pid == root => {
+                        return Err(format!("cannot send a signal to `{server}`: {e}"));
+                    }
+                    // It has ended since.
+                    _ => done.push(pid),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// CPU time of a server since it was started, s.
+    pub(super) fn cpu_s(&self, server: &str) -> Result<f64, String> {
+        match self.running.contains_key(server) {
+            true => Ok(self.watched(server).cpu_s()),
+            false => Err(format!("`{server}` does not run")),
         }
     }
 

@@ -42,6 +42,20 @@ fn passive_opens_of(process: &str) -> Option<u64> {
         .ok()
 }
 
+/// Connections of this network namespace that are open at a port: established, or closed by the
+/// other end alone. States as in the kernel's `net/tcp_states.h`.
+pub(super) fn connections_at(port: u16) -> Option<u64> {
+    const OPEN: [&str; 2] = ["01", "08"];
+    let text = fs::read_to_string("/proc/self/net/tcp").ok()?;
+    let open = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next().and_then(|local| local.rsplit_once(':'));
+        let at = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+        at == Some(port) && fields.nth(1).is_some_and(|state| OPEN.contains(&state))
+    };
+    Some(text.lines().filter(open).count() as u64)
+}
+
 /// Every process and its parent.
 fn parents() -> Vec<(i32, i32)> {
     let Ok(entries) = fs::read_dir("/proc") else {

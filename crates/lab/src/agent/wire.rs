@@ -33,6 +33,28 @@ pub enum Order {
         /// Signals to send and how long to wait after each, ms.
         signals: Vec<(String, u64)>,
     },
+    /// Stop all processes of a server where they stand, or let them go on.
+    Freeze {
+        /// The server.
+        server: String,
+        /// Whether to stop them.
+        frozen: bool,
+    },
+    /// Take the link of this agent's host down, or up again.
+    Link {
+        /// Whether it shall be up.
+        up: bool,
+        /// Whether the host sends everything into it, and not only to its own network.
+        routed: bool,
+    },
+    /// Say what a server has used so far.
+    Usage {
+        /// The server.
+        server: String,
+        /// The port whose connections are counted, if they are.
+        #[serde(default)]
+        port: Option<u16>,
+    },
     /// Send a server's logs.
     Logs {
         /// The server.
@@ -165,6 +187,12 @@ pub struct LoadOrder {
     /// namespace that is a host of its own.
     #[serde(default)]
     pub ports: Option<(u16, u16)>,
+    /// Length of the rows that readings are cut into, ms; `None` keeps none.
+    #[serde(default)]
+    pub row_ms: Option<u64>,
+    /// Whether to tell when a measured window opens.
+    #[serde(default)]
+    pub tell_windows: bool,
 }
 
 /// What a recipe or a driver needs on a machine.
@@ -331,6 +359,18 @@ pub enum Answer {
         requests: u64,
         /// Failures since the last one.
         errors: u64,
+    },
+    /// A load's measured window has opened.
+    WindowOpens {
+        /// Number of the stint.
+        stint: usize,
+    },
+    /// What a server has used so far.
+    Usage {
+        /// CPU time since it was started, s.
+        cpu_s: f64,
+        /// Connections that are open at the port, those among them that it has not accepted yet.
+        connections: Option<u64>,
     },
     /// What a load measured.
     Loaded(Box<Loaded>),

@@ -8,7 +8,7 @@ use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
 use super::source::tree::{Entry, Node, Place, Tree};
 use super::source::units::shown;
-use super::types::{Effect, Experiment, Factor, Given, Level, LoadPart, Role};
+use super::types::{Effect, Experiment, Factor, Given, GivenFault, Level, LoadPart, Role};
 use crate::recipe::{Param, Recipes, Value};
 
 /// More conditions than this would run for weeks.
@@ -320,7 +320,7 @@ fn role(
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "a factor is a key of [load] ({}), `from` with names of hosts, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL or a server's `with`",
+            "a factor is a key of [load] ({}), `from` with names of hosts, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL, a server's `with` or an event's `what`",
             VARIED_LOAD_KEYS.join(", "),
             shown(name)
         ),
@@ -401,6 +401,10 @@ fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
                 Given::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
                 Given::Value(_) => false,
             })
+        || experiment
+            .events
+            .iter()
+            .any(|event| matches!(&event.what, GivenFault::Factor { factor, .. } if factor == name))
 }
 
 /// The names that stand in braces in a text, in the way that filling in finds them.

@@ -6,6 +6,7 @@
 
 mod drivers;
 mod error;
+mod events;
 mod factors;
 mod hosts;
 mod machines;
@@ -23,12 +24,13 @@ mod write;
 use std::path::Path;
 
 pub use error::ExperimentError;
-pub use setting::{ServerSpec, Setting, SubjectSpec};
+pub use setting::{EventSpec, ServerSpec, Setting, SubjectSpec};
 pub use source::units;
 pub use source::{Mistake, Mistakes, OpenError};
 pub use types::{
-    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Given, Level, LoadChange,
-    LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target, Upstream,
+    Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
+    Level, LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target,
+    Upstream,
 };
 
 use crate::recipe::Recipes;

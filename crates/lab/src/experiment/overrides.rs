@@ -51,6 +51,7 @@ pub(super) fn apply(
         put(reader, top, set);
     }
     check_quick_factors(reader, top);
+    check_quick_subjects(reader, top);
     if quick {
         merge_quick(top);
     }
@@ -357,11 +358,56 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
     }
 }
 
+/// The subjects that `[quick]` keeps, with their places; none where it keeps all.
+fn quick_subjects(top: &Table) -> Vec<(String, Place)> {
+    let Some(Tree::Table(quick)) = top.get("quick").map(|entry| &entry.node.tree) else {
+        return Vec::new();
+    };
+    let Some(Tree::Array(items)) = quick.get("subjects").map(|entry| &entry.node.tree) else {
+        return Vec::new();
+    };
+    let name = |item: &Node| match &item.tree {
+        Tree::Text(name) => Some((name.clone(), item.place)),
+        _ => None,
+    };
+    items.iter().take(MOST_KEYS).filter_map(name).collect()
+}
+
+/// The subjects in `[quick]` have to be some of the file's.
+fn check_quick_subjects(reader: &mut Reader, top: &Table) {
+    let Some(Tree::Table(subjects)) = top.get("subjects").map(|entry| &entry.node.tree) else {
+        return;
+    };
+    for (name, place) in quick_subjects(top) {
+        if subjects.get(&name).is_none() {
+            let names = subjects.entries.iter().map(|e| e.name.as_str());
+            reader.fault(
+                Fault::at(
+                    place,
+                    format!("`quick.subjects` names no subject: `{}`", shown(&name)),
+                    "not in [subjects]",
+                )
+                .help(suggestion(&name, "subjects", names)),
+            );
+        }
+    }
+}
+
 /// Puts the values of `[quick]` where they belong and removes it; unknown keys stay, to be noted.
 fn merge_quick(top: &mut Table) {
+    let kept = quick_subjects(top);
+    if !kept.is_empty()
+        && let Some(Tree::Table(subjects)) = top.get_mut("subjects").map(|e| &mut e.node.tree)
+    {
+        let is_kept = |entry: &Entry| kept.iter().any(|(name, _)| *name == entry.name);
+        subjects.entries.retain(is_kept);
+    }
     let Some(Tree::Table(quick)) = top.get_mut("quick").map(|entry| &mut entry.node.tree) else {
         return;
     };
+    if !kept.is_empty() {
+        quick.remove("subjects");
+    }
     let mut design = Vec::new();
     for key in QUICK_KEYS {
         design.extend(quick.remove(key));

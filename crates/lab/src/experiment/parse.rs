@@ -11,10 +11,10 @@ use super::source::section::Section;
 use super::source::tree::{Place, Table};
 use super::source::units::shown;
 use super::types::{Design, Experiment, SliceLength};
-use super::{drivers, hosts, parts, references, servers, subject};
+use super::{drivers, events, hosts, parts, references, servers, subject};
 use crate::recipe::Recipes;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "title",
     "question",
@@ -23,6 +23,7 @@ const KEYS: [&str; 13] = [
     "subjects",
     "factors",
     "load",
+    "events",
     "expect",
     "design",
     "quick",
@@ -100,13 +101,22 @@ fn whole(
     let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
     drivers::check_factor(reader, &top, &raw_factors);
     let first = subjects.first().map_or("", |subject| &subject.name);
+    let events = events::events(reader, &top, &raw_factors);
     let mut design = parts::design(reader, &top, first);
     check_quick(reader, &top, &design);
     if quick && !quick_given {
+        let window = design.latency_window;
         shorten(&mut design, &set_keys);
+        if !events.is_empty() {
+            // What happens at its time needs the window that it was written for.
+            design.latency_window = window;
+        }
     }
     if quick && !quick_says_limiter && !set_keys.iter().any(|set| set == "design.limiter") {
         design.limiter = false;
+    }
+    if !events.is_empty() {
+        events::fit(&mut design, &top);
     }
     let mut experiment = Experiment {
         name: name(reader, &top, source_name),
@@ -117,6 +127,7 @@ fn whole(
         subjects,
         factors: Vec::new(),
         load: parts::load(reader, &top, recipes),
+        events,
         expect: parts::expect(reader, &top),
         design,
         sysctls: parts::sysctls(reader, &top),
@@ -124,6 +135,7 @@ fn whole(
     };
     experiment.factors = factors::resolve(reader, raw_factors, &experiment, recipes);
     references::check(reader, &top, &experiment);
+    events::check(reader, &top, &experiment);
     // What follows from the parts together is asked only of parts that are right.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
@@ -169,13 +181,15 @@ fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
         return;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.push("factors");
+    known.extend(["factors", "subjects"]);
+    let _ = quick.texts(reader, "subjects");
     quick.only(reader, &known);
     if let Some((entry, path)) = quick.entry("factors") {
         let _ = reader.section(entry, path);
     }
     let mut scratch = design.clone();
-    parts::design_values(reader, &quick, &mut scratch);
+    let events = top.table.get("events").is_some();
+    parts::design_values(reader, &quick, &mut scratch, events);
 }
 
 /// What `--quick` means where a file does not say: a first impression in about half a minute.

@@ -209,12 +209,19 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
     if let Some(baseline) = section.text(reader, "baseline") {
         design.baseline = baseline;
     }
-    design_values(reader, &section, &mut design);
+    let events = top.table.get("events").is_some();
+    design_values(reader, &section, &mut design, events);
     design
 }
 
-/// The keys that `[design]` and `[quick]` share.
-pub(super) fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design) {
+/// The keys that `[design]` and `[quick]` share. With `events` there is no closed loop, whose
+/// window then is zero.
+pub(super) fn design_values(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    design: &mut Design,
+    events: bool,
+) {
     if let Some(blocks) = section.integer(reader, "blocks", 1..=1000) {
         // The range fits.
         design.blocks = u32::try_from(blocks).unwrap_or_default();
@@ -222,7 +229,10 @@ pub(super) fn design_values(reader: &mut Reader, section: &Section<'_>, design: 
     if let Some(warmup) = section.duration(reader, "warmup", Duration::ZERO..=HOUR) {
         design.warmup = warmup;
     }
-    let shortest = Duration::from_millis(100);
+    let shortest = match events {
+        true => Duration::ZERO,
+        false => Duration::from_millis(100),
+    };
     if let Some(window) = section.duration(reader, "window", shortest..=DAY) {
         design.window = window;
     }

@@ -221,6 +221,7 @@ pub(super) fn check_conditions(
             }
         }
         drivers::check(reader, top, experiment, &setting, recipes);
+        super::events::check_load(reader, top, &setting);
         let load = &setting.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
             reader.fault(

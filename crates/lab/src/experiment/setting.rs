@@ -1,11 +1,13 @@
 //! An experiment under one condition.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use readings::Condition;
 
 use super::types::{
-    Effect, Experiment, Given, LoadChange, LoadSpec, Role, Server, Target, Upstream,
+    Effect, Event, Experiment, Fault, Given, GivenFault, LoadChange, LoadSpec, Role, Server,
+    Target, Upstream,
 };
 use crate::driver::Choice;
 use crate::hosts::Access;
@@ -21,6 +23,21 @@ pub struct Setting {
     pub subjects: Vec<SubjectSpec>,
     /// The load.
     pub load: LoadSpec,
+    /// What happens to servers in each measured window, in the order it was written.
+    pub events: Vec<EventSpec>,
+}
+
+/// Something that happens to a server under one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpec {
+    /// When, after the measured window begins.
+    pub at: Duration,
+    /// The server's name.
+    pub server: String,
+    /// What is done to it.
+    pub fault: Fault,
+    /// When it is undone, after the measured window begins; without it, at the window's end.
+    pub until: Option<Duration>,
 }
 
 /// One server under one condition.
@@ -113,6 +130,11 @@ impl Experiment {
                 })
                 .collect(),
             load,
+            events: self
+                .events
+                .iter()
+                .filter_map(|event| event_under(event, condition))
+                .collect(),
         }
     }
 
@@ -315,6 +337,23 @@ impl Experiment {
         out.push_str(rest);
         out
     }
+}
+
+fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
+    let fault = match &event.what {
+        GivenFault::Fault(fault) => *fault,
+        GivenFault::Factor { factor, by_level } => {
+            let text = condition.get(factor);
+            let level = by_level.iter().find(|(level, _)| Some(level) == text);
+            level.or(by_level.first())?.1
+        }
+    };
+    Some(EventSpec {
+        at: event.at,
+        server: event.server.clone(),
+        fault,
+        until: event.until,
+    })
 }
 
 impl LoadChange {

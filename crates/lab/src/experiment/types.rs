@@ -27,6 +27,8 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The load, before factors change it.
     pub load: LoadSpec,
+    /// What happens to servers in each measured window, in the order it was written.
+    pub events: Vec<Event>,
     /// What a good answer is.
     pub expect: Expect,
     /// How it is measured.
@@ -76,6 +78,63 @@ pub enum Given {
         /// The value for each level, in the parameter's own type, by the level's text.
         by_level: Vec<(String, Value)>,
     },
+}
+
+/// Something that happens to a server in every measured window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When, after the measured window begins.
+    pub at: Duration,
+    /// The server's name.
+    pub server: String,
+    /// What is done to it.
+    pub what: GivenFault,
+    /// When it is undone, after the measured window begins; without it, at the window's end.
+    pub until: Option<Duration>,
+}
+
+/// What is done to a server, in an experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenFault {
+    /// The same under every condition.
+    Fault(Fault),
+    /// As a factor's level says.
+    Factor {
+        /// The factor's name.
+        factor: String,
+        /// What is done for each level, by the level's text.
+        by_level: Vec<(String, Fault)>,
+    },
+}
+
+/// What is done to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// All its processes are killed (SIGKILL); undone, it is started again.
+    Kill,
+    /// All its processes are stopped (SIGSTOP), and continued. The kernel goes on accepting for it.
+    Stop,
+    /// The link of its host is taken down, and up again.
+    Cut,
+}
+
+impl Fault {
+    /// Everything that can be done.
+    pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
+
+    /// The word in an experiment file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fault::Kill => "kill",
+            Fault::Stop => "stop",
+            Fault::Cut => "cut",
+        }
+    }
+
+    /// What a word stands for.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.word() == word)
+    }
 }
 
 /// One way of reaching the work.
@@ -284,7 +343,8 @@ pub struct Design {
     pub blocks: u32,
     /// Load before measuring, per subject and block.
     pub warmup: Duration,
-    /// Closed loop, measured per subject and block, cut into slices.
+    /// Closed loop, measured per subject and block, cut into slices; zero, and left out, in an
+    /// experiment with events.
     pub window: Duration,
     /// Open loop, measured per subject and block; zero leaves it out.
     pub latency_window: Duration,

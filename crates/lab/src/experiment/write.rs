@@ -6,7 +6,8 @@ use toml::{Table, Value as Toml};
 
 use super::source::units;
 use super::types::{
-    Apart, BodyCheck, Design, Effect, Experiment, Given, LoadSpec, Rate, SliceLength, Upstream,
+    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength,
+    Upstream,
 };
 use super::types::{Server, Target};
 use crate::driver::Choice;
@@ -60,6 +61,7 @@ impl Experiment {
         });
         put_table(&mut top, "factors", factors.collect());
         put(&mut top, "load", Toml::Table(load(&self.load)));
+        self.put_events(&mut top);
         let mut expect = Table::new();
         put(&mut expect, "status", i64::from(self.expect.status).into());
         if let Some(contains) = &self.expect.contains {
@@ -80,6 +82,28 @@ impl Experiment {
         put_table(&mut top, "sysctls", sysctls.collect());
         self.put_published(&mut top);
         top.to_string()
+    }
+
+    fn put_events(&self, top: &mut Table) {
+        if self.events.is_empty() {
+            return;
+        }
+        let events = self.events.iter().map(|event| {
+            let mut table = Table::new();
+            let time = |time| Toml::String(units::duration_text(time));
+            put(&mut table, "at", time(event.at));
+            put(&mut table, "server", text(&event.server));
+            let what = match &event.what {
+                GivenFault::Fault(fault) => text(fault.word()),
+                GivenFault::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+            };
+            put(&mut table, "what", what);
+            if let Some(until) = event.until {
+                put(&mut table, "until", time(until));
+            }
+            Toml::Table(table)
+        });
+        put(top, "events", Toml::Array(events.collect()));
     }
 
     fn put_published(&self, top: &mut Table) {

@@ -25,6 +25,7 @@ use crate::link::router::Addresses;
 
 pub use lacking::lacking;
 pub use leftovers::sweep;
+pub(crate) use namespace::DEVICE;
 pub use wiring::serve;
 pub use world::{BuiltHost, World, WorldError, WorldOptions};
 

@@ -13,7 +13,7 @@ use super::{Access, HostSpec};
 use crate::link::router::Addresses;
 
 /// The device that joins a host to the others.
-pub(super) const DEVICE: &str = "net0";
+pub(crate) const DEVICE: &str = "net0";
 /// A TUN device drops what does not fit into its queue: a burst of many connections shall fit.
 const QUEUE_PACKETS: u32 = 20_000;
 /// Where programs look names up.

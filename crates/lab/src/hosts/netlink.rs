@@ -206,6 +206,14 @@ impl Route {
         self.request(Message::link(0, device, IFF_UP)).map(drop)
     }
 
+    /// Switches a device off.
+    pub(crate) fn down(&mut self, device: u32) -> io::Result<()> {
+        let mut header = interface(device, IFF_UP);
+        header[8..12].copy_from_slice(&0_u32.to_ne_bytes());
+        self.request(Message::new(RTM_NEWLINK, 0, &header))
+            .map(drop)
+    }
+
     /// Bounds the queue of packets that wait for a device.
     pub(crate) fn queue(&mut self, device: u32, packets: u32) -> io::Result<()> {
         let mut message = Message::link(0, device, 0);

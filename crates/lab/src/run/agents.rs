@@ -27,6 +27,8 @@ pub(super) struct Agents {
     /// By host; the empty name is this machine's.
     agents: BTreeMap<String, Agent>,
     pub(super) world: Option<World>,
+    /// What makes loads while the others do something to servers, and its host.
+    loader: Option<(Option<String>, Agent)>,
     /// Where hosts are machines.
     machines: Option<Machines>,
     /// Servers that run, with their hosts.
@@ -43,6 +45,7 @@ impl Agents {
     ) -> Result<Self, RunError> {
         let mut agents = Self {
             agents: BTreeMap::new(),
+            loader: None,
             world: None,
             machines: None,
             running: Vec::new(),
@@ -111,6 +114,7 @@ impl Agents {
     pub(super) fn with_machines(agents: BTreeMap<String, Agent>, machines: Machines) -> Self {
         Self {
             agents,
+            loader: None,
             world: None,
             machines: Some(machines),
             running: Vec::new(),
@@ -201,6 +205,42 @@ impl Agents {
             self.running.push((host, other));
         }
         Ok(())
+    }
+
+    /// An agent on a host that makes loads and nothing else, so that the host's own can be asked
+    /// meanwhile. It is given back by [`Self::put_loader`].
+    pub(super) fn take_loader(
+        &mut self,
+        weigh: &Path,
+        host: Option<&str>,
+    ) -> Result<Agent, AgentError> {
+        match self.loader.take() {
+            Some((at, agent)) if at.as_deref() == host => return Ok(agent),
+            _ => {}
+        }
+        match (&self.world, host) {
+            (Some(world), Some(host)) => world.agent_in(host).map_err(|e| match e {
+                WorldError::Agent { source, .. } => source,
+                other => AgentError::Lost(other.to_string()),
+            }),
+            _ => Agent::start(weigh),
+        }
+    }
+
+    pub(super) fn put_loader(&mut self, host: Option<&str>, agent: Agent) {
+        self.loader = Some((host.map(str::to_owned), agent));
+    }
+
+    /// Servers that run, as an agent sees that has started none of them.
+    pub(super) fn seen_from_beside(&self, wanted: impl Fn(&str) -> bool) -> Vec<OtherServer> {
+        let all = self.running.iter().map(|(_, one)| one);
+        all.filter(|one| wanted(&one.server)).cloned().collect()
+    }
+
+    /// Whether hosts send everything into their links.
+    pub(super) fn links_are_routed(&self) -> bool {
+        let world = self.world.as_ref();
+        world.is_some_and(|world| world.kind == LinkKind::UserSpace)
     }
 
     /// Servers that the agent of a host has started, and those that others have.

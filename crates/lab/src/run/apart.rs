@@ -8,7 +8,7 @@ use readings::{Condition, LoadReading, Outcome};
 
 use crate::agent::AgentError;
 use crate::agent::wire::{Answer, Order};
-use crate::experiment::{Apart, Design, Experiment, Setting};
+use crate::experiment::{Apart, Design, Experiment, Rate, Setting};
 use crate::plan::Group;
 use crate::run::RunEvent;
 use crate::run::group::{GroupResult, Runner};
@@ -113,7 +113,12 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Each subject started, measured and stopped before the next, in the group's order.
     fn one_by_one(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
         let mut result = GroupResult::default();
-        let mut rate = rate;
+        let mut rate = rate.or(
+            match self.options.experiment.under(&group.condition).load.rate {
+                Rate::PerSecond(rate) => Some(rate),
+                Rate::Auto => None,
+            },
+        );
         let open = !self.options.experiment.design.latency_window.is_zero();
         if open && rate.is_none() {
             // The rate hangs on the slowest of all, so all are asked once before.

@@ -62,9 +62,12 @@ pub(super) struct GroupResult {
 /// A server that was started.
 pub(super) struct Up {
     pub(super) name: String,
-    host: Option<String>,
+    pub(super) host: Option<String>,
     folder: PathBuf,
     signals: Vec<(String, u64)>,
+    /// How it was started, and when it was ready.
+    pub(super) start: StartServer,
+    pub(super) ready: AwaitServer,
 }
 
 /// A subject that can be measured.
@@ -91,11 +94,18 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let setting = apart::setting(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
-        let mut random = fastrand::Rng::with_seed(self.seed);
+        // Other ports than in the block's other trials: what a balancer in the kernel, or a socket
+        // that waits, remembers of their connections would be taken for those of this one.
+        let first = group.lanes.iter().map(|lane| lane.trial).min();
+        let salt = u64::from(first.unwrap_or(0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = fastrand::Rng::with_seed(self.seed ^ salt);
         self.phase("starting servers");
         let failure = match self.start_servers(&setting, &mut up, &mut random) {
-            Ok(addresses) => self
+            Ok(addresses) if setting.events.is_empty() => self
                 .measure(&setting, group, &addresses, rate, &mut random, &mut result)
+                .err(),
+            Ok(addresses) => self
+                .measure_events(&setting, group, &up, &addresses, rate, &mut result)
                 .err(),
             Err(reason) => {
                 let design = &self.options.experiment.design;
@@ -210,13 +220,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .iter()
             .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
             .collect();
-        up.push(Up {
-            name: server.name.clone(),
-            host: server.host.clone(),
-            folder,
-            signals,
-        });
-        let order = StartServer {
+        let start = StartServer {
             server: server.name.clone(),
             dirs: rendered.dirs,
             files: rendered
@@ -234,14 +238,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             cpus,
             logs: rendered.logs,
         };
-        self.agents.start_server(host, order)?;
         let ready = rendered.ready;
         let raw = ready.send.is_some();
         let request = ready.send.unwrap_or_else(|| {
             let http = net::fetch::request("GET", &server.name, &ready.path, &closing());
             String::from_utf8_lossy(&http).into_owned()
         });
-        let order = Order::Await(AwaitServer {
+        let ready = AwaitServer {
             server: Some(server.name.clone()),
             address,
             request,
@@ -249,7 +252,17 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             status: ready.status,
             contains: ready.contains,
             timeout_ms: ready.timeout.as_millis() as u64,
+        };
+        up.push(Up {
+            name: server.name.clone(),
+            host: server.host.clone(),
+            folder,
+            signals,
+            start: start.clone(),
+            ready: ready.clone(),
         });
+        self.agents.start_server(host, start)?;
+        let order = Order::Await(ready);
         self.agents.of(host)?.ask_unless(&order, self.stop)?;
         Ok(())
     }
@@ -431,6 +444,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             look: false,
             quota_cpus: None,
             ports: None,
+            row_ms: None,
+            tell_windows: false,
         }
     }
 
@@ -578,7 +593,7 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
 }
 
 /// What was seen while a load ran on a subject, of the servers that it goes through.
-fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
+pub(super) fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
     let seen = loaded.probed.get(number)?.clone()?;
     Some(seen.of_servers(&one.subject.through))
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod apart;
 mod between;
+mod events;
 mod folder;
 mod group;
 mod judge;

@@ -8,6 +8,7 @@ mod capacity;
 mod catalogue;
 mod common;
 mod drivers;
+mod events;
 mod hosts;
 mod hosts_run;
 mod kill;

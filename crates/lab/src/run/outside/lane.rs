@@ -294,6 +294,7 @@ impl<'a> Outside<'a> {
             }),
             probed,
             latency_probed,
+            events: None,
         }))
     }
 

@@ -1,0 +1,40 @@
+use serde::{Deserialize, Serialize};
+
+/// What clients noticed of what happened to servers in an open loop's window, and how the servers
+/// came back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventsReading {
+    /// Requests of the whole load, also of what was cut off at its start and of those that were
+    /// answered after the window's end.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Time from the first event until the rate is full again: from then on to the window's end
+    /// every second had good answers for 95% of its requests, in it or within 0.3 s after it. 0 where it was full all the time, absent where it was not full at the window's end.
+    pub full_rate_after_s: Option<f64>,
+    /// Time from the first event to the window's end.
+    pub observed_s: f64,
+    /// What happened, in order.
+    pub events: Vec<EventReading>,
+}
+
+/// Something that happened to a server, at times since the measured window began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventReading {
+    /// The server.
+    pub server: String,
+    /// What was done: `kill`, `stop` or `cut`.
+    pub what: String,
+    /// When it had been done.
+    pub at_s: f64,
+    /// When it had been undone; absent where that came after the window's end.
+    pub back_s: Option<f64>,
+    /// Time from then until the server got its share of the load again, as far as the CPU time
+    /// that it took tells; absent where it did not within the window.
+    pub in_rotation_after_s: Option<f64>,
+    /// How long that was looked for.
+    pub looked_for_s: f64,
+    /// The most connections that were open at a server while it was stopped: requests that had
+    /// been sent to it and waited there.
+    pub connections_max: Option<u64>,
+}
