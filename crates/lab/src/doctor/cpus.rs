@@ -221,7 +221,7 @@ fn virtualisation(machine: &Machine) -> Option<Finding> {
         Finding::new(
             topic,
             Level::Note,
-            "a virtual machine; its host takes no time from it now",
+            "a virtual machine; no stolen time is counted now",
             wanted,
             "System calls and interrupts cost more than on bare metal, and the host may be shared. \
              Ratios carry over better than figures.",

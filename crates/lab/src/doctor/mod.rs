@@ -1,7 +1,7 @@
 //! What on this machine would spoil a measurement, each with the command that mends it.
 //!
-//! [`examine`] reads the machine once (`/proc`, `/sys`, and a fifth of a second of what its CPUs
-//! do), and judges what it read. Reading is in `machine` and `activity`, the parsing of the
+//! [`examine`] reads the machine once (`/proc`, `/sys`, a fifth of a second of what its CPUs do, and
+//! a second of what a polling thread misses), and judges what it read. Reading is in `machine` and `activity`, the parsing of the
 //! kernel's texts in `proc`; the judgements are pure functions of both. Every threshold is
 //! explained in `docs/doctor.md`. Nothing is changed: the commands are for the reader.
 
@@ -11,6 +11,7 @@ mod installed;
 mod machine;
 mod needs;
 mod network;
+mod pauses;
 mod proc;
 mod resources;
 
@@ -72,6 +73,8 @@ pub enum Topic {
     Turbo,
     /// A virtual machine, and what its host takes.
     Virtualisation,
+    /// Times in which a thread that wants its CPU does not have it.
+    Pauses,
     /// What else runs now.
     OtherWork,
     /// What ran in the last minute.
@@ -114,6 +117,7 @@ impl Topic {
             Self::Governor => "governor",
             Self::Turbo => "turbo",
             Self::Virtualisation => "virtualisation",
+            Self::Pauses => "pauses",
             Self::OtherWork => "other work",
             Self::LoadAverage => "load average",
             Self::Memory => "memory",
@@ -204,7 +208,8 @@ impl Examination {
     }
 }
 
-/// Examines this machine, for an experiment or in general. Takes about a quarter of a second.
+/// Examines this machine, for an experiment or in general. Takes a little more than a second,
+/// in which all CPUs are busy.
 ///
 /// What cannot be read, because this kernel lacks it or the user may not, is passed over.
 ///
@@ -221,6 +226,7 @@ pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path)
     };
     findings.extend(installed::ports(&needs.ports));
     findings.extend(cpus::findings(&machine, &needs));
+    findings.extend(machine.pauses.map(pauses::finding));
     findings.extend(resources::findings(&machine, &needs));
     findings.extend(network::findings(&machine, &needs));
     Examination::of(experiment.map(|e| e.name.clone()), findings)

@@ -1,0 +1,145 @@
+//! For how long a thread that is ready to run does not: what the kernel's own counts of stolen time
+//! leave out, and what the high quantiles of every latency hold.
+
+use std::time::Duration;
+
+use super::{Finding, Level, Topic};
+
+/// For so long the clock is read on each CPU.
+const LOOK: Duration = Duration::from_secs(1);
+/// Interrupts and the kernel's own work take less.
+const PAUSE_NS: u64 = 100_000;
+/// A pause so long stands out in the p99.9 of an open loop against most servers.
+const LONG_NS: u64 = 1_000_000;
+/// A share of the time that moves the p99 as well.
+const SHARE: f64 = 0.01;
+
+/// What threads missed that did nothing but read the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Pauses {
+    /// The longest time between two readings, ns; 0 when none was long.
+    pub longest_ns: u64,
+    /// How many were long.
+    pub count: u32,
+    /// The share of the time that they took together, on the CPU where it was most.
+    pub share: f64,
+}
+
+impl Pauses {
+    /// Keeps each of these CPUs busy for a second. `None` where a thread cannot be bound to one.
+    pub fn measure(cpus: &[u32]) -> Option<Self> {
+        let looks = std::thread::scope(|scope| {
+            let threads: Vec<_> = cpus
+                .iter()
+                .map(|&cpu| scope.spawn(move || look(cpu)))
+                .collect();
+            let looks = threads.into_iter().map(|thread| thread.join().ok()?);
+            looks.collect::<Option<Vec<Self>>>()
+        })?;
+        looks.into_iter().reduce(|a, b| Self {
+            longest_ns: a.longest_ns.max(b.longest_ns),
+            count: a.count + b.count,
+            share: a.share.max(b.share),
+        })
+    }
+}
+
+fn look(cpu: u32) -> Option<Pauses> {
+    net::os::bind_to_cpus(&[cpu]).ok()?;
+    let begin = net::os::now_ns();
+    let mut seen = Pauses::default();
+    let (mut last, mut paused_ns) = (begin, 0);
+    while last - begin < LOOK.as_nanos() as u64 {
+        let now = net::os::now_ns();
+        let pause = now - last;
+        if pause >= PAUSE_NS {
+            seen.longest_ns = seen.longest_ns.max(pause);
+            seen.count += 1;
+            paused_ns += pause;
+        }
+        last = now;
+    }
+    seen.share = paused_ns as f64 / (last - begin) as f64;
+    Some(seen)
+}
+
+pub(super) fn finding(pauses: Pauses) -> Finding {
+    let level = match pauses {
+        Pauses { share, .. } if share >= SHARE => Level::Warning,
+        Pauses { longest_ns, .. } if longest_ns >= LONG_NS => Level::Note,
+        _ => Level::Fine,
+    };
+    let found = match pauses.count {
+        0 => "none within a second on any CPU".to_owned(),
+        count => format!(
+            "{count} within a second, the longest of {:.1} ms; at most {:.2}% of a CPU's time",
+            pauses.longest_ns as f64 / 1e6,
+            pauses.share * 100.0
+        ),
+    };
+    Finding::new(
+        Topic::Pauses,
+        level,
+        found,
+        "none of a millisecond and more",
+        "A thread that always wants its CPU did not have it for so long. Requests that are due or \
+         answered then wait, whatever the server does: the p99.9 of a latency shows that rather \
+         than the server, and on a machine with many pauses the p99, too.",
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_polling_thread_misses_is_seen() {
+        let cpus = net::os::allowed_cpus().unwrap();
+        let cpu = cpus[0];
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let seen = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                net::os::bind_to_cpus(&[cpu]).unwrap();
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let seen = Pauses::measure(&[cpu]).unwrap();
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            seen
+        });
+        // The other thread had its turns.
+        assert!(seen.count > 0 && seen.share > 0.1, "{seen:?}");
+        assert_eq!(finding(seen).level, Level::Warning);
+    }
+
+    #[test]
+    fn pauses_are_judged_by_length_and_share() {
+        let quiet = finding(Pauses::default());
+        assert_eq!(quiet.level, Level::Fine);
+        let short = Pauses {
+            longest_ns: 900_000,
+            count: 3,
+            share: 0.002,
+        };
+        assert_eq!(finding(short).level, Level::Fine);
+        let long = Pauses {
+            longest_ns: 8_600_000,
+            count: 7,
+            share: 0.007,
+        };
+        let found = finding(long);
+        assert_eq!(found.level, Level::Note);
+        assert_eq!(
+            found.found,
+            "7 within a second, the longest of 8.6 ms; at most 0.70% of a CPU's time"
+        );
+        let much = Pauses {
+            share: 0.02,
+            ..short
+        };
+        assert_eq!(finding(much).level, Level::Warning);
+        assert!(Pauses::measure(&[]).is_none());
+    }
+}
