@@ -13,7 +13,8 @@ use crate::experiment::{EventSpec, Fault, Setting};
 use crate::plan::Group;
 use crate::run::RunEvent;
 use crate::run::agents::Agents;
-use crate::run::group::{GroupResult, Ready, Runner, Up, probed};
+use crate::run::group::{GroupResult, Ready, Runner, probed};
+use crate::run::servers::Up;
 
 /// Rows of the load.
 const ROW_MS: u64 = 100;

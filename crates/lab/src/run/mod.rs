@@ -14,6 +14,7 @@ mod outside;
 mod places;
 mod rate;
 mod schedule;
+mod servers;
 mod settings;
 mod told;
 
