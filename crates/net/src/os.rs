@@ -117,15 +117,18 @@ pub fn sharpen_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-/// Has the calling thread run before all ordinary ones whenever it has something to do. For threads
-/// that work in short bursts: one that never waits would keep the others from the CPU.
+/// Has the calling thread run before others that want the same CPU, as a thread that works in short
+/// bursts needs.
+///
+/// It gets the highest priority of those that share their time, and none of real time: beside such
+/// a thread Linux 6.18 charges it nine tenths of the CPU time that others use on its CPU.
 ///
 /// # Errors
 /// When this process may not.
 pub fn run_first() -> io::Result<()> {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: `lowest` is valid for the call; 0 is the calling thread.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &lowest) }).map(drop)
+    const HIGHEST: i32 = -20;
+    // SAFETY: no memory is involved; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) }).map(drop)
 }
 
 /// Makes this process the parent of its descendants' orphans.

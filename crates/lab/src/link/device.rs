@@ -55,7 +55,7 @@ impl Link {
                     let _ = net::os::bind_to_cpus(&cpus);
                 }
                 net::os::sharpen_timers();
-                // A wire does not wait for a CPU. An ordinary user's does.
+                // A wire does not wait for a CPU. An ordinary user's does, as only root may go first.
                 let _ = net::os::run_first();
                 // When it ends, so do the devices, and nothing gets through any more.
                 let _ = thread.work();
