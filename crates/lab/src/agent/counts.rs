@@ -379,8 +379,10 @@ mod tests {
             tell(&mut shell, ":");
         }
         let seen = counter.look(&watched).since(&before);
-        // Each line is a wait for input, and one for each byte at the most.
-        assert!((50..500).contains(&seen.switches_voluntary), "{seen:?}");
+        // Each line is a wait for input, and one for each byte at the most. Where others want the
+        // CPU, it may be taken away in the moment in which the shell begins to wait.
+        let switches = seen.switches_voluntary + seen.switches_involuntary;
+        assert!((50..500).contains(&switches), "{seen:?}");
         assert!(seen.rss_bytes_max > 100_000, "{seen:?}");
         assert_eq!((seen.processes_max, seen.threads_max), (1, 1));
         // A child of it is seen while it is there, and its switches stay when it has gone.

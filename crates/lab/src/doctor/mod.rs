@@ -215,7 +215,15 @@ impl Examination {
 ///
 /// Drivers are asked for their versions; `weigh` is the running program.
 pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path) -> Examination {
-    let machine = Machine::read();
+    judge(&Machine::read(), experiment, recipes, weigh)
+}
+
+fn judge(
+    machine: &Machine,
+    experiment: Option<&Experiment>,
+    recipes: &Recipes,
+    weigh: &Path,
+) -> Examination {
     let needs = match experiment {
         Some(experiment) => Needs::of(experiment, &machine.cpus),
         None => Needs::default(),
@@ -225,10 +233,10 @@ pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path)
         None => installed::in_general(recipes, machine.root),
     };
     findings.extend(installed::ports(&needs.ports));
-    findings.extend(cpus::findings(&machine, &needs));
+    findings.extend(cpus::findings(machine, &needs));
     findings.extend(machine.pauses.map(pauses::finding));
-    findings.extend(resources::findings(&machine, &needs));
-    findings.extend(network::findings(&machine, &needs));
+    findings.extend(resources::findings(machine, &needs));
+    findings.extend(network::findings(machine, &needs));
     Examination::of(experiment.map(|e| e.name.clone()), findings)
 }
 
@@ -277,10 +285,10 @@ mod tests {
 
     #[test]
     fn the_experiments_of_the_catalogue_can_be_examined_for() {
-        let recipes = Recipes::embedded().unwrap();
+        let (machine, recipes) = (Machine::read(), Recipes::embedded().unwrap());
         for name in crate::catalogue::names() {
             let experiment = crate::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
-            let examination = examine(Some(&experiment), &recipes, Path::new("weigh"));
+            let examination = judge(&machine, Some(&experiment), &recipes, Path::new("weigh"));
             assert_eq!(examination.experiment.as_deref(), Some(name));
             // What needs mending, and can be mended by a command, says how.
             for finding in &examination.findings {

@@ -65,9 +65,12 @@ fn recipes_of_the_users_own_are_listed_with_what_they_lack() {
 #[test]
 fn doctor_examines_the_machine_with_and_without_an_experiment() {
     let place = Place::new();
-    let experiments = names();
-    let mut calls: Vec<Vec<&str>> = vec![vec!["doctor"]];
-    calls.extend(experiments.iter().map(|name| vec!["doctor", name]));
+    // It keeps all CPUs busy for a second each time: not for every experiment, which lab's tests do.
+    let calls = [
+        vec!["doctor"],
+        vec!["doctor", "proxy-cost"],
+        vec!["doctor", "nginx-node"],
+    ];
     for call in calls {
         let text = place.run(&call).expect(0).out;
         let mut json_call = call.clone();
