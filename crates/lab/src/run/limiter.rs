@@ -17,6 +17,9 @@ use crate::run::{RunEvent, apart, schedule};
 const ROUNDS: usize = 3;
 /// A load lasts so long...
 const WINDOW_MIN_MS: f64 = 400.0;
+/// ...or, where connections are opened in it, so long: who found an accept queue full is heard of
+/// again a second later (RFC 6298), and until then all looks well...
+const OPENING_MIN_MS: f64 = 1_200.0;
 /// ...or so many median answers...
 const ANSWERS: f64 = 12.0;
 /// ...and no longer.
@@ -167,11 +170,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let warmup = self.options.experiment.design.warmup.min(WARM_UP_MAX);
         let warm = self.load(setting, ready, schedule::warm_up(1, warmup))?;
         let median_ms = schedule::median_ms(&warm.readings);
+        let least_ms = match reading.keepalive {
+            true => WINDOW_MIN_MS,
+            false => OPENING_MIN_MS,
+        };
         let stint = StintOrder {
             lane: 0,
             pacing: Pacing::Closed,
             cut_ms: CUT_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS),
-            window_ms: (ANSWERS * median_ms).clamp(WINDOW_MIN_MS, WINDOW_MAX_MS),
+            window_ms: (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS),
             requests: None,
             reading: Some(0),
         };

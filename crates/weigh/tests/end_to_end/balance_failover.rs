@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,15 +22,6 @@ const RATE: u64 = 2000;
 const REVIVING: Duration = Duration::from_millis(500);
 /// What a busy machine may add to that.
 const BUSY: Duration = Duration::from_secs(5);
-
-/// These tests need the machine for themselves, as they ask for a rate.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
 
 /// Here, or on a host.
 type At<'a> = Option<(&'a World, &'a str)>;
@@ -201,8 +191,7 @@ fn nobody_noticed(scene: &Scene<'_>, document: &Value, in_flight: u64) {
 
 /// Killed and stopped, on this machine.
 fn killed_and_stopped(how: (&'static str, &str)) {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     let addresses: Vec<SocketAddr> = (0..3)
         .map(|_| SocketAddr::from(([127, 0, 0, 1], free_port())))
         .collect();
@@ -236,7 +225,7 @@ fn killed_and_stopped(how: (&'static str, &str)) {
 
 /// Cut off from the network, on a host of its own.
 fn unreachable(how: (&'static str, &str)) {
-    let _alone = alone();
+    let place = Place::alone();
     let Some(world) = hosts_or_skip(&["lb", "b0", "b1", "b2"].map(spec), None) else {
         return;
     };
@@ -246,7 +235,6 @@ fn unreachable(how: (&'static str, &str)) {
     if works.is_err() {
         return skip("balance_failover: a network device is switched off by `ip` (iproute2)");
     }
-    let place = Place::new();
     let hosts = ["b0", "b1", "b2"];
     let addresses = hosts.map(|host| SocketAddr::new(world.address("lb", host).unwrap(), 8080));
     let at = |host: &'static str| Some((&world, host));

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{
-    BackEnd, KILL, Place, alive, descendants, far, hosts_or_skip, load_on, run_on, skip, spec,
-    wait_until,
+    BackEnd, KILL, Place, Turn, alive, descendants, far, hosts_or_skip, load_on, run_on, skip,
+    spec, wait_until,
 };
 use lab::agent::wire::{Answer, Order, StartServer};
 use lab::hosts::HostSpec;
@@ -52,6 +52,7 @@ fn groups_of(pid: u32) -> Vec<String> {
 
 #[test]
 fn hosts_know_each_other_by_name_and_the_machine_does_not_notice() {
+    let _turn = Turn::shared();
     let (names, seen) = (fs::read("/etc/hosts").unwrap(), devices());
     let Some(world) = hosts_or_skip(&[spec("client"), spec("server")], None) else {
         return;
@@ -77,6 +78,7 @@ fn hosts_know_each_other_by_name_and_the_machine_does_not_notice() {
 
 #[test]
 fn an_agent_in_a_host_is_an_agent_as_any_other() {
+    let _turn = Turn::shared();
     let Some(world) = hosts_or_skip(&[spec("server")], None) else {
         return;
     };
@@ -105,6 +107,7 @@ fn an_agent_in_a_host_is_an_agent_as_any_other() {
 
 #[test]
 fn settings_are_the_hosts_own() {
+    let _turn = Turn::shared();
     let path = "/proc/sys/net/core/somaxconn";
     let before = fs::read_to_string(path).unwrap();
     let set = |name: &str, value: &str| HostSpec {
@@ -135,6 +138,7 @@ fn settings_are_the_hosts_own() {
 
 #[test]
 fn a_host_has_its_share_of_cpus() {
+    let _turn = Turn::shared();
     let cpus = net::os::allowed_cpus().unwrap()[..1].to_vec();
     let small = HostSpec {
         cpus: cpus.clone(),

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use crate::common::{BackEnd, far, hosts_or_skip, load_on, skip, spec};
+use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec};
 use lab::hosts::{Access, HostSpec, World};
 use lab::link::{LinkKind, LinkSpec};
 
@@ -44,15 +44,13 @@ fn connect_ms(world: &World, host: &str) -> (f64, f64) {
     (ms("min"), ms("p50"))
 }
 
-/// Whether more wants to run than there are CPUs.
-fn is_busy() -> bool {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap();
-    let load: f64 = text.split(' ').next().unwrap().parse().unwrap();
-    load > net::os::allowed_cpus().unwrap().len() as f64
+fn is_20_ms(added: f64) -> bool {
+    (added - 20.0).abs() < 0.3
 }
 
 #[test]
 fn a_round_trip_is_what_it_shall_be_beside_a_control_of_none() {
+    let _turn = Turn::alone();
     let link = |rtt_ms: u64| LinkSpec {
         rtt_ns: rtt_ms * 1_000_000,
         ..LinkSpec::default()
@@ -63,30 +61,34 @@ fn a_round_trip_is_what_it_shall_be_beside_a_control_of_none() {
             continue;
         };
         let _back_end = BackEnd::on(&world, "server");
-        let mut medians = Vec::new();
-        // Other programs of the machine may get in the way of a connection, and of most of them in
-        // a round, but not of all.
-        for _ in 0..4 {
+        // Other programs of the machine may get in the way of a connection, of most in a round, and
+        // of most in each round, and add to what it takes. Nothing makes it shorter.
+        let mut added = Vec::new();
+        for _ in 0..8 {
             let ((least, median), (near_least, near_median)) =
                 (connect_ms(&world, "far"), connect_ms(&world, "near"));
-            let added = least - near_least;
-            assert!((added - 20.0).abs() < 0.3, "{kind:?}: {added} ms at least");
-            medians.push(median - near_median);
-            if (median - near_median - 20.0).abs() < 0.3 {
+            added.push((least - near_least, median - near_median));
+            if is_20_ms(added[added.len() - 1].1) {
                 break;
             }
         }
-        if !medians.iter().any(|added| (added - 20.0).abs() < 0.3) {
-            assert!(is_busy(), "{kind:?}: {medians:?} ms were added");
-            skip(&format!(
-                "this machine is too busy for the median of round trips: {medians:?} ms for 20"
-            ));
+        assert!(
+            added.iter().any(|&(least, _)| is_20_ms(least)),
+            "{kind:?}: least and median {added:?} ms were added"
+        );
+        assert!(
+            added.iter().all(|&(least, _)| least > 19.7),
+            "{kind:?}: least and median {added:?} ms were added"
+        );
+        if !added.iter().any(|&(_, median)| is_20_ms(median)) {
+            println!("this machine is too busy for medians: {added:?} ms for 20");
         }
     }
 }
 
 #[test]
 fn what_is_lost_is_counted_and_is_the_share_that_it_shall_be() {
+    let _turn = Turn::shared();
     const PACKETS: u64 = 40_000;
     for kind in KINDS {
         let lossy = LinkSpec {
@@ -159,6 +161,7 @@ fn send_datagrams(world: &World, count: u64) -> std::io::Result<u64> {
 
 #[test]
 fn a_rate_is_kept() {
+    let _turn = Turn::alone();
     const BITS_PER_S: u64 = 100_000_000;
     for kind in KINDS {
         let slow = LinkSpec {
@@ -198,6 +201,7 @@ fn a_rate_is_kept() {
 
 #[test]
 fn a_host_outside_reaches_the_others_by_external_addresses() {
+    let _turn = Turn::shared();
     let outside = HostSpec {
         access: Access::External,
         ..spec("outside")

@@ -17,7 +17,7 @@ use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use lab::recipe::{Behind, Recipes, RenderContext, Value};
 use net::http::{Progress, ResponseParser};
 
-use crate::common::{LIMIT, descendants, skip, wait_until, with_text};
+use crate::common::{LIMIT, Turn, descendants, skip, wait_until, with_text};
 
 /// A body that fits into no buffer of a proxy.
 pub const LARGE_BYTES: usize = 2_000_000;
@@ -140,6 +140,7 @@ pub struct Started {
     folder: PathBuf,
     elsewhere: (Vec<String>, BTreeMap<PathBuf, (i64, u64)>),
     pub address: SocketAddr,
+    _turn: Turn,
 }
 
 impl Started {
@@ -184,6 +185,7 @@ impl Started {
             .chain(name.split('-').next().map(str::to_owned))
             .collect();
         let weigh = PathBuf::from(env!("CARGO_BIN_EXE_weigh"));
+        let turn = Turn::shared();
         let mut agent = Agent::start(&weigh).unwrap();
         let order = Order::Folder {
             server: name.to_owned(),
@@ -259,6 +261,7 @@ impl Started {
             folder: PathBuf::from(path),
             elsewhere: (words, before),
             address,
+            _turn: turn,
         })
     }
 

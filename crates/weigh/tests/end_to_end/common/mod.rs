@@ -23,6 +23,7 @@ use serde_json::Value;
 pub use left::{alive, control_groups, descendants, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
+pub use turn::Turn;
 pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
 pub use worlds::{
     BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, world,
