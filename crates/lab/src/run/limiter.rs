@@ -182,7 +182,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             requests: None,
             reading: Some(0),
         };
-        let as_it_is = self.order(setting, ready, vec![stint]);
+        let mut as_it_is = self.order(setting, ready, vec![stint]);
+        // What has not come by then tells no more, however long a lost SYN would be waited for.
+        let enough_ms = (stint.cut_ms + stint.window_ms) as u64;
+        as_it_is.timeout_ms = as_it_is.timeout_ms.min(enough_ms);
         reading.client_threads = as_it_is.threads as u32;
         let none = self.unchanged(&as_it_is);
         if self.stopped() {
