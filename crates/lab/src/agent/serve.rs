@@ -15,8 +15,8 @@ use super::probe::Looker;
 use super::quota::Quota;
 use super::samples;
 use super::servers::Servers;
-use super::watch::{self, Watched};
-use super::wire::{Answer, Order};
+use super::watch;
+use super::wire::{Answer, Order, QuotaOrder};
 use crate::hosts::leftovers;
 use crate::recipe::{Need, available};
 
@@ -195,11 +195,12 @@ fn carry_out(
         }
         Order::Load(order) => {
             let watched = servers.all_watched(&order.watch, &order.watch_others);
-            let quota = match order.quota_cpus {
-                Some(cpus) => {
-                    let pids: Vec<i32> = watched.values().flat_map(Watched::pids).collect();
+            let quota = match &order.quota {
+                Some(QuotaOrder { servers: of, cpus }) => {
+                    let of = watched.iter().filter(|(server, _)| of.contains(*server));
+                    let pids: Vec<i32> = of.flat_map(|(_, one)| one.pids()).collect();
                     let name = format!("{}-limit", servers.folder_name());
-                    Some(Quota::set(&name, &pids, cpus)?)
+                    Some(Quota::set(&name, &pids, *cpus)?)
                 }
                 None => None,
             };

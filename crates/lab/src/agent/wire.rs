@@ -1,6 +1,6 @@
 //! The orders and answers of the protocol between `lab` and an agent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -180,9 +180,9 @@ pub struct LoadOrder {
     /// Whether to look at the servers' threads, the CPUs and the kernel in the last stint.
     #[serde(default)]
     pub look: bool,
-    /// CPUs that the watched servers get together meanwhile; `None` for no limit.
+    /// What watched servers get together meanwhile; `None` for no limit.
     #[serde(default)]
-    pub quota_cpus: Option<f64>,
+    pub quota: Option<QuotaOrder>,
     /// First and last port of outgoing connections meanwhile; only for an agent in a network
     /// namespace that is a host of its own.
     #[serde(default)]
@@ -193,6 +193,15 @@ pub struct LoadOrder {
     /// Whether to tell when a measured window opens.
     #[serde(default)]
     pub tell_windows: bool,
+}
+
+/// A limit on the CPU time of servers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaOrder {
+    /// The servers.
+    pub servers: BTreeSet<String>,
+    /// CPUs that they get together.
+    pub cpus: f64,
 }
 
 /// What a recipe or a driver needs on a machine.

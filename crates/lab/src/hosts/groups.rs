@@ -13,6 +13,8 @@ use super::leftovers::{HOST_PREFIX, Owner, kill_and_remove};
 const PERIOD_US: u64 = 10_000;
 /// The kernel takes no smaller share of a stretch.
 const QUOTA_US_MIN: u64 = 1_000;
+/// The kernel takes no longer stretches.
+const PERIOD_US_MAX: u64 = 1_000_000;
 
 const V1_CPU: &str = "/sys/fs/cgroup/cpu";
 const V1_CPUSET: &str = "/sys/fs/cgroup/cpuset";
@@ -86,16 +88,44 @@ impl Groups {
     }
 
     fn quota(&mut self, name: &str, cpus: f64) -> io::Result<()> {
-        let quota_us = ((cpus * PERIOD_US as f64).round() as u64).max(QUOTA_US_MIN);
         if Path::new(V1_CPU).join("cpu.cfs_quota_us").exists()
             || Path::new(V1_CPU).join("cpu.shares").exists()
         {
-            let folder = self.add(V1_CPU, name)?;
-            fs::write(folder.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+            self.add(V1_CPU, name)?;
+        } else {
+            self.add_v2(name, "cpu")?;
+        }
+        self.bound(Some(cpus))
+    }
+
+    /// Bounds the CPU time of what runs in the group for that; `None` for no bound.
+    pub(super) fn bound(&self, cpus: Option<f64>) -> io::Result<()> {
+        let for_time = |folder: &&PathBuf| !folder.starts_with(V1_CPUSET);
+        let Some(folder) = self.folders.iter().find(for_time) else {
+            return Err(io::Error::other("it has no control group for that"));
+        };
+        let turn = cpus.map(|cpus| {
+            let period_us = PERIOD_US.max((QUOTA_US_MIN as f64 / cpus) as u64);
+            let period_us = period_us.min(PERIOD_US_MAX);
+            let quota_us = ((cpus * period_us as f64).round() as u64).max(QUOTA_US_MIN);
+            (quota_us, period_us)
+        });
+        if folder.starts_with(V1_CPU) {
+            let Some((quota_us, period_us)) = turn else {
+                return fs::write(folder.join("cpu.cfs_quota_us"), "-1");
+            };
+            // A quota of the last period may be too small for a longer one.
+            fs::write(folder.join("cpu.cfs_quota_us"), "-1")?;
+            fs::write(folder.join("cpu.cfs_period_us"), period_us.to_string())?;
             fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string())
         } else {
-            let folder = self.add_v2(name, "cpu")?;
-            fs::write(folder.join("cpu.max"), format!("{quota_us} {PERIOD_US}"))
+            // A group that only keeps programs to their CPUs may not have been given the controller.
+            offer_v2("cpu")?;
+            let (quota, period_us) = match turn {
+                Some((quota_us, period_us)) => (quota_us.to_string(), period_us),
+                None => ("max".to_owned(), PERIOD_US),
+            };
+            fs::write(folder.join("cpu.max"), format!("{quota} {period_us}"))
         }
     }
 
@@ -121,18 +151,23 @@ impl Groups {
     }
 
     fn add_v2(&mut self, name: &str, controller: &str) -> io::Result<PathBuf> {
-        let base = Path::new(V2);
-        let controllers = fs::read_to_string(base.join("cgroup.controllers"))?;
-        if !controllers.split_whitespace().any(|one| one == controller) {
-            let why = format!("the kernel offers no controller `{controller}` here");
-            return Err(io::Error::other(why));
-        }
-        fs::write(
-            base.join("cgroup.subtree_control"),
-            format!("+{controller}"),
-        )?;
+        offer_v2(controller)?;
         self.add(V2, name)
     }
+}
+
+/// Makes a controller of version 2 one of all groups below the first.
+fn offer_v2(controller: &str) -> io::Result<()> {
+    let base = Path::new(V2);
+    let controllers = fs::read_to_string(base.join("cgroup.controllers"))?;
+    if !controllers.split_whitespace().any(|one| one == controller) {
+        let why = format!("the kernel offers no controller `{controller}` here");
+        return Err(io::Error::other(why));
+    }
+    fs::write(
+        base.join("cgroup.subtree_control"),
+        format!("+{controller}"),
+    )
 }
 
 #[cfg(test)]

@@ -254,6 +254,21 @@ impl World {
         Ok(setup())
     }
 
+    /// Bounds what the programs of a host use together by its own control group, to so many CPUs;
+    /// `None` gives back the bound that was asked for.
+    ///
+    /// # Errors
+    /// When there is no such host, or its control group takes no such bound.
+    pub fn bound_cpu_time(&self, name: &str, cpus: Option<f64>) -> Result<(), WorldError> {
+        let host = self.host(name)?;
+        let bound = host.groups.bound(cpus.or(host.spec.quota));
+        bound.map_err(|e| {
+            WorldError::Impossible(format!(
+                "the CPU time of host `{name}` cannot be bounded: {e}"
+            ))
+        })
+    }
+
     /// Gives every link that has a rate so many times the one that was asked for.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What lies between the load and the servers where hosts are apart: links, ports, bounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::{self, AgentError, ends_of, range_of};
 use crate::experiment::{Setting, SubjectSpec, Upstream};
@@ -12,6 +12,15 @@ const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
 const FIRST_PORT: u16 = 1024;
 /// How many times the ports a wider range has, where there are so many.
 const WIDER: u32 = 10;
+
+/// Servers whose CPU time is bounded together.
+pub(super) struct Bounded {
+    /// The host whose control group does it.
+    pub(super) host: Option<String>,
+    /// CPUs; `None` for no bound.
+    pub(super) quota: Option<f64>,
+    pub(super) servers: BTreeSet<String>,
+}
 
 impl Agents {
     /// A host that is a namespace of this machine.
@@ -51,13 +60,45 @@ impl Agents {
             .collect()
     }
 
-    /// A host among the servers' whose bound of CPU time a process loses when it is put under
-    /// another one.
-    pub(super) fn bound_host(&self, setting: &Setting) -> Option<String> {
-        let hosts = setting.servers.iter().map(|server| server.host.as_deref());
-        let mut bound = hosts.filter_map(|host| self.built(host));
-        let found = bound.find(|host| host.bounds_cpu_time())?;
-        Some(found.spec.name.clone())
+    /// The servers of a setting by the host whose control group bounds their CPU time, which a
+    /// process loses when it is put under another one, and that bound, CPUs; last, with no host,
+    /// those that have no such host.
+    pub(super) fn bounded(&self, setting: &Setting) -> Vec<Bounded> {
+        let mut all: Vec<Bounded> = Vec::new();
+        for server in &setting.servers {
+            let host = self.built(server.host.as_deref());
+            let host = host.filter(|host| host.bounds_cpu_time());
+            let name = host.map(|host| host.spec.name.clone());
+            match all.iter_mut().find(|one| one.host == name) {
+                Some(one) => {
+                    one.servers.insert(server.name.clone());
+                }
+                None => all.push(Bounded {
+                    host: name,
+                    quota: host.and_then(|host| host.spec.quota),
+                    servers: BTreeSet::from([server.name.clone()]),
+                }),
+            }
+        }
+        all.sort_by_key(|one| one.host.is_none());
+        all
+    }
+
+    /// Bounds the CPU time of hosts to so many CPUs each, or gives back what they shall have.
+    pub(super) fn bound_hosts(
+        &self,
+        hosts: &[(String, f64)],
+        bounded: bool,
+    ) -> Result<(), AgentError> {
+        let Some(world) = &self.world else {
+            return Ok(());
+        };
+        for (host, cpus) in hosts {
+            world
+                .bound_cpu_time(host, bounded.then_some(*cpus))
+                .map_err(|e| AgentError::Failed(e.to_string()))?;
+        }
+        Ok(())
     }
 
     /// The rate of the slowest link that every answer to a subject passes, bits per second; nothing

@@ -250,7 +250,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             watch_others,
             seed: self.seed,
             look: false,
-            quota_cpus: None,
+            quota: None,
             ports: None,
             row_ms: None,
             tell_windows: false,

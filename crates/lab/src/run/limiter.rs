@@ -2,12 +2,13 @@
 //! short closed loops, in random order, some as the experiment has it and some with one thing
 //! changed. What they show is `verdict`'s affair.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use readings::{Change, Condition, LimiterReading, LoadReading, Pacing, Probe, WrongKind};
 
 use crate::agent::AgentError;
-use crate::agent::wire::{Answer, LoadOrder, Order, StintOrder};
+use crate::agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
 use crate::experiment::{Experiment, Setting};
 use crate::plan::{Group, Lane};
 use crate::run::group::{GroupResult, Ready, Runner};
@@ -52,10 +53,25 @@ struct Changed {
     connections: u32,
     threads: usize,
     cpus: Vec<u32>,
-    quota_cpus: Option<f64>,
+    /// Hosts whose bound of CPU time is another meanwhile, CPUs each.
+    hosts: Vec<(String, f64)>,
+    /// A bound for servers that have none.
+    quota: Option<QuotaOrder>,
     ports: Option<(u16, u16)>,
     /// The links' rates, over those that they shall have.
     link_factor: f64,
+}
+
+impl Changed {
+    /// What the servers of the path are bounded to, CPUs; `None` where nothing bounds them more
+    /// than without the change.
+    fn bound_cpus(&self) -> Option<f64> {
+        let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
+        let all: Vec<f64> = of_hosts
+            .chain(self.quota.iter().map(|one| one.cpus))
+            .collect();
+        (!all.is_empty()).then(|| all.iter().sum())
+    }
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
@@ -222,7 +238,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             connections: order.lanes[0].connections,
             threads: order.threads,
             cpus: order.cpus.clone(),
-            quota_cpus: None,
+            hosts: Vec::new(),
+            quota: None,
             ports: None,
             link_factor: 1.0,
         }
@@ -297,15 +314,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 Change::HalfTheServerCpu,
                 "no server of the path was started here",
             );
-        } else if let Some(host) = self.agents.bound_host(setting) {
-            let why = format!("host `{host}` bounds it already");
-            missing(Change::HalfTheServerCpu, &why);
         } else {
-            changes.push(Changed {
-                change: Change::HalfTheServerCpu,
-                quota_cpus: Some(could_use(first, reading.server_cpus.len()) / 2.0),
-                ..self.unchanged(order)
-            });
+            changes.push(self.half_the_server_cpu(
+                setting,
+                order,
+                first,
+                reading.server_cpus.len(),
+            ));
         }
         let wider = self.agents.wider_ports(setting.load.host.as_deref());
         if let Some(ports) = wider.filter(|_| first.no_port > 0) {
@@ -325,6 +340,36 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         changes
     }
 
+    /// Half of what the servers could use: of a host's own bound where it has one.
+    fn half_the_server_cpu(
+        &self,
+        setting: &Setting,
+        order: &LoadOrder,
+        first: &Probe,
+        server_cpus: usize,
+    ) -> Changed {
+        let (mut hosts, mut quota) = (Vec::new(), None);
+        for bounded in self.agents.bounded(setting) {
+            let could = could_use(first, &bounded.servers, server_cpus);
+            let half = bounded.quota.unwrap_or(could) / 2.0;
+            match bounded.host {
+                Some(host) => hosts.push((host, half)),
+                None => {
+                    quota = Some(QuotaOrder {
+                        servers: bounded.servers,
+                        cpus: half,
+                    });
+                }
+            }
+        }
+        Changed {
+            change: Change::HalfTheServerCpu,
+            hosts,
+            quota,
+            ..self.unchanged(order)
+        }
+    }
+
     fn one(
         &mut self,
         order: &LoadOrder,
@@ -335,7 +380,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         order.look = true;
         order.threads = changed.threads;
         order.cpus.clone_from(&changed.cpus);
-        order.quota_cpus = changed.quota_cpus;
+        order.quota.clone_from(&changed.quota);
         order.ports = changed.ports;
         for lane in &mut order.lanes {
             lane.connections = changed.connections;
@@ -344,7 +389,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         if scaled {
             self.agents.scale_link_rates(changed.link_factor)?;
         }
-        let loaded = self.load_as(order, ready);
+        let loaded = match self.agents.bound_hosts(&changed.hosts, true) {
+            Ok(()) => self.load_as(order, ready),
+            Err(e) => Err(e),
+        };
+        self.agents.bound_hosts(&changed.hosts, false)?;
         if scaled {
             self.agents.scale_link_rates(1.0)?;
         }
@@ -357,13 +406,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 }
 
-/// The CPU time that the servers of a path could use as they are, in CPUs.
+/// The CPU time that servers of a path could use as they are, in CPUs.
 ///
 /// A thread that wanted a CPU for half of the time and got what it wanted could do twice as much;
 /// one that always wants one is at its end, even where other programs leave it little. So what was
 /// used is divided by how much the busiest thread wanted.
-fn could_use(first: &Probe, server_cpus: usize) -> f64 {
-    let servers = first.seen.servers.values();
+fn could_use(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
+    let servers = first.seen.servers.iter();
+    let servers = servers
+        .filter(|(name, _)| of.contains(*name))
+        .map(|(_, server)| server);
     let used: f64 = servers.clone().map(|server| server.cpus).sum();
     let wanted = servers
         .filter_map(|server| server.wanted.first())
@@ -415,7 +467,7 @@ fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
             .iter()
             .map(|thread| thread.cpu)
             .collect(),
-        quota_cpus: changed.quota_cpus,
+        quota_cpus: changed.bound_cpus(),
         seen,
     }
 }

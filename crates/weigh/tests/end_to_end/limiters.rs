@@ -56,6 +56,22 @@ fn a_link_of_50_mbit_is_named_with_its_rate_and_confirmed_by_twice_of_it() {
 }
 
 #[test]
+fn a_host_with_a_bound_of_its_own_is_confirmed_by_half_of_it() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    let text = between("quota = 0.3", "", "/burn/2000000", "connections = 8");
+    let (one, found) = confirmed(&place, &text, "server");
+    assert_eq!(one["server"], "o");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("with 0.15 CPUs for the servers together"),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn an_accept_queue_that_a_hosts_setting_makes_short_is_named() {
     if !can_be_made() {
         return;
