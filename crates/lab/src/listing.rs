@@ -49,6 +49,8 @@ pub struct ListedRecipe {
     pub missing: Vec<String>,
     /// The command that installs them; absent where none is needed or known.
     pub install_command: Option<String>,
+    /// Where to get them, where something is missing and no package is known to have it.
+    pub homepage: Option<String>,
     /// Where it comes from.
     pub source: RecipeSource,
 }
@@ -162,6 +164,7 @@ fn recipe(recipe: &Recipe, built_in: Option<&Recipes>) -> ListedRecipe {
             .chain(files)
             .collect(),
         install_command: available.install_command.clone(),
+        homepage: available.homepage.clone(),
         source: if own {
             RecipeSource::BuiltIn
         } else {
@@ -238,7 +241,10 @@ mod tests {
         for recipe in &listing.recipes {
             assert_eq!(recipe.source, RecipeSource::BuiltIn);
             assert_eq!(recipe.can_run, recipe.missing.is_empty());
-            assert_eq!(recipe.can_run, recipe.install_command.is_none());
+            // What is missing can be had: from a package, or where no package has it.
+            let remedies = [&recipe.install_command, &recipe.homepage];
+            let count = remedies.iter().filter(|one| one.is_some()).count();
+            assert_eq!(count, usize::from(!recipe.can_run), "{recipe:?}");
         }
         assert!(listing.drivers[0].can_run);
         assert_eq!(listing.drivers[0].name, ENGINE);

@@ -155,3 +155,27 @@ fn the_example_of_a_driver_can_be_loaded() {
     }
     assert!(names > 40, "{names} names in\n{shown}");
 }
+
+#[test]
+fn the_experiments_with_a_crossroads_file_take_the_real_program() {
+    let recipes = recipes();
+    let shown = document("experiments.md");
+    let servers = [
+        ("crossroads-squid", "balancer"),
+        ("crossroads-lvs", "balancer"),
+        ("crossroads-failover", "crossroads"),
+    ];
+    for (name, server) in servers {
+        let key = format!("servers.{server}.recipe");
+        assert!(shown.contains(&format!("weigh run {name} --set {key}=crossroads")));
+        let set = [(key, "crossroads".to_owned())];
+        let experiment = catalogue::open_experiment(name, &set, false, &recipes).unwrap();
+        let order = experiment.start_order();
+        let real: Vec<_> = order
+            .iter()
+            .filter(|one| one.recipe == "crossroads")
+            .collect();
+        assert_eq!(real.len(), 1, "{name}");
+        assert_eq!(real[0].name, server);
+    }
+}

@@ -65,6 +65,7 @@ fn every_recipe_fills_in_with_its_defaults() {
             "apache",
             "apache-php",
             "balance",
+            "crossroads",
             "haproxy",
             "ipvs",
             "lighttpd",

@@ -63,6 +63,12 @@ fn recipes(listing: &Listing) -> Vec<Row> {
                 more.push(format!("missing: {}", recipe.missing.join(", ")));
             }
             more.extend(recipe.install_command.clone());
+            more.extend(
+                recipe
+                    .homepage
+                    .as_ref()
+                    .map(|page| format!("no package is known: see {page}")),
+            );
             if recipe.source == RecipeSource::Path {
                 more.push("from a folder of yours".to_owned());
             }
@@ -155,6 +161,7 @@ mod tests {
             install_command: missing
                 .first()
                 .map(|what| format!("apt-get install {what}")),
+            homepage: None,
             source,
         };
         let driver = |name: &str, summary: &str, version: Option<&str>, install: Option<&str>| {

@@ -128,7 +128,12 @@ fn carry_out(
                 .into_iter()
                 .map(|(file, package)| Need { file, package })
                 .collect();
-            let found = available::look(&order.programs, &needs, &order.packages);
+            let found = available::look(
+                &order.programs,
+                &needs,
+                &order.packages,
+                order.homepage.as_deref(),
+            );
             Ok(Answer::Found {
                 missing: found.sentence(),
                 programs: found.programs,

@@ -213,6 +213,9 @@ pub struct FindOrder {
     pub files: Vec<(String, Option<String>)>,
     /// Packages that have all of it.
     pub packages: Vec<String>,
+    /// Where its project lives.
+    #[serde(default)]
+    pub homepage: Option<String>,
 }
 
 /// A server that another agent on this machine has started, in another network namespace.

@@ -112,7 +112,12 @@ impl Choice {
 impl Driver {
     /// Looks for its programs in PATH and where Debian keeps servers.
     pub fn available(&self) -> Availability {
-        available::look(&self.programs, &[], &self.packages)
+        available::look(
+            &self.programs,
+            &[],
+            &self.packages,
+            self.homepage.as_deref(),
+        )
     }
 
     /// The parameters with the given ones checked and all others at their defaults.

@@ -21,6 +21,8 @@ pub struct Availability {
     /// The command that installs what is missing on Debian; `None` when nothing is missing or
     /// the recipe names no package.
     pub install_command: Option<String>,
+    /// Where to get what is missing, where no package is known to have it.
+    pub homepage: Option<String>,
 }
 
 impl Availability {
@@ -42,11 +44,11 @@ impl Availability {
                 .map(|file| file.display().to_string()),
         );
         let verb = if missing.len() == 1 { "is" } else { "are" };
-        let remedy = self
-            .install_command
-            .as_ref()
-            .map(|command| format!(": `{command}`"))
-            .unwrap_or_default();
+        let remedy = match (&self.install_command, &self.homepage) {
+            (Some(command), _) => format!(": `{command}`"),
+            (None, Some(homepage)) => format!("; no package is known: see {homepage}"),
+            (None, None) => String::new(),
+        };
         Some(format!(
             "{} {verb} not installed{remedy}",
             missing.join(", ")
@@ -58,7 +60,12 @@ impl Recipe {
     /// Looks for the recipe's programs in PATH (and where Debian keeps servers) and for the
     /// files it needs.
     pub fn available(&self) -> Availability {
-        look(&self.programs, &self.needs, &self.packages)
+        look(
+            &self.programs,
+            &self.needs,
+            &self.packages,
+            self.homepage.as_deref(),
+        )
     }
 }
 
@@ -67,6 +74,7 @@ pub(crate) fn look(
     programs: &[(String, Vec<String>)],
     needs: &[Need],
     packages: &[String],
+    homepage: Option<&str>,
 ) -> Availability {
     let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
@@ -108,6 +116,8 @@ pub(crate) fn look(
             "apt-get install --no-install-recommends {}",
             packages.join(" ")
         ));
+    } else if !found.is_complete() {
+        found.homepage = homepage.map(str::to_owned);
     }
     found
 }

@@ -313,6 +313,7 @@ fn wants(recipe: &Recipe) -> FindOrder {
             .map(|need| (need.file.clone(), need.package.clone()))
             .collect(),
         packages: recipe.packages.clone(),
+        homepage: recipe.homepage.clone(),
     }
 }
 
@@ -321,6 +322,7 @@ fn driver_wants(driver: &Driver) -> FindOrder {
         programs: driver.programs.clone(),
         files: Vec::new(),
         packages: driver.packages.clone(),
+        homepage: driver.homepage.clone(),
     }
 }
 

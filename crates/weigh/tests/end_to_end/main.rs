@@ -26,6 +26,7 @@ mod probes;
 mod read;
 mod recipes;
 mod recipes_apps;
+mod recipes_crossroads;
 mod recipes_php;
 mod run_folder;
 mod same;

@@ -169,10 +169,13 @@ impl Started {
         let recipe = recipes.get(name).unwrap();
         let available = recipe.available();
         if let Some(sentence) = available.sentence() {
-            // What nobody wanted installed is not skipped.
+            // What nobody wanted installed is not skipped, nor what no package has.
             let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
             let left_out: Vec<&str> = left_out.split(' ').collect();
-            let wanted = available.install_command.unwrap_or_default();
+            let Some(wanted) = available.install_command else {
+                println!("not run: {sentence}");
+                return None;
+            };
             if !wanted.split(' ').any(|package| left_out.contains(&package)) {
                 skip(&sentence);
             }
