@@ -1,9 +1,11 @@
 //! What a target answers when nothing presses it: the measure for all later answers.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::fetch::{FetchError, fetch_after};
+use readings::NO_PORT;
 
 use crate::check::{BodyRule, Expect, StatusRule};
 use crate::job::Target;
@@ -28,11 +30,29 @@ pub struct Learned {
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
     /// No answer.
-    #[error("{0}")]
+    #[error("{}", why_not_fetched(.0))]
     Fetch(#[from] FetchError),
     /// A status that is no success, and none was asked for.
     #[error("it answers with status {0}; give the expected status if that is intended")]
     Status(u16),
+}
+
+fn why_not_fetched(error: &FetchError) -> String {
+    match error {
+        FetchError::Io(error) => why_not_connected(error),
+        other => other.to_string(),
+    }
+}
+
+/// Why a connection could not be opened, and what to do where it is for want of a port.
+pub(crate) fn why_not_connected(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => format!(
+            "{error}: {NO_PORT}; widen net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse=1, \
+             or give several source addresses"
+        ),
+        _ => error.to_string(),
+    }
 }
 
 /// Asks a target for one of its requests a few times and turns `BodyRule::Any` into the strictest

@@ -123,8 +123,12 @@ impl<I: Io> Worker<I> {
             lanes.push(first..conns.len());
         }
         let options = IoOptions {
-            // Twice as many: a slot is free again only when the kernel has let go of it.
-            outgoing: (conns.len() as u32 * 2).max(16),
+            // Twice as many, where the kernel gives that many: a slot is free again only when the
+            // kernel has let go of it.
+            outgoing: (conns.len() as u32 * 2)
+                .min(u32::try_from(os::open_files()).unwrap_or(u32::MAX))
+                .max(conns.len() as u32)
+                .max(16),
             accepted: 0,
             buffers: 256,
             buffers_max: 0,

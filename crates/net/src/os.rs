@@ -83,16 +83,26 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
         .collect())
 }
 
-/// Raises the limit of open files as far as the system lets it; returns the new limit.
-pub fn raise_open_files() -> u64 {
+/// How many files this process may have open.
+pub fn open_files() -> u64 {
+    limit_of_open_files().map_or(1024, |limit| limit.rlim_cur)
+}
+
+fn limit_of_open_files() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: `limit` is a valid place.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+    told.then_some(limit)
+}
+
+/// Raises the limit of open files as far as the system lets it; returns the new limit.
+pub fn raise_open_files() -> u64 {
+    let Some(limit) = limit_of_open_files() else {
         return 1024;
-    }
+    };
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
         .ok()
         .and_then(|text| text.trim().parse::<u64>().ok())

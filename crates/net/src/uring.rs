@@ -299,6 +299,16 @@ impl Uring {
     }
 }
 
+/// The same with fewer slots for accepted connections where the kernel gives no table of files that
+/// large: it may hold as many as the process may have open, though they are none of its own.
+fn within(mut options: IoOptions, open_files: u64) -> IoOptions {
+    let left = open_files.saturating_sub(u64::from(options.outgoing));
+    options.accepted = options
+        .accepted
+        .min(u32::try_from(left).unwrap_or(u32::MAX));
+    options
+}
+
 impl Io for Uring {
     const NAME: &'static str = "io_uring";
 
@@ -311,6 +321,10 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
+        let options = match options.files {
+            true => options,
+            false => within(options, os::open_files()),
+        };
         let slots = options.slots() as u32;
         if !options.files {
             ring.submitter().register_files_sparse(slots.max(1))?;

@@ -29,8 +29,8 @@ pub use limiter::{
     Change, CpuSeen, KernelSeen, LimiterReading, PortsSeen, Probe, Seen, ServerSeen,
 };
 pub use load::{
-    ClientReading, Fairness, LoadReading, LoadRow, Pacing, RequestReading, Slice, StageReading,
-    StatusCount, ThreadReading, Wrong, WrongKind,
+    ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,
+    StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use probed::{
     InterfaceProbed, MachineProbed, NetworkProbed, Probed, ServerProbed, SocketsProbed,

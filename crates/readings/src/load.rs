@@ -245,6 +245,9 @@ pub struct Wrong {
     pub found: String,
 }
 
+/// What the text about a connection says for which there was no port: EADDRNOTAVAIL.
+pub const NO_PORT: &str = "no local port is free";
+
 /// The check that an answer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -186,6 +186,18 @@ pub(super) fn set_up_pair(
     })
 }
 
+/// Changes the host's end of such a pair.
+pub(super) fn change_pair(
+    host: &Inside,
+    change: impl FnOnce(&mut Route, u32) -> io::Result<()> + Send,
+) -> io::Result<()> {
+    on_the_inside(host, move || {
+        let mut route = Route::open()?;
+        let index = route.index(DEVICE)?;
+        change(&mut route, index)
+    })
+}
+
 /// Does something on a thread in the host's network namespace.
 fn on_the_inside<T: Send>(
     host: &Inside,

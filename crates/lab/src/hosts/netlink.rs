@@ -260,15 +260,25 @@ impl Route {
         kind: &str,
         fill: impl FnOnce(&mut Message),
     ) -> io::Result<()> {
-        self.request(discipline(device, kind, fill)).map(drop)
+        self.request(discipline(device, kind, NEW, fill)).map(drop)
+    }
+
+    /// Gives a device's queueing discipline other options; fails where it has another kind.
+    pub(crate) fn change_discipline(
+        &mut self,
+        device: u32,
+        kind: &str,
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
+        self.request(discipline(device, kind, 0, fill)).map(drop)
     }
 }
 
-fn discipline(device: u32, kind: &str, fill: impl FnOnce(&mut Message)) -> Message {
+fn discipline(device: u32, kind: &str, flags: u16, fill: impl FnOnce(&mut Message)) -> Message {
     let mut header = [0; 20];
     header[4..8].copy_from_slice(&device.to_ne_bytes());
     header[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
-    let mut message = Message::new(RTM_NEWQDISC, NEW, &header);
+    let mut message = Message::new(RTM_NEWQDISC, flags, &header);
     message.name(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
     message
 }
@@ -284,5 +294,5 @@ pub(crate) fn discipline_bytes(
     kind: &str,
     fill: impl FnOnce(&mut Message),
 ) -> Vec<u8> {
-    discipline(device, kind, fill).finish().to_vec()
+    discipline(device, kind, NEW, fill).finish().to_vec()
 }

@@ -18,7 +18,42 @@ struct Wires {
     kind: LinkKind,
     users: Option<std::fs::File>,
     hosts: Vec<Inside>,
+    /// The links of each host, as they were asked for.
+    specs: Vec<LinkSpec>,
     link: Option<Link>,
+}
+
+impl Wires {
+    /// Gives links that are the kernel's other rates: of hosts by their number, bits per second.
+    fn set_rates(&self, rates: &[(usize, u64)]) -> io::Result<()> {
+        if self.kind != LinkKind::Netem {
+            return Err(io::Error::other("they have none"));
+        }
+        for &(number, rate) in rates {
+            let (Some(host), Some(&spec)) = (self.hosts.get(number), self.specs.get(number)) else {
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            let spec = LinkSpec {
+                rate_bits_per_s: Some(rate),
+                ..spec
+            };
+            let change = move |route: &mut Route, index: u32| {
+                route.change_discipline(index, netem::KIND, |message| {
+                    netem::options(&spec, message);
+                })
+            };
+            let mut route = Route::open()?;
+            let index = route.index(&wire(number))?;
+            change(&mut route, index)?;
+            inside::change_pair(host, change)?;
+        }
+        Ok(())
+    }
+}
+
+/// The outer end of a host's pair of devices.
+fn wire(number: usize) -> String {
+    format!("wire{number}")
 }
 
 /// Makes hosts as it is told and keeps them until the input ends. Call it in a process of its own,
@@ -67,9 +102,12 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String
             })
         }
         WireOrder::Rates { rates } => {
-            let link = wires.as_mut().and_then(|wires| wires.link.as_mut());
-            let link = link.ok_or("these links are the kernel's, which keep their rate")?;
-            link.set_rates(rates).map_err(|e| e.to_string())?;
+            let wires = wires.as_mut().ok_or("there are no hosts")?;
+            let set = match &mut wires.link {
+                Some(link) => link.set_rates(rates),
+                None => wires.set_rates(&rates),
+            };
+            set.map_err(|e| format!("the links keep their rate: {e}"))?;
             Ok(WireAnswer::Done)
         }
         WireOrder::Counters => {
@@ -129,6 +167,10 @@ fn build(
         kind,
         users,
         hosts: made,
+        specs: hosts
+            .iter()
+            .map(|host| host.link.unwrap_or_default())
+            .collect(),
         link,
     })
 }
@@ -202,7 +244,7 @@ fn join(
     let bridge = route.index(BRIDGE)?;
     route.up(bridge)?;
     for (number, ((spec, host), (_, addresses))) in hosts.iter().zip(made).zip(all).enumerate() {
-        let wire = format!("wire{number}");
+        let wire = wire(number);
         route.add_pair(&wire, inside::DEVICE, host.net())?;
         let index = route.index(&wire)?;
         route.plug(index, bridge)?;

@@ -272,7 +272,7 @@ impl World {
     /// Gives every link that has a rate so many times the one that was asked for.
     ///
     /// # Errors
-    /// When the kernel carries the packets, or the process that holds the wires is gone.
+    /// When the kernel does not change them, or the process that holds the wires is gone.
     pub fn scale_rates(&mut self, factor: f64) -> Result<(), WorldError> {
         let rates = self.hosts.iter().enumerate().filter_map(|(number, host)| {
             let rate = host.spec.link?.rate_bits_per_s?;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use readings::{Change, Condition, LimiterReading, LoadReading, Pacing, Probe, WrongKind};
+use readings::{Change, Condition, LimiterReading, LoadReading, NO_PORT, Pacing, Probe, WrongKind};
 
 use crate::agent::AgentError;
 use crate::agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
@@ -444,9 +444,10 @@ fn words(change: Change) -> &'static str {
 
 fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
     let response = load.response.quantiles();
-    let no_port = load.wrong.iter().any(|wrong| {
-        wrong.kind == WrongKind::Connection && wrong.found.contains("no local port is free")
-    });
+    let no_port = load
+        .wrong
+        .iter()
+        .any(|wrong| wrong.kind == WrongKind::Connection && wrong.found.contains(NO_PORT));
     Probe {
         change: changed.change,
         connections: changed.connections,

@@ -8,12 +8,12 @@ use readings::{ErrorCounts, Pacing, Wrong, WrongKind};
 
 use super::{Current, REST_NS, Worker, ns};
 use crate::conn::{Conn, State};
+use crate::learn::why_not_connected;
 use crate::record::Recorder;
 use crate::run::Progress;
 
 /// The two error numbers that this room tells apart; the same on every Linux.
 const EPIPE: i32 = 32;
-const EADDRNOTAVAIL: i32 = 99;
 
 impl<I: Io> Worker<I> {
     pub(super) fn handle(&mut self, current: &mut Current, event: Event) {
@@ -217,13 +217,7 @@ impl<I: Io> Worker<I> {
     }
 
     pub(super) fn could_not_connect(&mut self, current: &mut Current, number: usize, errno: i32) {
-        let mut found = std::io::Error::from_raw_os_error(errno).to_string();
-        if errno == EADDRNOTAVAIL {
-            found.push_str(
-                ": no local port is free; widen net.ipv4.ip_local_port_range, set \
-                 net.ipv4.tcp_tw_reuse=1, or give several source addresses",
-            );
-        }
+        let found = why_not_connected(&std::io::Error::from_raw_os_error(errno));
         let wrong = Wrong {
             kind: WrongKind::Connection,
             expected: "an open connection".to_string(),

@@ -1,6 +1,6 @@
 //! What was seen, and which limiters it speaks for.
 
-use readings::{Change, LimiterReading, Probe};
+use readings::{Change, LimiterReading, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
 use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
@@ -76,7 +76,7 @@ pub(super) fn of_failure(reading: &LimiterReading, reason: &str) -> Option<Suspe
         .sum();
     let taken = reading.waiting_at_failure.zip(reading.ports);
     let taken = taken.filter(|(waiting, range)| *waiting as f64 >= PORTS_FULL * f64::from(*range));
-    if refused == 0 && taken.is_none() {
+    if refused == 0 && taken.is_none() && !reason.contains(NO_PORT) {
         return None;
     }
     let mut parts = Vec::new();

@@ -401,6 +401,12 @@ fn a_load_that_finds_no_port_at_all_is_limited_by_ports() {
     );
     assert!(sentence.contains("cannot be measured"), "{sentence}");
     assert_eq!(first(&made(5)).0, Limiter::Unknown);
+    // Connections that are about to be closed hold ports, too: what was refused tells.
+    let refused = LimiterReading {
+        failed: Some("Cannot assign requested address: no local port is free".into()),
+        ..made(5)
+    };
+    assert_eq!(first(&refused).0, Limiter::Ports);
 }
 
 #[test]

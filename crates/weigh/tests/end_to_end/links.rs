@@ -61,28 +61,26 @@ fn a_round_trip_is_what_it_shall_be_beside_a_control_of_none() {
             continue;
         };
         let _back_end = BackEnd::on(&world, "server");
-        // Other programs of the machine may get in the way of a connection, of most in a round, and
-        // of most in each round, and add to what it takes. Nothing makes it shorter.
-        let mut added = Vec::new();
+        // Other programs of the machine may get in the way of a connection, and of most in a round,
+        // but then they get in the way of those that pass no link, too.
+        let mut rounds = Vec::new();
         for _ in 0..8 {
             let ((least, median), (near_least, near_median)) =
                 (connect_ms(&world, "far"), connect_ms(&world, "near"));
-            added.push((least - near_least, median - near_median));
-            if is_20_ms(added[added.len() - 1].1) {
+            // Nothing makes it shorter.
+            assert!(least > 19.99, "{kind:?}: {least} ms");
+            rounds.push((least - near_least, median - near_median, near_median));
+            if is_20_ms(median - near_median) {
                 break;
             }
         }
         assert!(
-            added.iter().any(|&(least, _)| is_20_ms(least)),
-            "{kind:?}: least and median {added:?} ms were added"
+            rounds
+                .iter()
+                .any(|&(least, median, _)| is_20_ms(least) || is_20_ms(median))
+                || rounds.iter().all(|&(_, _, near)| near > 0.5),
+            "{kind:?}: least and median ms that were added, and the median without: {rounds:?}"
         );
-        assert!(
-            added.iter().all(|&(least, _)| least > 19.7),
-            "{kind:?}: least and median {added:?} ms were added"
-        );
-        if !added.iter().any(|&(_, median)| is_20_ms(median)) {
-            println!("this machine is too busy for medians: {added:?} ms for 20");
-        }
     }
 }
 
@@ -169,7 +167,11 @@ fn a_rate_is_kept() {
             rtt_ns: 1_000_000,
             ..LinkSpec::default()
         };
-        let hosts = [far("client", slow), spec("server")];
+        let control = LinkSpec {
+            rate_bits_per_s: None,
+            ..slow
+        };
+        let hosts = [far("client", slow), far("control", control), spec("server")];
         let Some(world) = made(&hosts, kind) else {
             continue;
         };
@@ -177,24 +179,26 @@ fn a_rate_is_kept() {
         // Of an IP packet of 1500 bytes, 1448 are the answer's.
         // Only whole answers are counted, so they are small beside what is sent in the time.
         let url = format!("{URL}bytes/20000");
-        let rates: Vec<f64> = (0..3)
-            .map(|_| {
-                let words = [url.as_str(), "-c", "8", "--warmup", "500ms", "-d", "2s"];
-                let document = load_on(&world, "client", &words);
-                let bytes = document["bytes_read"].as_f64().unwrap();
-                let seconds = document["duration_s"].as_f64().unwrap();
-                bytes * 8.0 * 1_500.0 / 1_448.0 / seconds
-            })
-            .collect();
-        // Never more; and not less, unless other programs of the machine take the CPUs.
-        let share: Vec<f64> = rates.iter().map(|rate| rate / BITS_PER_S as f64).collect();
+        let share_from = |host: &str| {
+            let words = [url.as_str(), "-c", "8", "--warmup", "500ms", "-d", "2s"];
+            let document = load_on(&world, host, &words);
+            let bytes = document["bytes_read"].as_f64().unwrap();
+            let seconds = document["duration_s"].as_f64().unwrap();
+            bytes * 8.0 * 1_500.0 / 1_448.0 / seconds / BITS_PER_S as f64
+        };
+        // Never more; and not less, unless the machine does not carry much more at all.
+        let (mut share, mut at_all) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            share.push(share_from("client"));
+            at_all.push(share_from("control"));
+        }
         assert!(
             share.iter().all(|&share| share < 1.03),
             "{kind:?}: {share:?}"
         );
         assert!(
-            share.iter().any(|&share| share > 0.97),
-            "{kind:?}: {share:?}"
+            share.iter().any(|&share| share > 0.97) || at_all.iter().all(|&share| share < 2.0),
+            "{kind:?}: {share:?} of the rate, {at_all:?} without one"
         );
     }
 }
