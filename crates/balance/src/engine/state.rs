@@ -189,7 +189,7 @@ impl BackendState {
     }
 
     /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer; [`Shared::note`] also tells of that.
+    /// no longer; [`Shared::note`](super::shared::Shared::note) also tells of that.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let due_ns = health.due_ns();
