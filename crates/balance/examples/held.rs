@@ -19,6 +19,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use net::os::{ChildSetup, set_up_child};
+
 /// Open files that a process needs besides.
 const SPARE: usize = 400;
 /// No single wait takes longer.
@@ -71,10 +73,13 @@ impl Program {
     fn start(words: &[&str]) -> Program {
         let own = std::env::current_exe().unwrap();
         let weigh = own.ancestors().nth(2).unwrap().join("weigh");
-        let mut child = Command::new(weigh)
+        let mut command = Command::new(weigh);
+        command
             .args(words)
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::piped());
+        set_up_child(&mut command, ChildSetup::dying_with_parent());
+        let mut child = command
             .spawn()
             .expect("target/release/weigh, from cargo build --release -p weigh");
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -208,13 +213,13 @@ fn held(kind: &str, clients: usize, files: usize) {
         let before = (balancer.resident_kib(), balancer.descriptors());
         // Half of the clients in each of two processes.
         for part in [share / 2, share - share / 2] {
-            let holder = Command::new(std::env::current_exe().unwrap())
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
                 .args(["hold", &balancer.address.to_string(), &part.to_string()])
                 .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            holders.push(holder);
+                .stdout(Stdio::piped());
+            set_up_child(&mut command, ChildSetup::dying_with_parent());
+            holders.push(command.spawn().unwrap());
         }
         balancers.push((balancer, before));
         origins.push(origin);

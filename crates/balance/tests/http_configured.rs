@@ -92,11 +92,7 @@ fn edits_that_would_make_messages_ambiguous_are_refused_at_the_start() {
 #[test]
 fn a_cookie_binds_a_client_to_its_back_end() {
     for io in BOTH {
-        let backs = [
-            BackEnd::named("a"),
-            BackEnd::named("b"),
-            BackEnd::named("c"),
-        ];
+        let backs = ["a", "b", "c"].map(BackEnd::named);
         let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
         let balancer = balancer_with(io, &addresses, |service| {
             for (number, backend) in service.backends.iter_mut().enumerate() {
@@ -151,11 +147,7 @@ fn a_hash_of_a_request_sends_the_same_to_the_same() {
     ];
     for io in BOTH {
         for (key, request) in &keys {
-            let backs = [
-                BackEnd::named("a"),
-                BackEnd::named("b"),
-                BackEnd::named("c"),
-            ];
+            let backs = ["a", "b", "c"].map(BackEnd::named);
             let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
             let balancer = balancer_with(io, &addresses, |service| {
                 service.dispatch = Dispatch::ConsistentHash { key: key.clone() };

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::hosts::{HostSpec, World, WorldOptions};
 use lab::link::{LinkKind, LinkSpec};
+use net::os::{ChildSetup, set_up_child};
 use serde_json::Value;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -107,7 +108,11 @@ fn number(value: &Value) -> f64 {
 fn command(world: &World, host: &str, program: &Path) -> Result<Command> {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
-    net::os::set_up_child(&mut command, world.setup_in(host)??);
+    let setup = ChildSetup {
+        die_with_parent: true,
+        ..world.setup_in(host)??
+    };
+    set_up_child(&mut command, setup);
     Ok(command)
 }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use load::{Arrivals, Expect, Job, Lane, Stint, Stop, Target, Wait, run};
 use net::IoKind;
 use net::fetch::request;
+use net::os::{ChildSetup, set_up_child};
 use readings::{LoadReading, Pacing};
 
 /// Slots of an event loop that fit into the usual limit of open files of a container, 20,000.
@@ -30,11 +31,14 @@ impl Origin {
         let weigh = std::env::current_exe().unwrap();
         let weigh = weigh.ancestors().nth(2).unwrap().join("weigh");
         let most = (connections + 1_000).min(SLOTS_MAX).to_string();
-        let mut child = Command::new(weigh)
+        let mut command = Command::new(weigh);
+        command
             .args(["origin", "--listen", "127.0.0.1:0", "--connections", &most])
             .args(["--backlog", "4096", "--threads", &threads.to_string()])
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::piped());
+        set_up_child(&mut command, ChildSetup::dying_with_parent());
+        let mut child = command
             .spawn()
             .expect("target/release/weigh, from cargo build --release");
         let mut line = String::new();

@@ -89,6 +89,7 @@ fn measure(tool: &Tool, cpu: u32) -> Option<(f64, f64)> {
     command.args(&tool.arguments);
     let setup = ChildSetup {
         cpus: vec![cpu],
+        die_with_parent: true,
         ..ChildSetup::default()
     };
     set_up_child(&mut command, setup);

@@ -99,6 +99,7 @@ fn peer(program: &str, arguments: &[&str]) -> Option<String> {
     command.args(arguments);
     let setup = net::os::ChildSetup {
         cpus: cpus.last().copied().into_iter().collect(),
+        die_with_parent: true,
         ..Default::default()
     };
     net::os::set_up_child(&mut command, setup);

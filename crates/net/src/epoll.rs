@@ -11,6 +11,9 @@ use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
 
 mod readiness;
+mod sending;
+
+use sending::{Outgoing, SendResult, send_now};
 
 const LISTENER: u32 = u32::MAX;
 
@@ -31,12 +34,6 @@ struct Slot {
     failed: bool,
     tracked: bool,
     sends: VecDeque<Outgoing>,
-}
-
-enum Outgoing {
-    Shared(Arc<[u8]>, usize),
-    Own(Vec<u8>, usize),
-    Lent(Buf, usize),
 }
 
 struct TargetAddress {
@@ -72,39 +69,6 @@ pub struct Epoll {
 
 const TURN: u32 = 1024;
 
-enum SendResult {
-    All,
-    Part(usize),
-    Error(i32),
-}
-
-fn send_now(fd: i32, bytes: &[u8]) -> SendResult {
-    loop {
-        // SAFETY: pointer and length describe `bytes`.
-        let n = unsafe {
-            libc::send(
-                fd,
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
-            )
-        };
-        if n >= 0 {
-            let n = n as usize;
-            return if n == bytes.len() {
-                SendResult::All
-            } else {
-                SendResult::Part(n)
-            };
-        }
-        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
-            libc::EINTR => {}
-            libc::EAGAIN => return SendResult::Part(0),
-            errno => return SendResult::Error(errno),
-        }
-    }
-}
-
 impl Epoll {
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(conn.index as usize)?;
@@ -131,83 +95,6 @@ impl Epoll {
         slot.failed = true;
         self.discard_sends(conn.index as usize);
         self.events.push_back(Event::Failed { conn, errno });
-    }
-
-    fn discard_sends(&mut self, index: usize) {
-        while let Some(outgoing) = self.slots[index].sends.pop_front() {
-            if let Outgoing::Lent(buf, _) = outgoing {
-                self.give_back(buf.id);
-            }
-        }
-    }
-
-    /// Sends as much of the queue as the kernel takes.
-    fn flush(&mut self, conn: ConnId) {
-        let index = conn.index as usize;
-        loop {
-            let Some(slot) = self.slot(conn) else { return };
-            if slot.connecting || slot.failed {
-                return;
-            }
-            let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
-                return;
-            };
-            let result = match self.slots[index].sends.front() {
-                None => break,
-                Some(Outgoing::Shared(bytes, from)) => send_now(fd, &bytes[*from..]),
-                Some(Outgoing::Own(bytes, from)) => send_now(fd, &bytes[*from..]),
-                Some(Outgoing::Lent(buf, from)) => send_now(fd, &self.bytes(buf)[*from..]),
-            };
-            match result {
-                SendResult::All => {
-                    if let Some(Outgoing::Lent(buf, _)) = self.slots[index].sends.pop_front() {
-                        self.give_back(buf.id);
-                    }
-                }
-                SendResult::Part(n) => {
-                    if let Some(
-                        Outgoing::Shared(_, from)
-                        | Outgoing::Own(_, from)
-                        | Outgoing::Lent(_, from),
-                    ) = self.slots[index].sends.front_mut()
-                    {
-                        *from += n;
-                    }
-                    return;
-                }
-                SendResult::Error(errno) => return self.fail(conn, errno),
-            }
-        }
-        let Some(slot) = self.slot(conn) else { return };
-        if slot.finish {
-            slot.finish = false;
-            if let Some(socket) = &slot.socket {
-                // SAFETY: takes numbers, touches no memory.
-                unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
-            }
-        }
-        if let Some(slot) = self.slot(conn)
-            && std::mem::take(&mut slot.tracked)
-        {
-            self.events.push_back(Event::Drained { conn });
-        }
-    }
-
-    fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing, tracked: bool) {
-        match self.slot(conn) {
-            Some(slot) if !slot.failed => {
-                slot.tracked |= tracked;
-                slot.sends.push_back(outgoing);
-                if slot.sends.len() == 1 {
-                    self.flush(conn);
-                }
-            }
-            _ => {
-                if let Outgoing::Lent(buf, _) = outgoing {
-                    self.give_back(buf.id);
-                }
-            }
-        }
     }
 
     fn give_back(&mut self, id: u16) {

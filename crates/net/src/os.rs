@@ -364,6 +364,16 @@ pub struct ChildSetup {
     pub folder: Option<std::ffi::CString>,
 }
 
+impl ChildSetup {
+    /// One whose only demand is that the child dies with the thread that starts it.
+    pub fn dying_with_parent() -> Self {
+        Self {
+            die_with_parent: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// Arranges for a command's child to be set up before it runs.
 pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     use std::os::unix::process::CommandExt;

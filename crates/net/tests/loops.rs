@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 
 use net::{ConnId, Epoll, Event, Io, IoOptions, Uring, os};
 
-const OPTIONS: IoOptions = IoOptions {
-    outgoing: 16,
-    accepted: 16,
-    buffers: 8,
-    buffers_max: 0,
-    buffer_size: 4096,
-    files: false,
-};
+fn open<I: Io, const FILES: bool>() -> I {
+    I::open(IoOptions {
+        outgoing: 16,
+        accepted: 16,
+        buffers: 8,
+        buffers_max: 0,
+        buffer_size: 4096,
+        files: FILES,
+    })
+    .unwrap()
+}
 
 fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
     while Instant::now() < until {
@@ -44,11 +47,7 @@ fn soon() -> Instant {
 }
 
 fn echoes<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = os::listen("127.0.0.1:0".parse().unwrap(), 64, false).unwrap();
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
@@ -95,11 +94,7 @@ fn echoes<I: Io, const FILES: bool>() {
 }
 
 fn connects_sends_and_is_refused<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let target = io.add_target(&address.into(), &[]);
@@ -147,11 +142,7 @@ fn connects_sends_and_is_refused<I: Io, const FILES: bool>() {
 }
 
 fn source_addresses_turn<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = [
         "127.0.0.2:0".parse().unwrap(),
@@ -168,11 +159,7 @@ fn source_addresses_turn<I: Io, const FILES: bool>() {
 }
 
 fn an_unusable_source_is_told<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sources = ["192.0.2.1:0".parse().unwrap()];
     let target = io.add_target(&listener.local_addr().unwrap().into(), &sources);
@@ -187,11 +174,7 @@ fn an_unusable_source_is_told<I: Io, const FILES: bool>() {
 }
 
 fn waits_as_long_as_told<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let start = Instant::now();
     io.poll(Some(3_000_000)).unwrap();
     assert!(start.elapsed() >= Duration::from_micros(2_900));
@@ -199,11 +182,7 @@ fn waits_as_long_as_told<I: Io, const FILES: bool>() {
 }
 
 fn a_reset_is_told_once<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(&b"unread"[..]));
@@ -231,11 +210,7 @@ fn a_reset_is_told_once<I: Io, const FILES: bool>() {
 
 /// The answer to a long request may come before the request has gone, and is told at once.
 fn a_peer_that_answers_before_it_has_read<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
     let payload = io.add_payload(Arc::from(vec![b'x'; 64 << 20]));
@@ -341,11 +316,7 @@ fn unix_sockets_are_connected_to() {
 }
 
 fn peers_are_known<I: Io, const FILES: bool>() {
-    let mut io = I::open(IoOptions {
-        files: FILES,
-        ..OPTIONS
-    })
-    .unwrap();
+    let mut io = open::<I, FILES>();
     let listeners =
         [0, 1].map(|_| net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap());
     let addresses = [0, 1].map(|n: usize| listeners[n].local_addr().unwrap());

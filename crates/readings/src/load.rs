@@ -77,6 +77,37 @@ pub struct LoadReading {
 }
 
 impl LoadReading {
+    /// A load of which nothing is known but how its requests were timed.
+    pub fn empty(pacing: Pacing) -> Self {
+        Self {
+            pacing,
+            connections: 0,
+            requests: 0,
+            duration_s: 0.0,
+            bytes_read: 0,
+            errors: ErrorCounts::default(),
+            errors_all: ErrorCounts::default(),
+            requests_all: 0,
+            connects: 0,
+            connections_open_min: 0,
+            statuses: Vec::new(),
+            response: Histogram::new(),
+            service: Histogram::new(),
+            connect: Histogram::new(),
+            first_byte: Histogram::new(),
+            transfer: Histogram::new(),
+            schedule_lag: Histogram::new(),
+            client: ClientReading::default(),
+            slices: Vec::new(),
+            wrong: Vec::new(),
+            rows: Vec::new(),
+            rows_left_out: 0,
+            stages: Vec::new(),
+            per_request: Vec::new(),
+            fairness: None,
+        }
+    }
+
     /// Good answers per second of measured time; 0 without measured time.
     pub fn requests_per_s(&self) -> f64 {
         if self.duration_s > 0.0 {

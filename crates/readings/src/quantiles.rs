@@ -28,6 +28,16 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
+    /// The quantiles among the keys, each with its share of the values.
+    pub const SHARES: [(&'static str, f64); 6] = [
+        ("p50", 0.5),
+        ("p75", 0.75),
+        ("p90", 0.9),
+        ("p99", 0.99),
+        ("p99_9", 0.999),
+        ("p99_99", 0.9999),
+    ];
+
     /// Whether enough values stand behind a quantile: at least 100 beyond it
     /// (so p99.9 wants 100,000 values).
     pub fn resolves(&self, quantile: f64) -> bool {

@@ -161,17 +161,21 @@ impl Columns {
             numeric: Vec::new(),
         };
         for (name, numeric, cell) in ALL {
-            let cells: Vec<Option<String>> = table.iter().map(cell).collect();
-            if cells.iter().all(Option::is_none) {
-                continue;
-            }
-            columns.head.push(name.to_owned());
-            columns.numeric.push(numeric);
-            for (row, text) in columns.rows.iter_mut().zip(cells) {
-                row.push(text.unwrap_or_else(|| "-".to_owned()));
-            }
+            columns.add(name, numeric, table.iter().map(cell).collect());
         }
         columns
+    }
+
+    /// A column with a cell for each row; nothing where no row has anything for it.
+    pub fn add(&mut self, name: &str, numeric: bool, cells: Vec<Option<String>>) {
+        if cells.iter().all(Option::is_none) {
+            return;
+        }
+        self.head.push(name.to_owned());
+        self.numeric.push(numeric);
+        for (row, text) in self.rows.iter_mut().zip(cells) {
+            row.push(text.unwrap_or_else(|| "-".to_owned()));
+        }
     }
 }
 

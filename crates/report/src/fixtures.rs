@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Probed,
-    Reading, RunHeader, ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+    ClientReading, Condition, Histogram, LoadReading, Outcome, Pacing, Probed, Reading, RunHeader,
+    ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
 };
 
 pub fn header() -> RunHeader {
@@ -43,24 +43,17 @@ pub fn load(requests_per_s: f64, median_us: f64, rate_per_s: Option<f64>) -> Loa
     }
     let mut service = Histogram::new();
     service.merge(&response);
+    let pacing = rate_per_s.map_or(Pacing::Closed, |rate_per_s| Pacing::Open { rate_per_s });
     LoadReading {
-        pacing: rate_per_s.map_or(Pacing::Closed, |rate_per_s| Pacing::Open { rate_per_s }),
         connections: 96,
         requests,
         duration_s: 10.0,
         bytes_read: requests * 200,
-        errors: ErrorCounts::default(),
-        errors_all: ErrorCounts::default(),
         requests_all: requests,
         connects: 96,
         connections_open_min: 96,
-        statuses: vec![],
         response,
         service,
-        connect: Histogram::new(),
-        first_byte: Histogram::new(),
-        transfer: Histogram::new(),
-        schedule_lag: Histogram::new(),
         client: ClientReading {
             cpu_s: 4.0,
             saturated: false,
@@ -68,13 +61,7 @@ pub fn load(requests_per_s: f64, median_us: f64, rate_per_s: Option<f64>) -> Loa
             io: "epoll".into(),
             cpus: vec![1],
         },
-        slices: vec![],
-        wrong: vec![],
-        rows: vec![],
-        rows_left_out: 0,
-        stages: vec![],
-        per_request: vec![],
-        fairness: None,
+        ..LoadReading::empty(pacing)
     }
 }
 

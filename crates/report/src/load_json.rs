@@ -49,18 +49,11 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
 }
 
 fn unresolved(q: &Quantiles) -> Vec<&'static str> {
-    [
-        ("p50", 0.5),
-        ("p75", 0.75),
-        ("p90", 0.9),
-        ("p99", 0.99),
-        ("p99_9", 0.999),
-        ("p99_99", 0.9999),
-    ]
-    .into_iter()
-    .filter(|(_, quantile)| !q.resolves(*quantile))
-    .map(|(name, _)| name)
-    .collect()
+    Quantiles::SHARES
+        .into_iter()
+        .filter(|(_, quantile)| !q.resolves(*quantile))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 #[cfg(test)]

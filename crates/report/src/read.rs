@@ -154,15 +154,7 @@ fn table(readings: &[ToolReading]) -> Columns {
         numeric: vec![true],
     };
     for (name, numeric, cell) in COLUMNS {
-        let cells: Vec<Option<String>> = readings.iter().map(cell).collect();
-        if cells.iter().all(Option::is_none) {
-            continue;
-        }
-        columns.head.push(name.to_owned());
-        columns.numeric.push(numeric);
-        for (row, text) in columns.rows.iter_mut().zip(cells) {
-            row.push(text.unwrap_or_else(|| "-".to_owned()));
-        }
+        columns.add(name, numeric, readings.iter().map(cell).collect());
     }
     columns
 }

@@ -1,8 +1,8 @@
 //! Readings made up for the tests.
 
 use readings::{
-    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
-    RunHeader, ThreadReading, Trial,
+    ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, ThreadReading,
+    Trial,
 };
 
 pub fn header(blocks: u32) -> RunHeader {
@@ -30,35 +30,19 @@ pub fn condition(connections: u32) -> Condition {
 pub fn closed(requests_per_s: f64) -> LoadReading {
     let requests = (requests_per_s * 10.0).round() as u64;
     LoadReading {
-        pacing: Pacing::Closed,
         connections: 32,
         requests,
         duration_s: 10.0,
         bytes_read: requests * 200,
-        errors: ErrorCounts::default(),
-        errors_all: ErrorCounts::default(),
         requests_all: requests,
         connects: 32,
         connections_open_min: 32,
-        statuses: vec![],
-        response: Histogram::new(),
-        service: Histogram::new(),
-        connect: Histogram::new(),
-        first_byte: Histogram::new(),
-        transfer: Histogram::new(),
-        schedule_lag: Histogram::new(),
         client: ClientReading {
             cpu_s: 4.0,
             threads: vec![ThreadReading { cpu: 0.4, requests }],
             ..ClientReading::default()
         },
-        slices: vec![],
-        wrong: vec![],
-        rows: vec![],
-        rows_left_out: 0,
-        stages: vec![],
-        per_request: vec![],
-        fairness: None,
+        ..LoadReading::empty(Pacing::Closed)
     }
 }
 

@@ -107,15 +107,23 @@ pub struct RunArgs {
     /// Print the plan and do nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Recipes and drivers of the user's own.
+    #[command(flatten)]
+    pub own: OwnFolders,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Where recipes and drivers of the user's own are.
+#[derive(Debug, Default, Args)]
+pub struct OwnFolders {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub recipes: Vec<PathBuf>,
     /// Folder of drivers of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
     pub drivers: Vec<PathBuf>,
-    /// How the result is printed.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
 }
 
 /// `weigh compare`.
@@ -191,12 +199,9 @@ pub enum ReportFormat {
 pub struct DoctorArgs {
     /// What this experiment needs, beside what all need.
     pub experiment: Option<String>,
-    /// Folder of recipes of your own; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub recipes: Vec<PathBuf>,
-    /// Folder of drivers of your own; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub drivers: Vec<PathBuf>,
+    /// Recipes and drivers of the user's own.
+    #[command(flatten)]
+    pub own: OwnFolders,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -205,12 +210,9 @@ pub struct DoctorArgs {
 /// `weigh list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Folder of recipes of your own; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub recipes: Vec<PathBuf>,
-    /// Folder of drivers of your own; may be repeated.
-    #[arg(long, value_name = "DIR")]
-    pub drivers: Vec<PathBuf>,
+    /// Recipes and drivers of the user's own.
+    #[command(flatten)]
+    pub own: OwnFolders,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use lab::experiment::Experiment;
 use lab::run::default_folder;
 
-use crate::cli::CompareArgs;
+use crate::cli::{CompareArgs, OwnFolders};
 use crate::examine;
 use crate::failure::Failure;
 use crate::run::{Wanted, measure};
 
 /// Compares URLs.
 pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&[], &[])?;
+    let recipes = examine::recipes(&OwnFolders::default())?;
     let text = experiment_text(args);
     let experiment =
         Experiment::parse("weigh compare", &text, &[], false, &recipes).map_err(Failure::file)?;

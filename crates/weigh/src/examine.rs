@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab::recipe::Recipes;
 use lab::{catalogue, doctor as examination, listing};
 
-use crate::cli::{DoctorArgs, Format, ListArgs};
+use crate::cli::{DoctorArgs, Format, ListArgs, OwnFolders};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text};
 use crate::{doctor, list};
@@ -15,10 +15,10 @@ use crate::{doctor, list};
 ///
 /// # Errors
 /// When one of them has a mistake.
-pub fn recipes(named: &[PathBuf], drivers: &[PathBuf]) -> Result<Recipes, Failure> {
-    Recipes::load(&folders("servers", "WEIGH_RECIPES", named))
+pub fn recipes(own: &OwnFolders) -> Result<Recipes, Failure> {
+    Recipes::load(&folders("servers", "WEIGH_RECIPES", &own.recipes))
         .map_err(Failure::file)?
-        .with_drivers(&folders("drivers", "WEIGH_DRIVERS", drivers))
+        .with_drivers(&folders("drivers", "WEIGH_DRIVERS", &own.drivers))
         .map_err(Failure::file)
 }
 
@@ -47,7 +47,7 @@ fn own_program() -> Result<PathBuf, Failure> {
 
 /// Looks what would spoil a measurement.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
-    let recipes = recipes(&args.recipes, &args.drivers)?;
+    let recipes = recipes(&args.own)?;
     let experiment = match &args.experiment {
         None => None,
         Some(name) => {
@@ -65,7 +65,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 /// Lists what can be run.
 pub fn list(args: &ListArgs) -> Result<u8, Failure> {
     let weigh = own_program()?;
-    let found = listing::list(&recipes(&args.recipes, &args.drivers)?, &weigh);
+    let found = listing::list(&recipes(&args.own)?, &weigh);
     match args.format {
         Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
         Format::Text => print_text(&list::text(&found)),

@@ -27,7 +27,7 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or goes on with one.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&args.recipes, &args.drivers)?;
+    let recipes = examine::recipes(&args.own)?;
     if let Some(folder) = &args.resume {
         let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
             .map_err(Failure::file)?;

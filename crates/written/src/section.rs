@@ -20,6 +20,15 @@ pub struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
+    /// The whole file.
+    pub fn whole(table: &'t Table) -> Self {
+        Self {
+            path: String::new(),
+            place: Place::default(),
+            table,
+        }
+    }
+
     /// The dotted name of a key in this table.
     pub fn name_of(&self, key: &str) -> String {
         if self.path.is_empty() {

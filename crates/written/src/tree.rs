@@ -5,8 +5,9 @@ use toml::de::{DeTable, DeValue};
 
 /// Where something was written: bytes `start..end` of the source with that number.
 ///
-/// Source 0 is the file; the others were added to its reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Source 0 is the file; the others were added to its reader. The default is the beginning of the
+/// file, for what has no place of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The source's number.
     pub source: usize,

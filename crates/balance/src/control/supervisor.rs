@@ -20,7 +20,8 @@ use super::chronicle;
 use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
-use crate::engine::state::{ServiceState, Shared};
+use crate::engine::shared::Shared;
+use crate::engine::state::ServiceState;
 use crate::engine::{Balancer, BalancerError};
 use crate::health::{HealthEvent, State};
 

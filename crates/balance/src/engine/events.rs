@@ -1,7 +1,7 @@
 //! What the workers tell of connections and requests: to logs and to commands.
 //!
 //! They send it through a bounded channel and never wait for it: what does not fit is counted in
-//! [`Own::events_lost`](super::state::Own::events_lost). Services and back ends are given by
+//! [`Own::events_lost`](super::shared::Own::events_lost). Services and back ends are given by
 //! their places in the configuration.
 
 use std::net::SocketAddr;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use net::wait::{Watch, wait};
 use net::{ConnId, Io};
 
-use super::state::Own;
+use super::shared::Own;
 use super::worker::Worker;
 use crate::command::{Account, account, kill, shell};
 use crate::config::Facts;

@@ -15,7 +15,7 @@ use net::wait::{Watch, wait};
 use super::events::{Happened, wanted};
 use super::lookups::{self, LookUp, Lookups};
 use super::probe::{Manner, Probe};
-use super::state::Shared;
+use super::shared::Shared;
 use crate::config::model::{Config, Host};
 use crate::health::{HealthEvent, State};
 

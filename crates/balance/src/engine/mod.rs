@@ -2,7 +2,7 @@
 //!
 //! A [`Balancer`] has a worker per thread, each with its own event loop, its own listening sockets
 //! on every service's addresses, and its own dispatchers. What they have to know of each other is
-//! in [`state::Shared`]: the life of each back end, the places that are taken there, and counters.
+//! in [`shared::Shared`]: the life of each back end, the places that are taken there, and counters.
 //! A thread apart probes back ends ([`keeper`]).
 
 pub mod alarm;
@@ -21,6 +21,7 @@ mod queue;
 mod relay;
 mod resolve;
 mod scan;
+pub mod shared;
 mod side;
 pub mod state;
 mod threads;
@@ -41,7 +42,7 @@ use crate::config::{ConfigError, access_rules};
 use events::Happened;
 use external::Asking;
 use keeper::Keeper;
-use state::Shared;
+use shared::Shared;
 use threads::{Ear, Spawn};
 
 /// Why a balancer does not start.
@@ -262,7 +263,7 @@ impl Balancer {
     }
 
     /// What happens to back ends, and in services with logs or commands; can be taken once. What
-    /// is not read in time is dropped and counted in [`state::Own::events_lost`].
+    /// is not read in time is dropped and counted in [`shared::Own::events_lost`].
     pub fn take_events(&self) -> Option<Receiver<Happened>> {
         self.shared.take_events()
     }

@@ -1,4 +1,4 @@
-//! What the balancer's threads know together: the life of each back end, and counters.
+//! Back ends and services as all threads see them: the life of each back end, and counters.
 //!
 //! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
 //! [`Health`] is taken only when something happens to a back end. Counters are read for
@@ -10,17 +10,12 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use net::os;
-
 use super::alarm::Alarm;
 pub use super::counters::{Counter, Times};
-use super::events::{EVENTS_MAX, Happened, PASSING_MAX};
-use super::notices::Notices;
-use crate::config::model::{Backend, Config, Service, Weight};
+use crate::config::model::{Backend, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 
 /// One back end, as all threads see it.
@@ -194,7 +189,7 @@ impl BackendState {
     }
 
     /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer; [`Shared::note`] also tells of that.
+    /// no longer; [`Shared::note`](super::shared::Shared::note) also tells of that.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let due_ns = health.due_ns();
@@ -292,7 +287,7 @@ impl Deref for ServiceState {
 }
 
 impl ServiceState {
-    fn new(
+    pub(super) fn new(
         service: &Service,
         addresses: &[SocketAddr],
         earlier: Option<(&Service, &ServiceState)>,
@@ -380,189 +375,4 @@ fn reserve(count: &AtomicU32, most: u32) -> bool {
             (now < most).then_some(now + 1)
         })
         .is_ok()
-}
-
-/// Everything that the threads of a balancer share.
-#[derive(Debug)]
-pub struct Shared {
-    /// Its services, in the order of the configuration.
-    pub services: Vec<Arc<ServiceState>>,
-    /// When it started, ns of the monotonic clock.
-    pub started_ns: u64,
-    /// Set when it is to stop at once.
-    pub stop: AtomicBool,
-    /// Set when it accepts no more and waits for what is under way.
-    pub draining: AtomicBool,
-    /// How many workers still have listening sockets.
-    pub listening: Arc<AtomicU32>,
-    /// The same of the balancer before this one, whose sockets this one has too.
-    pub earlier_listening: Option<Arc<AtomicU32>>,
-    /// What is counted of the balancer itself.
-    pub own: Arc<Own>,
-    /// Wakes the thread that probes.
-    pub alarm: Arc<Alarm>,
-    sender: SyncSender<Happened>,
-    receiver: Mutex<Option<Receiver<Happened>>>,
-}
-
-/// What is counted of the balancer itself, whatever its configuration.
-#[derive(Debug, Default)]
-pub struct Own {
-    /// Events that found the channel full, or nobody at its end.
-    pub events_lost: Counter,
-    /// Bytes for traffic logs that wait to be written.
-    pub passing: AtomicU64,
-    /// Lines that could not be written to a log.
-    pub log_failures: Counter,
-    /// Commands of hooks that failed, took too long, or found too many others under way.
-    pub hook_failures: Counter,
-    /// What the threads have to say.
-    pub notices: Notices,
-}
-
-impl Deref for Shared {
-    type Target = Own;
-
-    fn deref(&self) -> &Own {
-        &self.own
-    }
-}
-
-impl Shared {
-    /// The state at the start; `addresses` are those of the back ends, by service.
-    pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
-        let alarm = Arc::new(Alarm::new());
-        let services = config.services.iter().zip(addresses);
-        let services = services.map(|(service, addresses)| {
-            Arc::new(ServiceState::new(service, addresses, None, now_ns, &alarm))
-        });
-        Self::of(services.collect(), now_ns, Arc::default(), alarm)
-    }
-
-    /// The state of a configuration that takes the place of an earlier one: services and back
-    /// ends that stay go on with theirs, at the addresses and with the weights of the new one.
-    pub fn after(
-        config: &Config,
-        addresses: &[Vec<SocketAddr>],
-        earlier: (&Config, &Shared),
-        now_ns: u64,
-    ) -> Self {
-        let (old, state) = earlier;
-        let services = config.services.iter().zip(addresses);
-        let services = services.map(|(service, addresses)| {
-            let mut pairs = old.services.iter().zip(&state.services);
-            let same = pairs
-                .find(|(one, _)| one.name == service.name)
-                .map(|(one, state)| (one, &**state));
-            let alarm = &state.alarm;
-            Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
-        });
-        let (own, alarm) = (state.own.clone(), state.alarm.clone());
-        Self {
-            earlier_listening: Some(state.listening.clone()),
-            ..Self::of(services.collect(), state.started_ns, own, alarm)
-        }
-    }
-
-    fn of(
-        services: Vec<Arc<ServiceState>>,
-        started_ns: u64,
-        own: Arc<Own>,
-        alarm: Arc<Alarm>,
-    ) -> Self {
-        let (sender, receiver) = sync_channel(EVENTS_MAX);
-        Self {
-            services,
-            started_ns,
-            stop: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            listening: Arc::default(),
-            earlier_listening: None,
-            own,
-            alarm,
-            sender,
-            receiver: Mutex::new(Some(receiver)),
-        }
-    }
-
-    /// Tells whoever reads the events; never waits.
-    pub fn tell(&self, happened: Happened) {
-        if self.sender.try_send(happened).is_err() {
-            self.events_lost.add(1);
-        }
-    }
-
-    /// Tells of bytes that were passed on, for a traffic log; never waits.
-    pub fn tell_passed(
-        &self,
-        whose: (usize, usize),
-        client: SocketAddr,
-        to_backend: bool,
-        bytes: &[u8],
-    ) {
-        let len = bytes.len() as u64;
-        if self.passing.fetch_add(len, Ordering::Relaxed) + len > PASSING_MAX {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
-            return self.events_lost.add(1);
-        }
-        let sent = self.sender.try_send(Happened::Passed {
-            service: whose.0,
-            backend: whose.1,
-            client,
-            to_backend,
-            bytes: bytes.into(),
-        });
-        if sent.is_err() {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
-            self.events_lost.add(1);
-        }
-    }
-
-    /// The end of the channel where events are read; there is one.
-    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
-        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
-        receiver.take()
-    }
-
-    /// Takes note of what happened to a back end, and tells of it when clients are from now on
-    /// sent there, or no longer.
-    pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
-        let state = &self.services[service];
-        let one = &state.backends[backend];
-        if one.note(event, os::now_ns(), &state.policy) {
-            self.tell(Happened::BackendChanged {
-                service,
-                backend,
-                usable: one.usable(),
-            });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_back_end_that_failed_is_not_used_until_a_probe_went_well() {
-        let mut service = Service::new("web");
-        let address = "127.0.0.1:80".parse::<std::net::SocketAddr>().unwrap();
-        service.backends.push(Backend::new("one", address.into()));
-        let mut config = Config::new();
-        config.services.push(service);
-        let shared = Shared::new(&config, &[vec![address]], 0);
-        let service = &shared.services[0];
-        let (one, policy) = (&service.backends[0], &service.policy);
-        assert!(one.usable());
-        assert!(one.note(HealthEvent::ConnectFailed, 1, policy));
-        assert!(!one.usable());
-        assert!(!one.probe_due(2, policy));
-        assert!(one.probe_due(policy.reviving_interval_ns + 1, policy));
-        assert!(one.note(
-            HealthEvent::ProbeOk,
-            policy.reviving_interval_ns + 2,
-            policy
-        ));
-        assert!(one.usable());
-    }
 }

@@ -14,7 +14,7 @@ use super::counters::be_worker;
 use super::external::Mouth;
 use super::http::{HttpPost, IDLE_MAX};
 use super::post::Post;
-use super::state::Shared;
+use super::shared::Shared;
 use super::worker::{Parts, Worker};
 use crate::access::AccessRules;
 use crate::config::model::{Config, Kind};

@@ -13,8 +13,9 @@ use net::{Buf, ConnId, Event, Io, os};
 use super::external::Mouth;
 use super::post::Post;
 use super::scan::SCAN_NS;
+use super::shared::Shared;
 use super::side::{Client, Role, Side};
-use super::state::{ServiceState, Shared};
+use super::state::ServiceState;
 
 /// A thread looks at its flags at least this often.
 const TURN_NS: u64 = 50_000_000;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use net::os::{self, ChildSetup};
 
 use super::cgroup;
-use super::samples;
+use super::clock;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
@@ -142,7 +142,7 @@ impl Agent {
     pub fn clock(&mut self) -> Result<Clock, AgentError> {
         let mut best: Option<Clock> = None;
         for _ in 0..CLOCK_EXCHANGES {
-            let (wall, begin) = (samples::wall_ns(), samples::monotonic_ns());
+            let (wall, begin) = (clock::wall_ns(), clock::monotonic_ns());
             let Answer::Clock {
                 wall_ns,
                 monotonic_ns,
@@ -150,7 +150,7 @@ impl Agent {
             else {
                 return Err(AgentError::Lost("it does not tell the time".into()));
             };
-            let round_trip_ns = samples::monotonic_ns() - begin;
+            let round_trip_ns = clock::monotonic_ns() - begin;
             let clock = Clock {
                 ahead_ns: wall_ns - wall - round_trip_ns / 2,
                 monotonic_ahead_ns: monotonic_ns - begin - round_trip_ns / 2,

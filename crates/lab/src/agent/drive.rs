@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
+use super::clock::Window;
 use super::load::keep_off;
-use super::sampler::Sampler;
-use super::samples::Window;
 use super::servers::{Servers, kill_family, read_end};
 use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
+use super::window_sampler::WindowSampler;
 use super::wire::{DriveEnd, DriveOrder, Driven};
 
 /// Its folder among those of the servers, whose names have no dots.
@@ -45,7 +45,7 @@ pub(super) fn carry_out(
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let command = command(order, &folder, group.as_ref())?;
     let around = Surroundings::of(order.watch.clone(), &order.watch_others);
-    let sampler = Sampler::new(&watched, around);
+    let sampler = WindowSampler::new(&watched, around);
     std::thread::scope(|scope| {
         scope.spawn(|| sampler.tick());
         // All of the run is one window.

@@ -12,11 +12,11 @@ use load::{
 use net::IoKind;
 use readings::Probed;
 
+use super::clock::Window;
 use super::probe::Looker;
-use super::sampler::Sampler;
-use super::samples::Window;
 use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
+use super::window_sampler::WindowSampler;
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
 
 /// With more processes than this, servers are looked at only in long windows: looking costs time
@@ -151,7 +151,7 @@ pub(super) fn carry_out(
         ..Loaded::default()
     };
     let around = Surroundings::of(order.watch.clone(), &order.watch_others);
-    let sampler = Sampler::new(servers, around);
+    let sampler = WindowSampler::new(servers, around);
     std::thread::scope(|scope| {
         scope.spawn(|| sampler.tick());
         let run = watched_run(order, &job, servers, &sampler, stop, &mut loaded, &mut tell);
@@ -185,7 +185,7 @@ fn watched_run(
     order: &LoadOrder,
     job: &Job,
     servers: &BTreeMap<String, Watched<'_>>,
-    sampler: &Sampler<'_>,
+    sampler: &WindowSampler<'_>,
     stop: &Arc<AtomicBool>,
     loaded: &mut Loaded,
     tell: &mut impl FnMut(Answer),

@@ -6,6 +6,7 @@
 
 mod cgroup;
 mod client;
+mod clock;
 mod counts;
 mod drive;
 mod link;
@@ -14,17 +15,18 @@ mod look;
 mod ports;
 mod probe;
 mod quota;
-mod sampler;
-mod samples;
+mod recorder;
 mod serve;
 mod servers;
 mod ssh;
 mod surroundings;
 mod watch;
+mod window_sampler;
 pub mod wire;
 
 pub use client::{Agent, AgentError, Clock};
+pub(crate) use clock::Window;
 pub(crate) use probe::{ends_of, port_range, range_of};
-pub(crate) use samples::{Samples, Window};
+pub(crate) use recorder::Samples;
 pub use serve::serve;
 pub use ssh::{Far, Program};

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use super::clock;
 use super::drive;
 use super::link;
 use super::load;
 use super::ports::Ports;
 use super::probe::Looker;
 use super::quota::Quota;
-use super::samples;
 use super::servers::Servers;
 use super::watch;
 use super::wire::{Answer, Order, QuotaOrder};
@@ -112,8 +112,8 @@ fn carry_out(
             network: watch::network(),
         }),
         Order::Clock => Ok(Answer::Clock {
-            wall_ns: samples::wall_ns(),
-            monotonic_ns: samples::monotonic_ns(),
+            wall_ns: clock::wall_ns(),
+            monotonic_ns: clock::monotonic_ns(),
         }),
         Order::Sweep => {
             leftovers::sweep();

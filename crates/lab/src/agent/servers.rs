@@ -21,7 +21,8 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use crate::hosts::leftovers::Owner;
 
-use super::samples::{Sampler, Samples, Window};
+use super::clock::Window;
+use super::recorder::{Recorder, Samples};
 use super::watch::{self, Watched};
 use super::wire::{AwaitServer, OtherServer, StartServer};
 
@@ -48,7 +49,7 @@ struct Server {
 pub(super) struct Servers {
     folder: PathBuf,
     running: BTreeMap<String, Server>,
-    sampler: Option<Sampler>,
+    recorder: Option<Recorder>,
 }
 
 impl Servers {
@@ -62,7 +63,7 @@ impl Servers {
         Ok(Self {
             folder,
             running: BTreeMap::new(),
-            sampler: None,
+            recorder: None,
         })
     }
 
@@ -73,13 +74,13 @@ impl Servers {
             pid: one.child.id() as i32,
             group: self.group_of(name),
         });
-        self.sampler = Some(Sampler::start(servers.collect()));
+        self.recorder = Some(Recorder::start(servers.collect()));
     }
 
     /// Ends that, and returns what was noted, in each reading's windows among it.
     pub(super) fn sampled(&mut self, windows: Vec<Vec<Window>>) -> Samples {
-        let sampler = self.sampler.take();
-        sampler.map_or_else(Samples::default, |sampler| sampler.end(windows))
+        let recorder = self.recorder.take();
+        recorder.map_or_else(Samples::default, |recorder| recorder.end(windows))
     }
 
     pub(super) fn folder(&self) -> &Path {

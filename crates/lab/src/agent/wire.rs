@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use readings::{LoadReading, Pacing, Probed, Seen};
 use serde::{Deserialize, Serialize};
 
-use super::samples::{Samples, Window};
+use super::clock::Window;
+use super::recorder::Samples;
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -43,15 +43,7 @@ pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, Dri
     let mut reader = Reader::new(source, text);
     let table = parse(&mut reader, text).unwrap_or_default();
     let driver = reader.is_clean().then(|| {
-        let top = Section {
-            path: String::new(),
-            place: Place {
-                source: 0,
-                start: 0,
-                end: 0,
-            },
-            table: &table,
-        };
+        let top = Section::whole(&table);
         whole(&mut reader, name, &top)
     });
     match (reader.finish(), driver) {

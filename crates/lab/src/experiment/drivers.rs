@@ -311,9 +311,5 @@ fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
     paths
         .into_iter()
         .find_map(|path| place_of(top.table, path))
-        .unwrap_or(Place {
-            source: 0,
-            start: 0,
-            end: 0,
-        })
+        .unwrap_or_default()
 }

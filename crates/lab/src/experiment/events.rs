@@ -13,11 +13,6 @@ use super::source::tree::{Place, Tree};
 use super::source::units::{duration_text, shown};
 use super::types::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate};
 
-const NOWHERE: Place = Place {
-    source: 0,
-    start: 0,
-    end: 0,
-};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
 
@@ -160,7 +155,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
     check_design(reader, top, experiment);
     if experiment.hosts_are_machines() {
-        let place = place_of(top.table, &["events"]).unwrap_or(NOWHERE);
+        let place = place_of(top.table, &["events"]).unwrap_or_default();
         reader.fault(
             Mistake::at(
                 place,
@@ -218,12 +213,12 @@ fn place_in(top: &Section<'_>, number: usize, key: &str) -> Place {
         Tree::Table(table) => table.get(key).map(|entry| entry.node.place),
         _ => None,
     });
-    inner.or(item.map(|item| item.place)).unwrap_or(NOWHERE)
+    inner.or(item.map(|item| item.place)).unwrap_or_default()
 }
 
 fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let design = &experiment.design;
-    let place = |key| place_of(top.table, &["design", key]).unwrap_or(NOWHERE);
+    let place = |key| place_of(top.table, &["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
         reader.fault(
             Mistake::at(
@@ -324,7 +319,7 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Setti
     }
     let at = |key| {
         let place = place_of(top.table, &["load", key]).or(place_of(top.table, &["load"]));
-        place.unwrap_or(NOWHERE)
+        place.unwrap_or_default()
     };
     if setting.load.rate == Rate::Auto {
         reader.fault(

@@ -229,11 +229,7 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
                 access or settings: what runs, runs on one of them";
     let at = |path: &[&str]| {
         let place = place_of(top.table, path);
-        place.unwrap_or(Place {
-            source: 0,
-            start: 0,
-            end: 0,
-        })
+        place.unwrap_or_default()
     };
     for server in &experiment.servers {
         let name = server.name.as_str();

@@ -6,7 +6,6 @@ use super::hosts::VANTAGE;
 use super::parse::place_of;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
-use super::source::tree::Place;
 use super::source::units::shown;
 use super::types::Experiment;
 
@@ -53,13 +52,7 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
 
 /// What has to be said where hosts are machines, and what cannot be said of them.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
-    let at = |path: &[&str]| {
-        place_of(top.table, path).unwrap_or(Place {
-            source: 0,
-            start: 0,
-            end: 0,
-        })
-    };
+    let at = |path: &[&str]| place_of(top.table, path).unwrap_or_default();
     let says = |host: &str, key: &str| place_of(top.table, &["hosts", host, key]).is_some();
     if experiment
         .hosts

@@ -84,15 +84,7 @@ fn whole(
         Some(super::source::tree::Tree::Table(quick)) if quick.get("limiter").is_some()
     );
     let set_keys = overrides::apply(reader, &mut table, sets, quick);
-    let top = Section {
-        path: String::new(),
-        place: Place {
-            source: 0,
-            start: 0,
-            end: 0,
-        },
-        table: &table,
-    };
+    let top = Section::whole(&table);
     top.only(reader, &KEYS);
     let title = top.required_text(reader, "title", "\"what is asked, in a line\"");
     let raw_factors = factors::raw(reader, &top);

@@ -7,17 +7,10 @@ use super::parse::place_of;
 use super::source::nearest::suggestion;
 use super::source::reader::{Fault, Reader};
 use super::source::section::Section;
-use super::source::tree::Place;
 use super::source::units::shown;
 use super::subject::path_problem;
 use super::types::{Effect, Experiment, LoadChange, Server, Upstream};
 use crate::recipe::{RecipeError, Recipes};
-
-const NOWHERE: Place = Place {
-    source: 0,
-    start: 0,
-    end: 0,
-};
 
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     baseline(reader, top, experiment);
@@ -78,7 +71,7 @@ fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
     for (host, path) in wanted {
         if !names.contains(&host) {
-            let place = place_of(top.table, &path).unwrap_or(NOWHERE);
+            let place = place_of(top.table, &path).unwrap_or_default();
             reader.fault(
                 Fault::at(
                     place,
@@ -98,7 +91,7 @@ fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         let mut way = Vec::new();
         if let Some(circle) = follow(experiment, server, &mut way, &mut clear) {
             let first = circle.first().map_or("", |name| *name);
-            let place = place_of(top.table, &["servers", first, "upstreams"]).unwrap_or(NOWHERE);
+            let place = place_of(top.table, &["servers", first, "upstreams"]).unwrap_or_default();
             let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
             reader.fault(
                 Fault::at(
@@ -149,7 +142,7 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         let Some(port) = server.port else {
             continue;
         };
-        let place = |name| place_of(top.table, &["servers", name, "port"]).unwrap_or(NOWHERE);
+        let place = |name| place_of(top.table, &["servers", name, "port"]).unwrap_or_default();
         if let Some(first) = taken.get(&port) {
             reader.fault(
                 Fault::at(
@@ -185,7 +178,7 @@ pub(super) fn check_conditions(
     if trials > MOST_TRIALS {
         let place = place_of(top.table, &["design", "blocks"]);
         reader.fault(Fault::at(
-            place.unwrap_or(NOWHERE),
+            place.unwrap_or_default(),
             format!("{trials} trials are too many"),
             format!("expected at most {MOST_TRIALS}: blocks x conditions x subjects"),
         ));
@@ -204,7 +197,7 @@ pub(super) fn check_conditions(
             if let Err(RecipeError::Param { param, why, .. }) = recipe.fill(&server.params) {
                 let place = place_of(top.table, &["servers", &server.name, "with", &param]);
                 reader.fault(Fault::at(
-                    place.unwrap_or(NOWHERE),
+                    place.unwrap_or_default(),
                     format!("`servers.{}.with.{param}`: {why}", server.name),
                     "with its factors filled in",
                 ));
@@ -214,7 +207,7 @@ pub(super) fn check_conditions(
             if let Some(problem) = path_problem(&subject.path, false) {
                 let place = place_of(top.table, &["subjects", &subject.name]);
                 reader.fault(Fault::at(
-                    place.unwrap_or(NOWHERE),
+                    place.unwrap_or_default(),
                     format!("subject `{}`: {problem}", shown(&subject.name)),
                     format!("filled in: {}", shown(&subject.path)),
                 ));

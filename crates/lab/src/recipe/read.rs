@@ -49,15 +49,7 @@ pub(super) fn recipe(
     let mut reader = Reader::new(shown, text);
     let table = parse(&mut reader, text).unwrap_or_default();
     let recipe = if reader.is_clean() {
-        let top = Section {
-            path: String::new(),
-            place: Place {
-                source: 0,
-                start: 0,
-                end: 0,
-            },
-            table: &table,
-        };
+        let top = Section::whole(&table);
         Some(whole(&mut reader, name, &top, files))
     } else {
         None

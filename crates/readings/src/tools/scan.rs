@@ -239,35 +239,31 @@ impl Order {
 /// All outputs in a text, of any tool.
 pub(super) fn all_blocks(lines: &[Line]) -> Vec<Block> {
     let document = Document::new(lines);
-    let mut blocks = Vec::new();
-    let mut at = 0;
-    while at < lines.len() {
-        let block = document.json_at(lines, at, &ASKED).or_else(|| {
+    blocks(lines, |at| {
+        document.json_at(lines, at, &ASKED).or_else(|| {
             ASKED
                 .into_iter()
                 .find_map(|tool| text_block(tool, lines, at, Some(GAP_LINES)))
-        });
-        match block {
-            Some(block) => {
-                at = block.last + 1;
-                blocks.push(block);
-            }
-            None => at += 1,
-        }
-    }
-    blocks
+        })
+    })
 }
 
 /// All outputs of one tool in a text that is nothing else, so that other lines end none.
 pub(super) fn blocks_of(tool: Tool, lines: &[Line]) -> Vec<Block> {
     let document = Document::new(lines);
+    blocks(lines, |at| {
+        document
+            .json_at(lines, at, &[tool])
+            .or_else(|| text_block(tool, lines, at, None))
+    })
+}
+
+/// What is found from line to line; after a block it goes on behind it.
+fn blocks(lines: &[Line], find: impl Fn(usize) -> Option<Block>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut at = 0;
     while at < lines.len() {
-        let block = document
-            .json_at(lines, at, &[tool])
-            .or_else(|| text_block(tool, lines, at, None));
-        match block {
+        match find(at) {
             Some(block) => {
                 at = block.last + 1;
                 blocks.push(block);

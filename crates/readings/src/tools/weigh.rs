@@ -9,20 +9,12 @@ use serde_json::Value;
 
 use super::{ReadError, Tool, ToolLatency, ToolReading};
 use crate::ErrorCounts;
+use crate::Quantiles;
 
 /// The key without which a document is none of ours, and what it holds.
 pub(super) const EXPECTED: &str = "a JSON document with `requests`, `duration_s` and `latency_us`";
 /// How the program begins to say that it gives up.
 pub(super) const GIVES_UP: &[&str] = &["weigh: "];
-
-const QUANTILES: [(&str, f64); 6] = [
-    ("p50", 0.5),
-    ("p75", 0.75),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99_9", 0.999),
-    ("p99_99", 0.9999),
-];
 
 /// Reads the one document that the program prints.
 pub(super) fn read(text: &str) -> Result<Vec<ToolReading>, ReadError> {
@@ -101,7 +93,7 @@ fn latency(summary: &Value, few: &[&str]) -> Option<ToolLatency> {
         stdev_us: us("stdev"),
         min_us: us("min"),
         max_us: us("max"),
-        quantiles_us: QUANTILES
+        quantiles_us: Quantiles::SHARES
             .iter()
             .filter(|(name, _)| !few.contains(name))
             .filter_map(|(name, share)| Some((*share, us(name)?)))

@@ -1,7 +1,7 @@
 use fastrand::Rng;
 use readings::{
-    ClientReading, Condition, ErrorCounts, Histogram, LoadReading, Outcome, Pacing, Reading,
-    RunHeader, Slice, ThreadReading, Trial,
+    ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, Slice,
+    ThreadReading, Trial,
 };
 
 use super::{Drift, Scenario};
@@ -240,33 +240,17 @@ fn load(pacing: Pacing) -> LoadReading {
         Pacing::Open { rate_per_s } => (rate_per_s * WINDOW_S) as u64,
     };
     LoadReading {
-        pacing,
         connections: 32,
         requests,
         duration_s: WINDOW_S,
         bytes_read: requests * 200,
-        errors: ErrorCounts::default(),
-        errors_all: ErrorCounts::default(),
         requests_all: requests,
         connects: 32,
         connections_open_min: 32,
-        statuses: Vec::new(),
-        response: Histogram::new(),
-        service: Histogram::new(),
-        connect: Histogram::new(),
-        first_byte: Histogram::new(),
-        transfer: Histogram::new(),
-        schedule_lag: Histogram::new(),
         client: ClientReading {
             threads: vec![ThreadReading { cpu: 0.4, requests }],
             ..ClientReading::default()
         },
-        slices: Vec::new(),
-        wrong: Vec::new(),
-        rows: Vec::new(),
-        rows_left_out: 0,
-        stages: Vec::new(),
-        per_request: Vec::new(),
-        fairness: None,
+        ..LoadReading::empty(pacing)
     }
 }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use net::os::{ChildSetup, set_up_child};
 use rounds::Missed;
 use serde_json::Value;
 
@@ -100,11 +101,14 @@ impl Wanted {
         let file = folder.join("known-truth.toml");
         std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
         let out = folder.join(format!("run-{seed}"));
-        let output = Command::new(&self.weigh)
+        let mut command = Command::new(&self.weigh);
+        command
             .arg("run")
             .arg(&file)
             .args(["--format", "json", "--seed", &seed.to_string(), "--out"])
-            .arg(&out)
+            .arg(&out);
+        set_up_child(&mut command, ChildSetup::dying_with_parent());
+        let output = command
             .output()
             .map_err(|e| format!("{}: {e}; build it first", self.weigh.display()))?;
         serde_json::from_slice(&output.stdout)

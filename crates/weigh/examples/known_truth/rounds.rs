@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use net::os::{ChildSetup, set_up_child};
 use readings::tools::{Tool, read_output};
 
 /// Length of a round, s.
@@ -36,10 +37,13 @@ fn on_cpu<T>(cpus: &[u32], work: impl FnOnce() -> Result<T, String>) -> Result<T
 
 impl BackEnd {
     fn start(weigh: &Path, path: &str) -> Result<Self, String> {
-        let mut child = Command::new(weigh)
+        let mut command = Command::new(weigh);
+        command
             .args(["origin", "--listen", "127.0.0.1:0", "--threads", "1"])
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::piped());
+        set_up_child(&mut command, ChildSetup::dying_with_parent());
+        let mut child = command
             .spawn()
             .map_err(|e| format!("{}: {e}", weigh.display()))?;
         let mut line = String::new();
@@ -59,10 +63,10 @@ impl BackEnd {
 
     /// Requests per second that one round of wrk says.
     fn round(&self) -> Result<f64, String> {
-        let output = Command::new("wrk")
-            .args(["-t1", "-c16", &format!("-d{ROUND_S}s"), &self.url])
-            .output()
-            .map_err(|e| format!("wrk: {e}"))?;
+        let mut command = Command::new("wrk");
+        command.args(["-t1", "-c16", &format!("-d{ROUND_S}s"), &self.url]);
+        set_up_child(&mut command, ChildSetup::dying_with_parent());
+        let output = command.output().map_err(|e| format!("wrk: {e}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let readings = read_output(Tool::Wrk, &text).map_err(|e| e.to_string())?;
         let rate = readings.first().and_then(|one| one.requests_per_s);

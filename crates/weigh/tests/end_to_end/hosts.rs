@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{
-    BackEnd, KILL, Place, Turn, alive, descendants, far, hosts_or_skip, load_on, run_on, skip,
-    spec, wait_until,
+    BackEnd, KILL, Place, Turn, alive, descendants, devices, far, groups_of_hosts, hosts_or_skip,
+    load_on, run_on, skip, spec, wait_until,
 };
 use lab::agent::wire::{Answer, Order, StartServer};
 use lab::hosts::HostSpec;
@@ -21,13 +21,6 @@ const BUILDER: &str = "WEIGH_TEST_BUILDER";
 /// Set for a copy of this program that an ordinary user runs.
 const ORDINARY: &str = "WEIGH_TEST_ORDINARY";
 
-fn devices() -> BTreeSet<String> {
-    fs::read_dir("/sys/class/net")
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
-}
-
 /// The network namespaces that some process is in.
 fn networks() -> BTreeSet<u64> {
     fs::read_dir("/proc")
@@ -35,18 +28,6 @@ fn networks() -> BTreeSet<u64> {
         .flatten()
         .filter_map(|entry| fs::metadata(entry.path().join("ns/net")).ok())
         .map(|namespace| namespace.ino())
-        .collect()
-}
-
-/// The control groups of hosts that a process has made.
-fn groups_of(pid: u32) -> Vec<String> {
-    let begin = format!("weigh-host-{pid}.");
-    ["cpu", "cpuset", "cpuacct", "."]
-        .iter()
-        .filter_map(|base| fs::read_dir(format!("/sys/fs/cgroup/{base}")).ok())
-        .flatten()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with(&begin))
         .collect()
 }
 
@@ -170,7 +151,7 @@ fn a_host_has_its_share_of_cpus() {
         &["grep", "Cpus_allowed_list", "/proc/self/status"],
     );
     assert_eq!(list.split_whitespace().last().unwrap(), cpus[0].to_string());
-    assert!(!groups_of(std::process::id()).is_empty());
+    assert!(!groups_of_hosts(std::process::id()).is_empty());
 }
 
 /// What the copy of this program does that is killed.
@@ -263,11 +244,11 @@ fn who_is_killed_leaves_nothing_behind() {
             });
         }
         // What has a name is removed by the next run.
-        assert!(!groups_of(pid).is_empty());
+        assert!(!groups_of_hosts(pid).is_empty());
         let done = place.run(&["run", "proxy-cost", "--dry-run"]);
         assert_eq!(done.status, 0, "{}", done.err);
         drop(crate::common::world(&[spec("next")], None).unwrap());
-        assert_eq!(groups_of(pid), Vec::<String>::new());
+        assert_eq!(groups_of_hosts(pid), BTreeSet::new());
         wait_until("all processes are gone", Duration::from_secs(2), || {
             alive(&family).is_empty()
         });

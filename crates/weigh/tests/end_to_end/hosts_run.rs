@@ -5,10 +5,13 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::common::{KILL, Place, alive, array, descendants, hosts_or_skip, journal, spec, trials};
+use crate::common::{
+    KILL, Place, alive, array, descendants, groups_of_hosts, hosts_or_skip, journal,
+    proxy_and_backend, spec, trials,
+};
 use lab::link::LinkKind;
 
-const EXPERIMENT: &str = r#"title = "near and far"
+const HOSTS: &str = r#"title = "near and far"
 
 [hosts.vm]
 quota = 1
@@ -19,20 +22,9 @@ link = { rtt = "0ms" }
 [hosts.far]
 link = { rtt = "50ms" }
 access = "external"
+"#;
 
-[servers.backend]
-recipe = "origin"
-host = "back"
-[servers.proxy]
-recipe = "balance"
-host = "vm"
-upstreams = ["backend"]
-
-[subjects]
-direct = "http://backend/"
-proxy = "http://proxy/"
-
-[factors]
+const DESIGN: &str = r#"[factors]
 from = ["near", "far"]
 
 [load]
@@ -46,6 +38,11 @@ window = "1s"
 latency_window = "0s"
 limiter = false
 "#;
+
+fn experiment() -> String {
+    let parts = proxy_and_backend("back", "vm");
+    format!("{HOSTS}{parts}{DESIGN}")
+}
 
 /// Whether this machine can have such hosts; says so when it cannot.
 pub fn can_be_made() -> bool {
@@ -61,25 +58,13 @@ pub fn can_be_made() -> bool {
     hosts_or_skip(&[small], Some(LinkKind::UserSpace)).is_some()
 }
 
-/// Control groups of hosts that belong to a process.
-pub fn groups_of(pid: u32) -> BTreeSet<String> {
-    let begin = format!("weigh-host-{pid}.");
-    ["cpu", "cpuset", "cpuacct", "."]
-        .iter()
-        .filter_map(|base| fs::read_dir(format!("/sys/fs/cgroup/{base}")).ok())
-        .flatten()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with(&begin))
-        .collect()
-}
-
 #[test]
 fn a_run_measures_from_each_vantage_point() {
     if !can_be_made() {
         return;
     }
     let place = Place::alone();
-    place.write("x.toml", EXPERIMENT);
+    place.write("x.toml", &experiment());
     let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
     let document = done.result();
     assert_eq!(document["trials"]["done"], 12, "{}", done.err);
@@ -137,7 +122,7 @@ fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
         return;
     }
     let place = Place::new();
-    place.write("x.toml", EXPERIMENT);
+    place.write("x.toml", &experiment());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let random = u64::from(now.subsec_nanos()) % 1_000;
     for (part, from_ms) in [0, 300, 1_500, 4_000].into_iter().enumerate() {
@@ -169,7 +154,7 @@ fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
         let document = done.result();
         assert_eq!(document["trials"]["done"], 12, "{}", done.err);
         assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-        assert_eq!(groups_of(pid), BTreeSet::new());
+        assert_eq!(groups_of_hosts(pid), BTreeSet::new());
         assert!(place.left().is_empty(), "{:?}", place.left());
     }
 }

@@ -1,27 +1,18 @@
 //! The program can be killed at any moment: nothing stays behind, and the run goes on later.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::{
-    Done, KILL, Place, Running, alive, array, control_groups, descendants, journal, key, skip,
-    trials, wait_until,
+    Done, KILL, Place, Running, alive, can_run, control_groups, descendants, devices,
+    groups_of_hosts, journal, key, proxy_and_backend, run_with, trials, wait_until,
 };
-use crate::hosts_run::{can_be_made, groups_of};
+use crate::hosts_run::can_be_made;
 
 /// So soon after the program's death everything that it started has to be gone.
 const SOON: Duration = Duration::from_secs(2);
-
-fn arguments<'a>(experiment: &'a str, sets: &[&'a str]) -> Vec<&'a str> {
-    let mut call = vec!["run", experiment, "--out", "r"];
-    for set in sets {
-        call.extend(["--set", set]);
-    }
-    call
-}
 
 const PROXY_COST: [&str; 4] = [
     "design.blocks=2",
@@ -86,7 +77,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
     for (part, from_s) in [0.0, 1.0, 2.0].into_iter().enumerate() {
         let place = Place::new();
         let folder = place.path("r");
-        let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
+        let mut running = place.start(&run_with("proxy-cost", &PROXY_COST, "r"));
         running.until("the journal has begun", || begun(&folder));
         let after = Duration::from_secs_f64(from_s + random_share(part as u32));
         running.go_on(after);
@@ -98,14 +89,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
 #[test]
 fn real_servers_and_their_scripts_are_gone_too() {
     let place = Place::new();
-    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
-    let experiments = array(&listing["experiments"]);
-    let experiment = experiments
-        .iter()
-        .find(|one| one["name"] == "lighttpd-proxy")
-        .unwrap();
-    if experiment["can_run"] == false {
-        skip(&format!("lighttpd-proxy: {}", experiment["missing"]));
+    if !can_run(&place, "lighttpd-proxy") {
         return;
     }
     let mut sets = PROXY_COST.to_vec();
@@ -114,7 +98,7 @@ fn real_servers_and_their_scripts_are_gone_too() {
         "factors.load=[{ threads = 1, connections = 8 }]",
         "design.slice=200ms",
     ]);
-    let mut running = place.start(&arguments("lighttpd-proxy", &sets));
+    let mut running = place.start(&run_with("lighttpd-proxy", &sets, "r"));
     let pid = running.pid();
     running.until("scripts run", || {
         let processes = descendants(pid);
@@ -151,8 +135,7 @@ fn nothing_is_waited_for_once_the_program_is_dead() {
             "title = \"x\"\n[servers.a]\nrecipe = \"slow\"\n\
              [subjects]\nx = \"http://a/\"\ny = \"http://a/bytes/9\"\n",
         );
-        let sets = PROXY_COST;
-        let mut call = arguments("x.toml", &sets);
+        let mut call = run_with("x.toml", &PROXY_COST, "r");
         call.extend(["--recipes", "recipes"]);
         let mut running = place.start(&call);
         let pid = running.pid();
@@ -173,7 +156,7 @@ fn nothing_is_waited_for_once_the_program_is_dead() {
 fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
     let place = Place::new();
     let folder = place.path("r");
-    let mut running = place.start(&arguments("proxy-cost", &PROXY_COST));
+    let mut running = place.start(&run_with("proxy-cost", &PROXY_COST, "r"));
     running.until_said("block 1/2");
     running.go_on(Duration::from_millis(800));
     let agent = descendants(running.pid())
@@ -209,60 +192,40 @@ const SHORT: [&str; 5] = [
     "design.limiter=false",
 ];
 
-const ON_HOSTS: &str = r#"title = "on hosts"
-[hosts.vm]
-quota = 1
-[hosts.near]
-link = { rtt = "1ms" }
-[servers.backend]
-recipe = "origin"
-host = "vm"
-[servers.proxy]
-recipe = "balance"
-host = "vm"
-upstreams = ["backend"]
-[subjects]
-direct = "http://backend/"
-proxy = "http://proxy/"
-[load]
-host = "near"
-connections = 4
-"#;
+fn on_hosts() -> String {
+    let parts = proxy_and_backend("vm", "vm");
+    format!(
+        "title = \"on hosts\"\n[hosts.vm]\nquota = 1\n[hosts.near]\nlink = {{ rtt = \"1ms\" }}\n\
+         {parts}[load]\nhost = \"near\"\nconnections = 4\n"
+    )
+}
 
-/// The network devices of this machine.
-fn devices() -> BTreeSet<String> {
-    let entries = fs::read_dir("/sys/class/net").unwrap();
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    entries.map(|entry| name(entry.unwrap())).collect()
+fn short_run<'a>(experiment: &'a str, folder: &'a str) -> Vec<&'a str> {
+    let mut call = run_with(experiment, &SHORT, folder);
+    call.extend(["--format", "json"]);
+    call
 }
 
 /// Kills a short run at random moments, between its start and its end, and goes on after each.
 /// Whatever was left is gone when the next start has ended.
 fn killed_at_random_moments(experiment: &str, seed: u64) {
     let place = Place::new();
-    place.write("hosts.toml", ON_HOSTS);
+    place.write("hosts.toml", &on_hosts());
     let devices_before = devices();
     let whole = |done: Done| {
         let document = done.result();
         assert_eq!(document["trials"]["done"], 3, "{}", done.err);
         assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
     };
-    let arguments = |out: &str| {
-        let mut call = arguments(experiment, &SHORT);
-        call.extend(["--format", "json"]);
-        let mut call: Vec<String> = call.into_iter().map(str::to_owned).collect();
-        call[3] = out.to_owned();
-        call
-    };
     let start = Instant::now();
-    whole(place.run(&arguments("whole")));
+    whole(place.run(&short_run(experiment, "whole")));
     let takes = start.elapsed();
     let mut random = fastrand::Rng::with_seed(seed);
     for moment in 0..MOMENTS {
         let out = format!("r{moment}");
         let after = takes.mul_f64(random.f64());
         let folder = place.path(&out);
-        let mut running = place.start(&arguments(&out));
+        let mut running = place.start(&short_run(experiment, &out));
         let (pid, started) = (running.pid(), Instant::now());
         while started.elapsed() < after && !running.has_ended() {
             running.look();
@@ -279,7 +242,7 @@ fn killed_at_random_moments(experiment: &str, seed: u64) {
         // The next start: on with the run, or where nothing was begun the same again.
         whole(match begun(&folder) {
             true => place.run(&["run", "--resume", &out, "--format", "json"]),
-            false => place.run(&arguments(&out)),
+            false => place.run(&short_run(experiment, &out)),
         });
         // A busy machine may be late to end what a closed pipe has told to end.
         wait_until(
@@ -290,7 +253,7 @@ fn killed_at_random_moments(experiment: &str, seed: u64) {
         assert!(place.left().is_empty(), "{words}: {:?}", place.left());
         let groups = control_groups(&agents);
         assert!(groups.is_empty(), "{words}: {groups:?}");
-        assert_eq!(groups_of(pid), BTreeSet::new(), "{words}");
+        assert_eq!(groups_of_hosts(pid), BTreeSet::new(), "{words}");
         assert_eq!(devices(), devices_before, "{words}");
     }
 }

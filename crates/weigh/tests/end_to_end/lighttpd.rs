@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Place, array, hosts_or_skip, journal, skip, spec};
+use crate::common::{self, Place, array, hosts_or_skip, journal, skip, spec};
 use lab::link::LinkKind;
 use serde_json::Value;
 
@@ -15,14 +15,7 @@ fn row<'a>(document: &'a Value, subject: &str, from: &str) -> &'a Value {
 
 /// Whether the experiment can run here; says so when it cannot.
 fn can_run(place: &Place) -> bool {
-    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
-    let experiments = array(&listing["experiments"]);
-    let experiment = experiments
-        .iter()
-        .find(|one| one["name"] == "lighttpd-proxy")
-        .unwrap();
-    if experiment["can_run"] == false {
-        skip(&format!("lighttpd-proxy: {}", experiment["missing"]));
+    if !common::can_run(place, "lighttpd-proxy") {
         return false;
     }
     if !net::os::is_root() {

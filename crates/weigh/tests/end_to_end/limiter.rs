@@ -1,7 +1,7 @@
 //! Limiters provoked on purpose: each is named. What a change must show hangs on what else the
 //! machine does, so names are asserted, and no speeds.
 
-use crate::common::{Place, RUN, array, skip};
+use crate::common::{Place, RUN, array, quickly, skip};
 use serde_json::Value;
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
@@ -154,29 +154,17 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
 #[test]
 fn without_the_search_there_are_no_limiters() {
     let place = Place::alone();
-    let call = [
-        "run",
-        "proxy-cost",
-        "--quick",
-        "--set",
+    let sets = [
         "design.blocks=1",
-        "--set",
         "design.window=200ms",
-        "--set",
         "design.latency_window=0s",
-        "--set",
         "design.retries=0",
-        "--format",
-        "json",
-        "--out",
-        "r",
     ];
-    let document = place.run(&call).result();
+    let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
     assert_eq!(array(&document["limiters"]).len(), 0);
     let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
     assert!(kept.contains("limiter = false"), "{kept}");
-    let mut call = call.to_vec();
-    call[14] = "s";
+    let mut call = quickly("proxy-cost", &sets, "s");
     call.push("--limiter");
     let document = place.run(&call).result();
     let subjects: Vec<&str> = array(&document["limiters"])

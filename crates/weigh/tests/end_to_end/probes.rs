@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::common::{KILL, LIMIT, Place, RUN, array, journal, signal, skip, wait_until, with_text};
+use crate::common::{
+    KILL, LIMIT, Place, RUN, array, journal, run_into, signal, skip, wait_until, with_text,
+};
 
 /// One after the other: what is counted must not be another test's doing.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -290,17 +292,7 @@ fn recipes_with_different_workers_are_warned_of_and_with_equal_ones_are_not() {
             design("100ms", "200ms")
         );
         place.write("x.toml", &text);
-        let call = [
-            "run",
-            "x.toml",
-            "--recipes",
-            "recipes",
-            "--format",
-            "json",
-            "--out",
-            folder,
-        ];
-        let document = place.run(&call).result();
+        let document = place.run(&run_into(folder)).result();
         let warnings = array(&document["warnings"]).iter();
         let about: Vec<String> = warnings
             .filter_map(|one| one.as_str())

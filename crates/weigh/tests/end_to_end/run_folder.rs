@@ -3,25 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Place, array, journal, trials};
+use crate::common::{Place, array, journal, quickly, trials};
 use serde_json::Value;
 
-const CALL: [&str; 15] = [
-    "run",
-    "proxy-cost",
-    "--quick",
-    "--set",
+const SETS: [&str; 4] = [
     "design.blocks=3",
-    "--set",
     "design.window=300ms",
-    "--set",
     "design.latency_window=300ms",
-    "--set",
     "design.retries=0",
-    "--format",
-    "json",
-    "--out",
-    "r",
 ];
 
 /// The figures that scripts rely on.
@@ -92,7 +81,7 @@ fn contract_of_the_folder(folder: &Path) {
 #[test]
 fn a_run_leaves_all_that_is_needed_to_judge_it() {
     let place = Place::new();
-    let done = place.run(&CALL);
+    let done = place.run(&quickly("proxy-cost", &SETS, "r"));
     let document = done.result();
     contract(&document);
     let folder = place.path("r");

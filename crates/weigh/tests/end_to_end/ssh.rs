@@ -15,25 +15,13 @@ use serde_json::Value;
 
 use crate::common::{
     Done, KILL, LIMIT, Place, alive, array, descendants, free_port, hosts_or_skip, journal, key,
-    skip, spec, trials, wait_until, with_text,
+    proxy_and_backend, skip, spec, trials, wait_until, with_text,
 };
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
 const SOON: Duration = Duration::from_secs(1);
 
-const PARTS: &str = r#"
-[servers.backend]
-recipe = "origin"
-host = "vm"
-[servers.proxy]
-recipe = "balance"
-host = "vm"
-upstreams = ["backend"]
-
-[subjects]
-direct = "http://backend/"
-proxy = "http://proxy/"
-
+const DESIGN: &str = r#"
 [load]
 host = "client"
 connections = 4
@@ -46,6 +34,11 @@ latency_window = "400ms"
 retries = 0
 limiter = false
 "#;
+
+/// All but the hosts.
+fn parts() -> String {
+    proxy_and_backend("vm", "vm") + DESIGN
+}
 
 const HERE: &str = "title = \"the same\"\n[hosts.vm]\ncpus = [0]\n[hosts.client]\ncpus = [0]\n";
 
@@ -107,8 +100,9 @@ impl Network {
         format!(
             "title = \"the same\"\n\
              [hosts.vm]\nssh = \"far-vm\"\naddress = \"{}\"\ncpus = [0]\n\
-             [hosts.client]\nssh = \"far-client\"\ncpus = [0]\n{PARTS}",
-            self.address("vm")
+             [hosts.client]\nssh = \"far-client\"\ncpus = [0]\n{}",
+            self.address("vm"),
+            parts()
         )
     }
 
@@ -316,7 +310,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
     // A login shell that prints, as those do that were never meant to be spoken to.
     let greets = "ForceCommand echo welcome; eval \"$SSH_ORIGINAL_COMMAND\"";
     let client = Sshd::start(&network, "client", greets);
-    place.write("here.toml", &format!("{HERE}{PARTS}"));
+    place.write("here.toml", &format!("{HERE}{}", parts()));
     place.write("far.toml", &network.far());
     for name in ["here", "far"] {
         let file = format!("{name}.toml");

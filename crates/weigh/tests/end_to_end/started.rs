@@ -268,14 +268,15 @@ impl Started {
         })
     }
 
+    /// What the agent knows it by.
+    fn server(&self) -> String {
+        let name = self.folder.file_name().unwrap();
+        name.to_string_lossy().into_owned()
+    }
+
     /// The text of one of its logs.
     pub fn log(&mut self, name: &str) -> String {
-        let server = self
-            .folder
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned();
+        let server = self.server();
         match self.agent.ask(&Order::Logs { server }).unwrap() {
             Answer::Logs { mut files } => files.remove(name).unwrap_or_default(),
             other => panic!("{other:?}"),
@@ -314,12 +315,7 @@ impl Started {
                 .collect();
             assert!(outside.is_empty(), "process {pid} writes {outside:?}");
         }
-        let server = self
-            .folder
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned();
+        let server = self.server();
         let order = Order::Stop {
             server,
             signals: self.signals.clone(),

@@ -5,28 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{
-    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, trials,
+    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, trials,
 };
 
-const CALL: [&str; 12] = [
-    "run",
-    "proxy-cost",
-    "--quick",
-    "--set",
+const SETS: [&str; 3] = [
     "design.blocks=3",
-    "--set",
     "design.window=500ms",
-    "--set",
     "design.latency_window=0s",
-    "--format",
-    "json",
-    "--out",
 ];
 
 fn start(place: &Place) -> Running<'_> {
-    let mut call = CALL.to_vec();
-    call.push("r");
-    place.start(&call)
+    place.start(&quickly("proxy-cost", &SETS, "r"))
 }
 
 /// How often each trial stands in the journal.
@@ -143,9 +132,7 @@ fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
 fn the_agent_is_not_reached_by_a_terminals_ctrl_c() {
     use std::os::unix::process::CommandExt as _;
     let place = Place::new();
-    let mut call = CALL.to_vec();
-    call.push("r");
-    let mut command = place.weigh(&call);
+    let mut command = place.weigh(&quickly("proxy-cost", &SETS, "r"));
     // A terminal signals the whole group of processes in its foreground.
     command.process_group(0);
     let mut running = place.start_command(command);

@@ -65,12 +65,15 @@ impl<'t> Parser<'_, 't> {
                 start: last.place.end,
                 ..last.place
             },
-            None => Place {
-                source: 0,
-                start: 0,
-                end: 0,
-            },
+            None => Place::default(),
         }
+    }
+
+    /// Whether a name and a brace stand here.
+    fn is_block(&self) -> bool {
+        let next = self.tokens.get(self.at..self.at + 2);
+        matches!(next, Some([name, brace])
+            if matches!(name.kind, Kind::Word(_)) && matches!(brace.kind, Kind::Open))
     }
 
     /// A word at the top that is not `service`. A block is read as a service all the same, so that
@@ -91,20 +94,7 @@ impl<'t> Parser<'_, 't> {
             }),
         );
         self.at += 1;
-        let is_block = matches!(
-            self.tokens.get(self.at..self.at + 2),
-            Some([
-                Token {
-                    kind: Kind::Word(_),
-                    ..
-                },
-                Token {
-                    kind: Kind::Open,
-                    ..
-                }
-            ])
-        );
-        if is_block && word != "backend" {
+        if self.is_block() && word != "backend" {
             file.services.extend(self.block(Scope::Service));
             return;
         }
@@ -247,20 +237,7 @@ impl<'t> Parser<'_, 't> {
             block.incomplete = true;
             self.unknown(scope, keyword, place);
             // What looks like a block is read as the one that can stand here.
-            let is_block = matches!(
-                self.tokens.get(self.at..self.at + 2),
-                Some([
-                    Token {
-                        kind: Kind::Word(_),
-                        ..
-                    },
-                    Token {
-                        kind: Kind::Open,
-                        ..
-                    }
-                ])
-            );
-            if is_block && scope == Scope::Service {
+            if self.is_block() && scope == Scope::Service {
                 block.backends.extend(self.block(Scope::Backend));
             } else {
                 self.skip_statement();

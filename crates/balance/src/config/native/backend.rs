@@ -117,16 +117,9 @@ fn fill(reader: &mut Reader, section: &Section<'_>, backend: &mut Backend) {
 fn address_of(reader: &mut Reader, node: &Node, text: &str) -> Option<Address> {
     let address = address::with_port(text);
     if address.is_none() {
+        let fault = fields::no_address(node.place, text, "not a host and a port");
         reader.fault(
-            Fault::at(
-                node.place,
-                format!(
-                    "expected an address such as 127.0.0.1:8080, found `{}`",
-                    shown(text)
-                ),
-                "not a host and a port",
-            )
-            .help("a host is an IP address or a name; an IPv6 address stands in brackets"),
+            fault.help("a host is an IP address or a name; an IPv6 address stands in brackets"),
         );
     }
     address

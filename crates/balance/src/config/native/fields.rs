@@ -110,19 +110,17 @@ pub(super) fn socket_of(reader: &mut Reader, node: &Node, path: &str) -> Option<
     let text = reader.text(node, path)?;
     let address = text.parse().ok();
     if address.is_none() {
-        reader.fault(
-            Fault::at(
-                node.place,
-                format!(
-                    "expected an address such as 127.0.0.1:8080, found `{}`",
-                    shown(&text)
-                ),
-                "not an IP address and a port",
-            )
-            .help("an IPv6 address stands in brackets: [::1]:8080"),
-        );
+        let fault = no_address(node.place, &text, "not an IP address and a port");
+        reader.fault(fault.help("an IPv6 address stands in brackets: [::1]:8080"));
     }
     address
+}
+
+/// That a text is no address with a port.
+pub(super) fn no_address(place: Place, text: &str, label: &str) -> Fault {
+    let found = shown(text);
+    let message = format!("expected an address such as 127.0.0.1:8080, found `{found}`");
+    Fault::at(place, message, label)
 }
 
 /// One string or a list of strings, each with its place.

@@ -8,7 +8,6 @@ mod short;
 use written::open;
 use written::reader::{Fault, Reader};
 use written::section::Section;
-use written::tree::Place;
 
 use super::model::Config;
 use super::places::{self, Words};
@@ -30,15 +29,7 @@ const MOST_NAMES: usize = 1024;
 /// Reads the reader's first source. `None`: there was a mistake, and it was noted.
 pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
     let table = open::parse(reader, text)?;
-    let top = Section {
-        path: String::new(),
-        place: Place {
-            source: 0,
-            start: 0,
-            end: 0,
-        },
-        table: &table,
-    };
+    let top = Section::whole(&table);
     if ["listen", "upstreams"]
         .iter()
         .any(|key| table.get(key).is_some())

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::state::Own;
+use crate::engine::shared::Own;
 
 /// How long after a file could not be opened it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Account, account, kill, shell};
 use crate::config::Config;
-use crate::engine::state::Own;
+use crate::engine::shared::Own;
 
 /// Commands that run at one time: they are short, and a flood of clients must not become a flood
 /// of processes.

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::config::model::{Backend, Config, Kind};
 use crate::config::{Facts, Template};
 use crate::engine::events::Happened;
-use crate::engine::state::Own;
+use crate::engine::shared::Own;
 
 use file::LogFile;
 use hooks::Runner;

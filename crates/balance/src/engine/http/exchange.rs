@@ -2,8 +2,8 @@
 
 use net::{ConnId, Io, proxy_protocol};
 
+use super::choosing::choose;
 use super::pool::take_idle;
-use super::request::choose;
 use super::{Back, Front, Pair, Phase, empty};
 use crate::config::model::ProxyVersion;
 use crate::engine::events::Happened;

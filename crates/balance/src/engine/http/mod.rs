@@ -11,6 +11,7 @@
 //! long as it is short, so that it can be sent again.
 
 mod answer;
+mod choosing;
 mod edits;
 mod ends;
 mod exchange;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use readings::{
-    ClientReading, DriverReading, DriverRun, ErrorCounts, Histogram, LoadReading, Outcome, Pacing,
-    Probed, Reading, ServerReading, Slice, ThreadReading,
+    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Probed,
+    Reading, ServerReading, Slice, ThreadReading,
 };
 
 use super::words::{last_words, shell, shortened};
@@ -199,7 +199,6 @@ impl<'a> Outside<'a> {
             vec![thread; self.threads as usize]
         };
         LoadReading {
-            pacing,
             connections: u64::from(load.connections),
             requests,
             duration_s: runs().map(|run| run.duration_s).sum(),
@@ -210,13 +209,6 @@ impl<'a> Outside<'a> {
             // What a driver does not tell is taken to be as it was asked for.
             connects: u64::from(load.connections),
             connections_open_min: u64::from(load.connections),
-            statuses: Vec::new(),
-            response: Histogram::new(),
-            service: Histogram::new(),
-            connect: Histogram::new(),
-            first_byte: Histogram::new(),
-            transfer: Histogram::new(),
-            schedule_lag: Histogram::new(),
             client: ClientReading {
                 cpu_s,
                 saturated: !self.driver.polls && busy > SATURATED,
@@ -230,12 +222,7 @@ impl<'a> Outside<'a> {
                 .filter(|(of, _)| *of == pacing)
                 .map(|(_, slice)| *slice)
                 .collect(),
-            wrong: Vec::new(),
-            rows: Vec::new(),
-            rows_left_out: 0,
-            stages: Vec::new(),
-            per_request: Vec::new(),
-            fairness: None,
+            ..LoadReading::empty(pacing)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them.
+//! Processes as `/proc` shows them, control groups and network devices: what may be left behind.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -99,4 +99,24 @@ pub fn control_groups(agents: &BTreeSet<String>) -> Vec<String> {
         }
     }
     found
+}
+
+/// The network devices of this machine.
+pub fn devices() -> BTreeSet<String> {
+    fs::read_dir("/sys/class/net")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+/// The control groups of hosts that a process has made.
+pub fn groups_of_hosts(pid: u32) -> BTreeSet<String> {
+    let begin = format!("weigh-host-{pid}.");
+    ["cpu", "cpuset", "cpuacct", "."]
+        .iter()
+        .filter_map(|base| fs::read_dir(format!("/sys/fs/cgroup/{base}")).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(&begin))
+        .collect()
 }

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs)]
 
+mod experiments;
 mod left;
 mod loads;
 mod screen;
@@ -20,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use left::{alive, control_groups, descendants, with_text};
+pub use experiments::{RUN, can_run, proxy_and_backend, quickly, run_into, run_with};
+pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
 pub use turn::Turn;
@@ -31,17 +33,6 @@ pub use worlds::{
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);
-/// Runs `x.toml` with the recipes in `recipes`, into the folder `r`.
-pub const RUN: [&str; 8] = [
-    "run",
-    "x.toml",
-    "--recipes",
-    "recipes",
-    "--format",
-    "json",
-    "--out",
-    "r",
-];
 pub const INT: i32 = 2;
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;

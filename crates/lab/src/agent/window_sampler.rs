@@ -1,5 +1,5 @@
-//! Looks at servers and machine while a load runs: at both ends of each measured window, and five
-//! times a second within.
+//! Looks at servers and machine while a load runs on this machine: at both ends of each measured
+//! window, which is known when it begins, and five times a second within.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ const LONG: Duration = Duration::from_millis(5);
 
 /// Looks at servers. [`open`](Self::open) and [`close`](Self::close) are called at the ends of
 /// windows; [`tick`](Self::tick) runs on a thread of its own until [`end`](Self::end).
-pub(super) struct Sampler<'a> {
+pub(super) struct WindowSampler<'a> {
     state: Mutex<State<'a>>,
     wake: Condvar,
 }
@@ -50,7 +50,7 @@ struct Window {
     cost: Duration,
 }
 
-impl<'a> Sampler<'a> {
+impl<'a> WindowSampler<'a> {
     pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
         let now = Instant::now();
         let mut state = State {
@@ -168,7 +168,7 @@ mod tests {
     fn a_window_is_looked_at_at_both_ends_and_five_times_a_second_within() {
         let me = std::process::id() as i32;
         let watched = BTreeMap::from([("me".to_owned(), Watched::Processes(vec![me]))]);
-        let sampler = Sampler::new(&watched, Surroundings::of(vec!["me".to_owned()], &[]));
+        let sampler = WindowSampler::new(&watched, Surroundings::of(vec!["me".to_owned()], &[]));
         let seen = std::thread::scope(|scope| {
             scope.spawn(|| sampler.tick());
             assert!(sampler.open(3));
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_looking_may_take_is_bounded() {
         let watched = BTreeMap::new();
-        let sampler = Sampler::new(&watched, Surroundings::of(Vec::new(), &[]));
+        let sampler = WindowSampler::new(&watched, Surroundings::of(Vec::new(), &[]));
         let set = |cost, ago| {
             let mut state = sampler.locked();
             state.spent = Duration::from_secs(3600);

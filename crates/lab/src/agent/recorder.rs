@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use readings::Probed;
 use serde::{Deserialize, Serialize};
 
+use super::clock::{Window, monotonic_ns};
 use super::look::{Look, Looker, Peaks};
-use super::sampler::SHARE;
 use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
+use super::window_sampler::SHARE;
 use super::wire::OtherServer;
 
 /// How often is looked: a small part of the shortest slice.
@@ -26,50 +27,6 @@ const ALL: Duration = Duration::from_millis(20);
 /// So many looks are kept; with more of them every second one is dropped, and it is looked half as
 /// often.
 const LOOKS_MAX: usize = 2048;
-
-/// Since 1970, by the clock that is set, ns.
-pub(super) fn wall_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| time.as_nanos() as i64)
-}
-
-/// By the clock that nobody sets, ns.
-pub(super) fn monotonic_ns() -> i64 {
-    net::os::now_ns() as i64
-}
-
-/// A stretch of time by a machine's clock that nobody sets, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
-    /// When it begins.
-    pub from_ns: i64,
-    /// When it ends.
-    pub to_ns: i64,
-}
-
-impl Window {
-    /// One that begins now.
-    pub(super) fn begins() -> Self {
-        let now = monotonic_ns();
-        Self {
-            from_ns: now,
-            to_ns: now,
-        }
-    }
-
-    /// It ends now.
-    pub(super) fn ends(&mut self) {
-        self.to_ns = monotonic_ns();
-    }
-
-    /// The same by a clock that is ahead by so much.
-    pub(crate) fn shifted(self, by_ns: i64) -> Self {
-        Self {
-            from_ns: self.from_ns + by_ns,
-            to_ns: self.to_ns + by_ns,
-        }
-    }
-}
 
 /// What was noted: of each moment the same place in every list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -131,13 +88,13 @@ impl Samples {
 }
 
 /// A thread that notes.
-pub(super) struct Sampler {
+pub(super) struct Recorder {
     /// Takes the windows of each reading, and ends it.
     windows: Sender<Vec<Vec<Window>>>,
     thread: JoinHandle<Samples>,
 }
 
-impl Sampler {
+impl Recorder {
     /// Starts it; the first moment is noted when this returns. When it is dropped the thread ends
     /// by itself.
     pub(super) fn start(servers: Vec<OtherServer>) -> Self {
@@ -300,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_sees_what_a_process_uses() {
+    fn a_recorder_sees_what_a_process_uses() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "while :; do :; done"])
             .spawn()
@@ -312,7 +269,7 @@ mod tests {
         };
         let watched = BTreeMap::from([("busy".to_owned(), Watched::of_another(&busy))]);
         let used = || watch::cpu_s(&watched)["busy"];
-        let sampler = Sampler::start(vec![busy.clone()]);
+        let recorder = Recorder::start(vec![busy.clone()]);
         let before = used();
         let mut window = Window::begins();
         // Other tests may keep it from the CPU for as long as they like.
@@ -321,7 +278,7 @@ mod tests {
         }
         window.ends();
         let truly = used() - before;
-        let samples = sampler.end(vec![vec![window], Vec::new()]);
+        let samples = recorder.end(vec![vec![window], Vec::new()]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(samples.at_ns.len() > 1, "{}", samples.at_ns.len());

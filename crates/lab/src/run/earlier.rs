@@ -1,0 +1,103 @@
+//! A run's journal, and what an earlier part of the run has done.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
+
+use super::{RunError, RunOptions, folder};
+use crate::experiment::Rate;
+use crate::journal::{Journal, JournalWriter};
+use crate::plan::{Group, Plan};
+
+/// The run's journal to be written, what an earlier part has written there, and its header.
+pub(super) fn open_journal(
+    options: &RunOptions<'_>,
+) -> Result<(JournalWriter, Option<Journal>, RunHeader), RunError> {
+    let experiment = options.experiment;
+    if options.resume {
+        let journal = Journal::read(options.folder)?;
+        let writer = JournalWriter::resume(options.folder, &journal)?;
+        let header = journal.header.clone();
+        return Ok((writer, Some(journal), header));
+    }
+    folder::prepare(options.folder, experiment)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let header = RunHeader {
+        weigh_version: env!("CARGO_PKG_VERSION").to_string(),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        seed: options.seed,
+        baseline: experiment.design.baseline.clone(),
+        subjects: experiment.subjects.iter().map(|s| s.name.clone()).collect(),
+        conditions: experiment.conditions(),
+        blocks: experiment.design.blocks,
+        matters: experiment.design.matters,
+        max_error: experiment.design.max_error,
+        published: experiment
+            .published
+            .iter()
+            .map(|figure| Published {
+                what: figure.what.clone(),
+                value: figure.value,
+                unit: figure.unit.clone(),
+                source: figure.source.clone(),
+            })
+            .collect(),
+        started_unix_s: now.map_or(0, |time| time.as_secs()),
+    };
+    let mut writer = JournalWriter::create(options.folder, &header)?;
+    if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
+        for condition in experiment.conditions() {
+            writer.append(&JournalRow::Rate(RateChoice {
+                condition,
+                rate_per_s,
+                slowest_per_s: None,
+            }))?;
+        }
+    }
+    Ok((writer, None, header))
+}
+
+/// What an earlier part of the run has done.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) trials: Vec<Trial>,
+    pub(super) rates: BTreeMap<Condition, f64>,
+    pub(super) limiters: Vec<(Condition, String)>,
+}
+
+impl Done {
+    pub(super) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
+        let mut done = Done::default();
+        let Some(journal) = journal else { return done };
+        done.trials = journal.trials();
+        done.limiters = journal
+            .limiters()
+            .into_iter()
+            .map(|reading| (reading.condition.clone(), reading.subject.clone()))
+            .collect();
+        for row in &journal.rows {
+            if let JournalRow::Rate(choice) = row
+                && plan.conditions.contains(&choice.condition)
+            {
+                done.rates
+                    .insert(choice.condition.clone(), choice.rate_per_s);
+            }
+        }
+        done
+    }
+
+    /// Whether every trial of a group was measured. A group with a failed trial is made again.
+    pub(super) fn has(&self, block: u32, group: &Group) -> bool {
+        group.lanes.iter().all(|lane| {
+            self.trials.iter().any(|trial| {
+                trial.block == block
+                    && trial.condition == group.condition
+                    && trial.subject == lane.subject
+                    && trial.again == lane.again
+                    && matches!(trial.outcome, Outcome::Done(_))
+            })
+        })
+    }
+}

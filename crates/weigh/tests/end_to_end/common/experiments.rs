@@ -1,0 +1,58 @@
+//! Experiments that several tests run, and how the program is called for them.
+
+use super::{Place, array, skip};
+
+/// A built-in back end on one host, the balancer before it on another, and both as subjects.
+pub fn proxy_and_backend(backend_host: &str, proxy_host: &str) -> String {
+    format!(
+        "[servers.backend]\nrecipe = \"origin\"\nhost = \"{backend_host}\"\n\
+         [servers.proxy]\nrecipe = \"balance\"\nhost = \"{proxy_host}\"\n\
+         upstreams = [\"backend\"]\n\
+         [subjects]\ndirect = \"http://backend/\"\nproxy = \"http://proxy/\"\n"
+    )
+}
+
+/// The arguments that run `x.toml` with the recipes in `recipes`, into a folder.
+pub const fn run_into(folder: &str) -> [&str; 8] {
+    [
+        "run",
+        "x.toml",
+        "--recipes",
+        "recipes",
+        "--format",
+        "json",
+        "--out",
+        folder,
+    ]
+}
+
+/// [`run_into`] the folder `r`.
+pub const RUN: [&str; 8] = run_into("r");
+
+/// The arguments that run an experiment with other values for some keys, into a folder.
+pub fn run_with<'a>(experiment: &'a str, sets: &[&'a str], folder: &'a str) -> Vec<&'a str> {
+    let mut call = vec!["run", experiment, "--out", folder];
+    for set in sets {
+        call.extend(["--set", set]);
+    }
+    call
+}
+
+/// The same in the experiment's quick form, with a document for an answer.
+pub fn quickly<'a>(experiment: &'a str, sets: &[&'a str], folder: &'a str) -> Vec<&'a str> {
+    let mut call = run_with(experiment, sets, folder);
+    call.extend(["--quick", "--format", "json"]);
+    call
+}
+
+/// Whether an experiment of the program's own can run here; says so when it cannot.
+pub fn can_run(place: &Place, name: &str) -> bool {
+    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
+    let experiments = array(&listing["experiments"]);
+    let experiment = experiments.iter().find(|one| one["name"] == name).unwrap();
+    if experiment["can_run"] == false {
+        skip(&format!("{name}: {}", experiment["missing"]));
+        return false;
+    }
+    true
+}
