@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net::fetch::{FetchError, fetch_after};
 use readings::NO_PORT;
@@ -14,6 +14,8 @@ use crate::job::Target;
 const REFERENCE_BYTES_MAX: usize = 64 << 20;
 /// How often the target is asked.
 const TRIES: usize = 3;
+/// How long to wait before it is asked again where no port is free.
+const PORT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a target answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,25 @@ pub enum LearnError {
     /// A status that is no success, and none was asked for.
     #[error("it answers with status {0}; give the expected status if that is intended")]
     Status(u16),
+}
+
+/// Asks again where no local port is free, for as long as an answer may take: those of connections
+/// that an earlier load has closed may become free, with `tcp_tw_reuse` within a second.
+fn once_there_is_a_port<T>(
+    ask: impl Fn() -> Result<T, FetchError>,
+    limit: Duration,
+) -> Result<T, FetchError> {
+    let end = Instant::now() + limit;
+    loop {
+        match ask() {
+            Err(FetchError::Io(error))
+                if error.kind() == io::ErrorKind::AddrNotAvailable && Instant::now() < end =>
+            {
+                std::thread::sleep(PORT_PAUSE);
+            }
+            other => return other,
+        }
+    }
 }
 
 fn why_not_fetched(error: &FetchError) -> String {
@@ -71,13 +92,16 @@ pub fn learn(target: &Target, number: usize, limit: Duration) -> Result<Learned,
     let mut bodies = Vec::new();
     let mut expect = request.expect.clone();
     for _ in 0..TRIES {
-        let answer = fetch_after(
-            &target.address,
-            &greeting,
-            &request.bytes,
-            limit,
-            REFERENCE_BYTES_MAX,
-        )?;
+        let ask = || {
+            fetch_after(
+                &target.address,
+                &greeting,
+                &request.bytes,
+                limit,
+                REFERENCE_BYTES_MAX,
+            )
+        };
+        let answer = once_there_is_a_port(ask, limit)?;
         if expect.status == StatusRule::Success {
             if !(200..400).contains(&answer.status) {
                 return Err(LearnError::Status(answer.status));
@@ -96,4 +120,37 @@ pub fn learn(target: &Target, number: usize, limit: Duration) -> Result<Learned,
         varies,
         body_bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_waited_for_and_nothing_else() {
+        let none_free = || FetchError::Io(io::ErrorKind::AddrNotAvailable.into());
+        let asked = std::cell::Cell::new(0);
+        let third = || {
+            asked.set(asked.get() + 1);
+            match asked.get() {
+                3 => Ok(()),
+                _ => Err(none_free()),
+            }
+        };
+        once_there_is_a_port(third, Duration::from_secs(60)).unwrap();
+        assert_eq!(asked.get(), 3);
+        let never = once_there_is_a_port(|| Err::<(), _>(none_free()), Duration::ZERO);
+        let text = LearnError::from(never.unwrap_err()).to_string();
+        assert!(text.contains(NO_PORT), "{text}");
+        let once = std::cell::Cell::new(0);
+        let refused = || {
+            once.set(once.get() + 1);
+            Err::<(), _>(FetchError::Io(io::ErrorKind::ConnectionRefused.into()))
+        };
+        let text = LearnError::from(once_there_is_a_port(refused, LIMIT).unwrap_err());
+        assert!(!text.to_string().contains(NO_PORT), "{text}");
+        assert_eq!(once.get(), 1);
+    }
+
+    const LIMIT: Duration = Duration::from_secs(60);
 }
