@@ -189,6 +189,7 @@ impl Recorder {
             a.requests += b.requests;
             a.errors += b.errors;
             a.client_cpu_s += b.client_cpu_s;
+            a.edges += b.edges;
             a.duration_s = a.duration_s.max(b.duration_s);
         }
         for (a, b) in self.open.iter_mut().zip(&part.open) {

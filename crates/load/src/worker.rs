@@ -47,6 +47,8 @@ struct Current {
     left: u64,
     schedule: Option<Schedule>,
     requests: u64,
+    /// See [`Slice::edges`].
+    edges: f64,
     errors: u64,
     cpu_from: Option<u64>,
     cpu_end: Option<u64>,
@@ -69,6 +71,20 @@ impl Current {
     /// Whether a request that is due at a time, or an answer that came, belongs to the window.
     fn has(&self, at: u64) -> bool {
         at >= self.from && at < self.end
+    }
+
+    /// What an answer to a request that was sent at a time adds to the number of those that came
+    /// inside the window, when it is counted with the part of its time that lies inside.
+    fn beyond_edges(&self, sent: u64, now: u64) -> f64 {
+        let (begin, end) = (sent.max(self.from), now.min(self.end));
+        if sent >= self.from && now < self.end || now <= sent || end <= begin {
+            return 0.0;
+        }
+        let part = (end - begin) as f64 / (now - sent) as f64;
+        match self.has(now) {
+            true => part - 1.0,
+            false => part,
+        }
     }
 
     /// The stage that a due time lies in, when there are several.
@@ -256,6 +272,7 @@ impl<I: Io> Worker<I> {
             left,
             schedule,
             requests: 0,
+            edges: 0.0,
             errors: 0,
             cpu_from: None,
             cpu_end: None,
@@ -494,6 +511,7 @@ impl<I: Io> Worker<I> {
             requests: current.requests,
             errors: current.errors,
             client_cpu_s: cpu_ns as f64 / 1e9,
+            edges: current.edges,
         });
         recorder.open.push(current.open);
     }

@@ -158,11 +158,10 @@ fn is_unsettled(ours: &[Slice], theirs: &[Slice]) -> bool {
     if ours.len() != theirs.len() {
         return false;
     }
-    let per_s = |s: &Slice| s.requests as f64 / s.duration_s;
     let ratios: Vec<f64> = ours
         .iter()
         .zip(theirs)
-        .map(|(a, b)| per_s(a) / per_s(b))
+        .map(|(a, b)| a.requests_per_s() / b.requests_per_s())
         .collect();
     ratios.iter().all(|r| r.is_finite())
         && matches!(steady_state(&ratios), SteadyState::Never { .. })

@@ -28,9 +28,10 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
         let chosen = slices
             .iter()
             .filter(|s| (s.duration_s >= LONG * shortest) == long);
-        let (requests, time) =
-            chosen.fold((0, 0.0), |(n, t), s| (n + s.requests, t + s.duration_s));
-        (requests > 0 && time > 0.0).then(|| requests as f64 / time)
+        let (requests, time) = chosen.fold((0.0, 0.0), |(n, t), s| {
+            (n + s.requests as f64 + s.edges, t + s.duration_s)
+        });
+        (requests > 0.0 && time > 0.0).then(|| requests / time)
     };
     let ratio = |long| Some((per_s(ours, long)? / per_s(theirs, long)?).ln());
     Some(ratio(true)? - ratio(false)?)
@@ -102,8 +103,7 @@ mod tests {
                         start_s: f64::from(at),
                         duration_s,
                         requests: (per_s * duration_s * factor) as u64,
-                        errors: 0,
-                        client_cpu_s: 0.0,
+                        ..Slice::default()
                     }
                 })
                 .collect();

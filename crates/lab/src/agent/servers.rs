@@ -456,7 +456,8 @@ fn ask_unless(
     limit: Duration,
     stop: &AtomicBool,
 ) -> Option<Result<Answer, FetchError>> {
-    const BYTES_MAX: usize = 1 << 20;
+    // As large as a body may be that answers are compared with.
+    const BYTES_MAX: usize = 64 << 20;
     let (sender, receiver) = mpsc::channel();
     let address = order.address.into();
     let request = order.request.clone().into_bytes();

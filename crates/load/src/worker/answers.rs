@@ -118,6 +118,9 @@ impl<I: Io> Worker<I> {
             None => {
                 recorder.requests_all += 1;
                 self.tick_requests += 1;
+                if current.schedule.is_none() {
+                    current.edges += current.beyond_edges(conn.sent, now);
+                }
                 if inside {
                     current.requests += 1;
                     conn.answers += 1;

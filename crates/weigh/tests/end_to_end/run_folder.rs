@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Place, array, journal, quickly, trials};
+use crate::common::{Place, RUN, array, journal, quickly, trials};
 use serde_json::Value;
 
 const SETS: [&str; 4] = [
@@ -12,6 +12,23 @@ const SETS: [&str; 4] = [
     "design.latency_window=300ms",
     "design.retries=0",
 ];
+
+#[test]
+fn pages_of_any_size_are_measured() {
+    let place = Place::new();
+    fs::create_dir(place.path("recipes")).unwrap();
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n\
+         [subjects]\nx = \"http://o/bytes/{bytes}\"\n\
+         [factors]\nbytes = [100, 2000000]\n[load]\nconnections = 4\n\
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"300ms\"\n\
+         latency_window = \"0s\"\nlimiter = false\n",
+    );
+    let document = place.run(&RUN).result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    assert_eq!(array(&document["table"]).len(), 2, "{document}");
+}
 
 /// The figures that scripts rely on.
 fn contract(document: &Value) {

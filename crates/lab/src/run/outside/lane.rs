@@ -104,6 +104,7 @@ impl<'a> Outside<'a> {
                 requests: good(&run),
                 errors: run.errors.total(),
                 client_cpu_s: run.cpu_s,
+                edges: 0.0,
             },
         ));
         if let Some(mut seen) = driven.probed.clone() {
