@@ -8,6 +8,7 @@ use crate::hosts::BuiltHost;
 use crate::run::agents::Agents;
 
 const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
+const REUSE: &str = "net.ipv4.tcp_tw_reuse";
 /// The first port that any program may have.
 const FIRST_PORT: u16 = 1024;
 /// How many times the ports a wider range has, where there are so many.
@@ -33,11 +34,17 @@ impl Agents {
         self.built(host).map_or(&[], |host| &host.spec.cpus)
     }
 
-    /// How many ports a host's outgoing connections may have, where that is known.
+    /// How many ports a host's outgoing connections may have, where that is known and those of
+    /// connections that wait are in the way of others: with `tcp_tw_reuse` they are for a second.
     pub(super) fn port_range(&self, host: Option<&str>) -> Option<u32> {
-        match self.is_world() {
-            true => range_of(self.built(host)?.settings.get(PORT_RANGE)?),
-            false => agent::port_range(),
+        if !self.is_world() {
+            return agent::port_range();
+        }
+        let settings = &self.built(host)?.settings;
+        let used_again = settings.get(REUSE).is_some_and(|value| value.trim() == "1");
+        match used_again {
+            true => None,
+            false => range_of(settings.get(PORT_RANGE)?),
         }
     }
 
