@@ -322,7 +322,7 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     if refused > 0 {
         parts.push(no_port(refused));
     }
-    if let Some(taken) = &taken {
+    if let Some(taken) = full {
         parts.push(taken.words());
     }
     let none_free = |probe: &Probe| probe.no_port;
