@@ -5,6 +5,8 @@
 #[macro_use]
 mod inner;
 
+mod bound;
+
 pub mod agent;
 pub mod catalogue;
 pub mod doctor;

@@ -40,7 +40,7 @@ pub(crate) struct RequestNotes {
 
 /// One thread's notes for one reading. Its memory is allocated at the start and does not grow with
 /// the length of the load.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,
     pub(crate) lane: usize,
@@ -76,29 +76,8 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new() -> Self {
         Self {
-            pacing: Pacing::Closed,
-            lane: 0,
-            errors_all: ErrorCounts::default(),
-            requests_all: 0,
-            requests: 0,
-            errors: ErrorCounts::default(),
-            bytes_read: 0,
-            connects: 0,
             statuses: vec![0; 1000],
-            plain: Histogram::new(),
-            response: Histogram::new(),
-            service: Histogram::new(),
-            connect: Histogram::new(),
-            first_byte: Histogram::new(),
-            transfer: Histogram::new(),
-            schedule_lag: Histogram::new(),
-            row: RowNotes::default(),
-            stages: Vec::new(),
-            per_request: Vec::new(),
-            by_conn: Vec::new(),
-            slices: Vec::new(),
-            open: Vec::new(),
-            wrong: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -28,7 +28,8 @@ pub struct LimiterReading {
     /// nothing limits it.
     #[serde(default)]
     pub link_bits_per_s: Option<f64>,
-    /// Ports that the load's outgoing connections may have, where that could be read.
+    /// Ports that the load's outgoing connections may have, where that could be read and the host
+    /// does not use those of ended connections again.
     pub ports: Option<u32>,
     /// The same for servers that are on hosts with ports of their own.
     #[serde(default)]

@@ -3,10 +3,11 @@ use serde::{Deserialize, Serialize};
 use crate::{ErrorCounts, Histogram, Quantiles};
 
 /// How requests were timed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Pacing {
     /// Closed loop: each connection sends its next request when the last answer is complete.
+    #[default]
     Closed,
     /// Open loop: requests are due at a rate, whatever the answers do.
     Open {
@@ -16,7 +17,7 @@ pub enum Pacing {
 }
 
 /// What one load measured on one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadReading {
     /// How requests were timed.
     pub pacing: Pacing,
@@ -81,30 +82,7 @@ impl LoadReading {
     pub fn empty(pacing: Pacing) -> Self {
         Self {
             pacing,
-            connections: 0,
-            requests: 0,
-            duration_s: 0.0,
-            bytes_read: 0,
-            errors: ErrorCounts::default(),
-            errors_all: ErrorCounts::default(),
-            requests_all: 0,
-            connects: 0,
-            connections_open_min: 0,
-            statuses: Vec::new(),
-            response: Histogram::new(),
-            service: Histogram::new(),
-            connect: Histogram::new(),
-            first_byte: Histogram::new(),
-            transfer: Histogram::new(),
-            schedule_lag: Histogram::new(),
-            client: ClientReading::default(),
-            slices: Vec::new(),
-            wrong: Vec::new(),
-            rows: Vec::new(),
-            rows_left_out: 0,
-            stages: Vec::new(),
-            per_request: Vec::new(),
-            fairness: None,
+            ..Self::default()
         }
     }
 

@@ -26,7 +26,7 @@ pub mod wire;
 
 pub use client::{Agent, AgentError, Clock};
 pub(crate) use clock::Window;
-pub(crate) use probe::{ends_of, port_range, range_of};
+pub(crate) use probe::{ends_of, port_range, port_reuse, range_of};
 pub(crate) use recorder::Samples;
 pub use serve::serve;
 pub use ssh::{Far, Program};

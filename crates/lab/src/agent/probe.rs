@@ -295,6 +295,11 @@ pub(crate) fn port_range() -> Option<u32> {
     range_of(&fs::read_to_string(PORT_RANGE).ok()?)
 }
 
+/// What the kernel says of using ports again that ended connections hold.
+pub(crate) fn port_reuse() -> Option<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").ok()
+}
+
 /// How many ports there are in a range such as `32768 60999`.
 pub(crate) fn range_of(text: &str) -> Option<u32> {
     let (low, high) = ends_of(text)?;

@@ -4,12 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How long a turn of the limit is, us: short, so that no answer waits long for the next.
-const PERIOD_US: u64 = 10_000;
-/// The kernel takes no longer turns...
-const PERIOD_MAX_US: u64 = 1_000_000;
-/// ...and no shorter quota.
-const QUOTA_MIN_US: u64 = 1_000;
+use crate::bound;
 
 /// Where one process was before.
 struct Moved {
@@ -23,42 +18,28 @@ pub(super) struct Quota {
     moved: Vec<Moved>,
 }
 
-const V1: &str = "/sys/fs/cgroup/cpu";
 const V2: &str = "/sys/fs/cgroup";
 
 impl Quota {
     /// Limits processes, and what they start, to so many CPUs together.
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
-        let cpus = cpus.max(QUOTA_MIN_US as f64 / PERIOD_MAX_US as f64);
-        let period_us = PERIOD_US.max((QUOTA_MIN_US as f64 / cpus) as u64);
-        let quota_us = (cpus * period_us as f64).ceil() as u64;
-        let v1 = Path::new(V1).join("cpu.cfs_quota_us").exists()
-            || Path::new(V1).join("cpu.shares").exists();
-        let base = Path::new(if v1 { V1 } else { V2 });
+        let v1 = bound::v1();
+        let base = v1.unwrap_or(Path::new(V2));
         let folder = base.join(name);
         fs::create_dir(&folder).map_err(|e| refused("no control group can be made", e))?;
         let mut quota = Self {
             folder,
             moved: Vec::new(),
         };
-        let files = match v1 {
-            true => vec![
-                ("cpu.cfs_period_us", period_us.to_string()),
-                ("cpu.cfs_quota_us", quota_us.to_string()),
-            ],
-            false => {
-                // Its parent hands the controller on; where it does already this changes nothing.
-                let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
-                vec![("cpu.max", format!("{quota_us} {period_us}"))]
-            }
-        };
-        for (file, text) in files {
-            fs::write(quota.folder.join(file), text)
-                .map_err(|e| refused("CPU time cannot be limited", e))?;
+        if v1.is_none() {
+            // Its parent hands the controller on; where it does already this changes nothing.
+            let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
         }
+        bound::set(&quota.folder, Some(cpus))
+            .map_err(|e| refused("CPU time cannot be limited", e))?;
         for &pid in pids {
-            let from = base.join(group_of(pid, v1).unwrap_or_default());
+            let from = base.join(group_of(pid, v1.is_some()).unwrap_or_default());
             // One that has just ended cannot be moved, and need not be.
             if fs::write(quota.folder.join("cgroup.procs"), pid.to_string()).is_ok() {
                 quota.moved.push(Moved { pid, from });
@@ -88,12 +69,7 @@ fn group_of(pid: i32, v1: bool) -> Option<String> {
 impl Drop for Quota {
     fn drop(&mut self) {
         // Whatever becomes of the group, it limits nobody any more.
-        for (file, text) in [("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")] {
-            let path = self.folder.join(file);
-            if path.exists() {
-                let _ = fs::write(path, text);
-            }
-        }
+        let _ = bound::set(&self.folder, None);
         let first = self.moved.first().map(|one| one.from.clone());
         let base = self.folder.parent().map(Path::to_path_buf);
         let back = |pid: i32, to: &Path| {
@@ -134,13 +110,13 @@ mod tests {
             .unwrap();
         let pid = child.id() as i32;
         let name = format!("weigh-test-quota-{}", std::process::id());
-        let v1 = Path::new(V1).join("cpu.shares").exists();
-        let before = group_of(pid, v1);
+        let v1 = bound::v1();
+        let before = group_of(pid, v1.is_some());
         if let Ok(quota) = Quota::set(&name, &[pid], 0.5) {
-            assert_ne!(group_of(pid, v1), before);
+            assert_ne!(group_of(pid, v1.is_some()), before);
             let folder = quota.folder.clone();
             drop(quota);
-            assert_eq!(group_of(pid, v1), before);
+            assert_eq!(group_of(pid, v1.is_some()), before);
             assert!(!folder.exists());
         }
         child.kill().unwrap();

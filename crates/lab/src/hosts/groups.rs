@@ -7,16 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::HostSpec;
 use super::leftovers::{HOST_PREFIX, Owner, kill_and_remove};
+use crate::bound;
 
-/// In each of these stretches a host gets its share: short, so that programs do not stand still for
-/// long. The kernel's own is 100 ms.
-const PERIOD_US: u64 = 10_000;
-/// The kernel takes no smaller share of a stretch.
-const QUOTA_US_MIN: u64 = 1_000;
-/// The kernel takes no longer stretches.
-const PERIOD_US_MAX: u64 = 1_000_000;
-
-const V1_CPU: &str = "/sys/fs/cgroup/cpu";
 const V1_CPUSET: &str = "/sys/fs/cgroup/cpuset";
 const V2: &str = "/sys/fs/cgroup";
 
@@ -78,8 +70,8 @@ impl Groups {
         self.folders.iter().map(open).collect()
     }
 
-    fn add(&mut self, base: &str, name: &str) -> io::Result<PathBuf> {
-        let folder = Path::new(base).join(name);
+    fn add(&mut self, base: impl AsRef<Path>, name: &str) -> io::Result<PathBuf> {
+        let folder = base.as_ref().join(name);
         if !self.folders.contains(&folder) {
             fs::create_dir(&folder)?;
             self.folders.push(folder.clone());
@@ -88,13 +80,10 @@ impl Groups {
     }
 
     fn quota(&mut self, name: &str, cpus: f64) -> io::Result<()> {
-        if Path::new(V1_CPU).join("cpu.cfs_quota_us").exists()
-            || Path::new(V1_CPU).join("cpu.shares").exists()
-        {
-            self.add(V1_CPU, name)?;
-        } else {
-            self.add_v2(name, "cpu")?;
-        }
+        match bound::v1() {
+            Some(base) => self.add(base, name)?,
+            None => self.add_v2(name, "cpu")?,
+        };
         self.bound(Some(cpus))
     }
 
@@ -104,29 +93,11 @@ impl Groups {
         let Some(folder) = self.folders.iter().find(for_time) else {
             return Err(io::Error::other("it has no control group for that"));
         };
-        let turn = cpus.map(|cpus| {
-            let period_us = PERIOD_US.max((QUOTA_US_MIN as f64 / cpus) as u64);
-            let period_us = period_us.min(PERIOD_US_MAX);
-            let quota_us = ((cpus * period_us as f64).round() as u64).max(QUOTA_US_MIN);
-            (quota_us, period_us)
-        });
-        if folder.starts_with(V1_CPU) {
-            let Some((quota_us, period_us)) = turn else {
-                return fs::write(folder.join("cpu.cfs_quota_us"), "-1");
-            };
-            // A quota of the last period may be too small for a longer one.
-            fs::write(folder.join("cpu.cfs_quota_us"), "-1")?;
-            fs::write(folder.join("cpu.cfs_period_us"), period_us.to_string())?;
-            fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string())
-        } else {
+        if folder.starts_with(V2) && bound::v1().is_none() {
             // A group that only keeps programs to their CPUs may not have been given the controller.
             offer_v2("cpu")?;
-            let (quota, period_us) = match turn {
-                Some((quota_us, period_us)) => (quota_us.to_string(), period_us),
-                None => ("max".to_owned(), PERIOD_US),
-            };
-            fs::write(folder.join("cpu.max"), format!("{quota} {period_us}"))
         }
+        bound::set(folder, cpus)
     }
 
     fn bind(&mut self, name: &str, cpus: &[u32]) -> io::Result<()> {

@@ -34,18 +34,19 @@ impl Agents {
         self.built(host).map_or(&[], |host| &host.spec.cpus)
     }
 
-    /// How many ports a host's outgoing connections may have, where that is known and those of
-    /// connections that wait are in the way of others: with `tcp_tw_reuse` they are for a second.
-    pub(super) fn port_range(&self, host: Option<&str>) -> Option<u32> {
-        if !self.is_world() {
-            return agent::port_range();
-        }
-        let settings = &self.built(host)?.settings;
-        let used_again = settings.get(REUSE).is_some_and(|value| value.trim() == "1");
-        match used_again {
-            true => None,
-            false => range_of(settings.get(PORT_RANGE)?),
-        }
+    /// How many ports a host's outgoing connections may have, where that is known and they run
+    /// out: with `tcp_tw_reuse=1` a port is had again a second after its connection has ended.
+    pub(super) fn ports_that_run_out(&self, host: Option<&str>) -> Option<u32> {
+        let (range, reuse) = match self.is_world() {
+            true => {
+                let settings = &self.built(host)?.settings;
+                let range = range_of(settings.get(PORT_RANGE)?)?;
+                (range, settings.get(REUSE).cloned())
+            }
+            false => (agent::port_range()?, agent::port_reuse()),
+        };
+        let used_again = reuse.is_some_and(|value| value.trim() == "1");
+        (!used_again).then_some(range)
     }
 
     /// A wider range for a host that has one of its own.
@@ -53,7 +54,7 @@ impl Agents {
         wider(ends_of(self.built(host)?.settings.get(PORT_RANGE)?)?)
     }
 
-    /// How many ports those of a setting's servers have that have others than the load.
+    /// The same for those of a setting's servers that have other ports than the load.
     pub(super) fn ports_of_servers(&self, setting: &Setting) -> BTreeMap<String, u32> {
         let from = setting.load.host.as_deref();
         setting
@@ -61,7 +62,7 @@ impl Agents {
             .iter()
             .filter(|server| self.is_world() && server.host.as_deref() != from)
             .filter_map(|server| {
-                let range = self.port_range(server.host.as_deref())?;
+                let range = self.ports_that_run_out(server.host.as_deref())?;
                 Some((server.name.clone(), range))
             })
             .collect()

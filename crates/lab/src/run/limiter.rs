@@ -101,7 +101,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 .iter()
                 .find(|one| one.name == subject)
                 .and_then(|one| self.agents.slowest_link(&setting, one)),
-            ports: self.agents.port_range(setting.load.host.as_deref()),
+            ports: self.agents.ports_that_run_out(setting.load.host.as_deref()),
             server_ports: self.agents.ports_of_servers(&setting),
             ..LimiterReading::default()
         };
