@@ -41,6 +41,9 @@ impl NoiseFloor {
     }
 }
 
+/// The largest ratio that an interval may reach to be printed.
+const TELLS_MAX: f64 = 10.0;
+
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
 pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
     let mut floors = Vec::new();
@@ -62,11 +65,17 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 text if text.is_empty() => text,
                 text => format!(" at {text}"),
             };
+            // From -100% to more than tenfold: such an interval is no figure for a reader.
+            let tells = interval.filter(|(_, high)| *high <= TELLS_MAX);
+            let unlike = match (interval, tells) {
+                (Some(_), None) => ": too few, or too unlike each other, to say how far it is off",
+                _ => "",
+            };
             let sentence = format!(
-                "noise floor, {}{at}: {} against itself shows {}, over {}.",
+                "noise floor, {}{at}: {} against itself shows {}, over {}{unlike}.",
                 metric.words(),
                 rules.baseline,
-                change(ratio, interval),
+                change(ratio, tells),
                 counted(sample.blocks, "block")
             );
             floors.push(NoiseFloor {
