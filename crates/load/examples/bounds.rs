@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Arrivals, Expect, Job, Lane, Stint, Stop, Target, Wait, run};
+use load::{Arrivals, Expect, Job, Lane, Received, Stint, Stop, Target, Wait, run};
 use net::IoKind;
 use net::fetch::request;
 use net::os::{ChildSetup, set_up_child};
@@ -107,6 +107,7 @@ fn job(
         } else {
             Wait::Sleep
         },
+        received: Received::Auto,
         rows: Some(Duration::from_secs(1)),
         seed: 1,
     }

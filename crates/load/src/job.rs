@@ -194,6 +194,20 @@ pub enum Wait {
     Spin,
 }
 
+/// Whose clock reading tells when an answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Received {
+    /// The kernel's in open loops, where times are the point; the program's in closed ones, which
+    /// the kernel's would cost throughput.
+    #[default]
+    Auto,
+    /// The kernel's, taken when the packet came in: what holds the load's thread up afterwards is
+    /// no part of what is measured, and shows as receive lag.
+    Kernel,
+    /// The load's thread's, when it gets to the answer.
+    Program,
+}
+
 /// A whole load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
@@ -219,6 +233,8 @@ pub struct Job {
     pub io: IoKind,
     /// How threads wait in open-loop stints; in a closed loop they always sleep.
     pub wait: Wait,
+    /// Whose clock reading tells when an answer came.
+    pub received: Received,
     /// Length of the rows that a reading is cut into; `None` keeps none.
     pub rows: Option<Duration>,
     /// Seed of random arrivals and of the choice between requests.
@@ -278,6 +294,22 @@ fn stages_are_fit(stages: &[Stage]) -> bool {
 }
 
 impl Job {
+    /// Whether the kernel is to tell when answers came. That takes a descriptor for each
+    /// connection, which has to be there.
+    pub(crate) fn stamps(&self, open_files: u64) -> bool {
+        let connections: u64 = self
+            .lanes
+            .iter()
+            .map(|lane| u64::from(lane.connections))
+            .sum();
+        let open = |stint: &Stint| matches!(stint.pacing, Pacing::Open { .. });
+        match self.received {
+            Received::Auto => self.stints.iter().all(open) && connections * 2 <= open_files,
+            Received::Kernel => true,
+            Received::Program => false,
+        }
+    }
+
     /// Looks whether the job makes sense.
     ///
     /// # Errors

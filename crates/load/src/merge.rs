@@ -61,6 +61,7 @@ pub(crate) fn merge(
         first_byte: sum.first_byte,
         transfer: sum.transfer,
         schedule_lag: sum.schedule_lag,
+        receive_lag: sum.receive_lag,
         slices: sum.slices,
         wrong: sum.wrong,
     })

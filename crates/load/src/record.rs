@@ -61,6 +61,7 @@ pub(crate) struct Recorder {
     pub(crate) first_byte: Histogram,
     pub(crate) transfer: Histogram,
     pub(crate) schedule_lag: Histogram,
+    pub(crate) receive_lag: Histogram,
     pub(crate) row: RowNotes,
     pub(crate) stages: Vec<StageNotes>,
     pub(crate) per_request: Vec<RequestNotes>,
@@ -150,6 +151,7 @@ impl Recorder {
         self.first_byte.merge(&part.first_byte);
         self.transfer.merge(&part.transfer);
         self.schedule_lag.merge(&part.schedule_lag);
+        self.receive_lag.merge(&part.receive_lag);
         for (a, b) in self.stages.iter_mut().zip(&part.stages) {
             a.due += b.due;
             a.requests += b.requests;

@@ -150,6 +150,7 @@ impl<I: Io> Worker<I> {
             buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
+            stamps: job.stamps(os::open_files()),
         };
         let mut io = I::open(options).map_err(|source| LoadError::Open {
             connections: conns.len() as u64,

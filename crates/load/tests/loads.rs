@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, StatusRule, Stint, Stop, Target, Wait, learn, run,
+    Arrivals, BodyRule, Expect, Job, Lane, Received, StatusRule, Stint, Stop, Target, Wait, learn,
+    run,
 };
 use net::IoKind;
 use net::fetch::request;
@@ -60,6 +61,7 @@ fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop)
         sources: Vec::new(),
         io,
         wait: Wait::Sleep,
+        received: Received::Auto,
         rows: None,
         seed: 1,
     }

@@ -27,6 +27,7 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 buffers_max: 0,
                 buffer_size: 4096,
                 files: false,
+                stamps: false,
             };
             Uring::open(options).err().map(|e| e.to_string())
         })

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os::{self, check};
+use crate::stamps::{self, Kept};
 
 mod readiness;
 mod sending;
@@ -65,6 +66,10 @@ pub struct Epoll {
     /// Reads and accepts left in this turn, so that one busy peer cannot hold up timers.
     turn: u32,
     files: bool,
+    stamps: bool,
+    _kept: Option<Kept>,
+    /// See [`stamps::ahead_ns`]; as of this turn's events.
+    ahead_ns: i64,
 }
 
 const TURN: u32 = 1024;
@@ -170,11 +175,17 @@ impl Io for Epoll {
             to_accept: VecDeque::new(),
             turn: TURN,
             files: options.files,
+            stamps: options.stamps,
+            _kept: options.stamps.then(Kept::begin).flatten(),
+            ahead_ns: 0,
         })
     }
 
     fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
+        if self.stamps {
+            stamps::ask(listener.as_raw_fd())?;
+        }
         let number = self.listeners.len();
         let mut event = libc::epoll_event {
             events: (libc::EPOLLIN | libc::EPOLLET) as u32,
@@ -215,6 +226,9 @@ impl Io for Epoll {
         let fd = socket.as_raw_fd();
         if self.files && target.family != libc::AF_UNIX {
             os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        if self.stamps {
+            stamps::ask(fd)?;
         }
         if !target.sources.is_empty() {
             let (source, len) = &target.sources[target.turn % target.sources.len()];
@@ -401,6 +415,9 @@ impl Io for Epoll {
         }
         // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
         unsafe { self.ready.set_len(n as usize) };
+        if self.stamps && n > 0 {
+            self.ahead_ns = stamps::ahead_ns();
+        }
         Ok(())
     }
 

@@ -117,9 +117,11 @@ impl Talk {
             // Each time anew: a peer that reads a little now and then must not draw it out.
             let left = left(self.end, self.limit)?;
             self.stream.set_write_timeout(Some(left))?;
-            match self.stream.send(unsent).map_err(|e| late(e, self.limit))? {
-                0 => return Err(FetchError::Short),
-                n => unsent = &unsent[n..],
+            match self.stream.send(unsent) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(late(e, self.limit)),
+                Ok(0) => return Err(FetchError::Short),
+                Ok(n) => unsent = &unsent[n..],
             }
         }
         Ok(())
@@ -127,10 +129,15 @@ impl Talk {
 
     /// Zero bytes where the peer has closed.
     fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
-        let left = left(self.end, self.limit)?;
-        self.stream.set_read_timeout(Some(left))?;
-        let heard = self.stream.receive(buffer);
-        heard.map_err(|e| late(e, self.limit))
+        loop {
+            let left = left(self.end, self.limit)?;
+            self.stream.set_read_timeout(Some(left))?;
+            match self.stream.receive(buffer) {
+                // As where the program was stopped for a while and goes on.
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                heard => return heard.map_err(|e| late(e, self.limit)),
+            }
+        }
     }
 }
 

@@ -28,9 +28,29 @@ pub struct Buf {
     pub(crate) id: u16,
     pub(crate) start: u32,
     pub(crate) len: u32,
+    /// 0 where it is not known.
+    pub(crate) arrived_ns: u64,
 }
 
 impl Buf {
+    /// Some of a buffer's bytes.
+    pub(crate) fn of(id: u16, start: u32, len: u32) -> Self {
+        Self {
+            id,
+            start,
+            len,
+            arrived_ns: 0,
+        }
+    }
+
+    /// When the last of its bytes came to this machine, as the kernel noted it, ns of the
+    /// monotonic clock ([`os::now_ns`](crate::os::now_ns)): whatever held up the thread that reads
+    /// them does not count. `None` where [`IoOptions::stamps`] was not asked for, and where the
+    /// kernel did not tell.
+    pub fn arrived_ns(&self) -> Option<u64> {
+        (self.arrived_ns > 0).then_some(self.arrived_ns)
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> usize {
         self.len as usize
@@ -130,6 +150,9 @@ pub struct IoOptions {
     /// otherwise. Their peers' addresses can be asked for, half-closing needs no worker thread of
     /// the kernel's, and connections that the loop opens have `TCP_NODELAY`.
     pub files: bool,
+    /// Have the kernel tell when bytes came: [`Buf::arrived_ns`]. Receiving costs more then, and
+    /// connections are files of the process.
+    pub stamps: bool,
 }
 
 impl Default for IoOptions {
@@ -141,6 +164,7 @@ impl Default for IoOptions {
             buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
+            stamps: false,
         }
     }
 }

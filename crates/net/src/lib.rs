@@ -15,6 +15,7 @@ mod io;
 pub mod namespace;
 pub mod os;
 pub mod proxy_protocol;
+mod stamps;
 pub mod tun;
 mod uring;
 pub mod wait;

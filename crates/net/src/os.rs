@@ -19,6 +19,12 @@ pub fn coarse_now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC_COARSE)
 }
 
+/// Nanoseconds since 1970, by the clock that people set.
+#[inline]
+pub(crate) fn real_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
 /// CPU time of the calling thread, in nanoseconds.
 #[inline]
 pub fn thread_cpu_ns() -> u64 {
@@ -295,6 +301,35 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Re
         )
     })
     .map(drop)
+}
+
+/// Takes what is there of a socket; the number of bytes, or of the error.
+pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
+    again(|| {
+        // SAFETY: pointer and length describe the buffer.
+        unsafe {
+            libc::recv(
+                fd,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT,
+            )
+        }
+    })
+}
+
+/// Calls until no signal has interrupted it; what it returned, or the number of the error.
+pub(crate) fn again(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        let n = call();
+        if n >= 0 {
+            return Ok(n as usize);
+        }
+        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
 }
 
 pub(crate) fn check(result: i32) -> io::Result<i32> {

@@ -22,9 +22,11 @@ mod connect;
 mod entries;
 mod events;
 mod sending;
+mod stamped;
 mod wait;
 use buffers::BufferRing;
 use entries::File;
+use stamped::Stamps;
 
 /// Operations, as the top byte of a completion's user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,8 @@ struct Slot {
     /// It brings more than is taken from it: it is received from once at a time, so that a pause
     /// is never followed by more than one buffer.
     careful: bool,
+    /// What it receives comes with the time when it came.
+    stamped: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
@@ -146,6 +150,8 @@ pub struct Uring {
     /// Room that earlier copies have left, for the next ones.
     spare: Vec<Vec<u8>>,
     one: Box<i32>,
+    /// Where times of arrival are wanted.
+    stamps: Option<Stamps>,
 }
 
 fn user_data(op: Op, generation: u32, index: u32) -> u64 {
@@ -189,11 +195,14 @@ impl Uring {
         }
         slot.receiving = true;
         slot.pending += 1;
-        let file = self.slots[conn.index as usize].file(conn.index);
-        let careful = self.slots[conn.index as usize].careful || self.buffers.is_scarce();
-        let entry = match careful {
-            true => file.receive_one(group),
-            false => file.receive(group),
+        let slot = &mut self.slots[conn.index as usize];
+        let file = slot.file(conn.index);
+        let careful = slot.careful || self.buffers.is_scarce();
+        slot.stamped = !careful && self.stamps.is_some();
+        let entry = match &self.stamps {
+            _ if careful => file.receive_one(group),
+            None => file.receive(group),
+            Some(stamps) => file.receive_stamped(stamps.room(), group),
         }
         .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
@@ -321,6 +330,10 @@ impl Io for Uring {
             .setup_cqsize(COMPLETIONS)
             .setup_clamp()
             .build(SUBMISSIONS)?;
+        let options = IoOptions {
+            files: options.files || options.stamps,
+            ..options
+        };
         let options = match options.files {
             true => options,
             false => within(options, os::open_files()),
@@ -375,10 +388,14 @@ impl Io for Uring {
             limbo: Vec::new(),
             spare: Vec::new(),
             one: Box::new(1),
+            stamps: options.stamps.then(Stamps::new),
         })
     }
 
     fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        if self.stamps.is_some() {
+            crate::stamps::ask(listener.as_raw_fd())?;
+        }
         self.listeners.push(listener);
         self.accept(self.listeners.len() - 1);
         Ok(())

@@ -15,6 +15,7 @@ fn open<I: Io>(buffers_max: u16) -> (I, SocketAddr) {
         buffers_max,
         buffer_size: 4096,
         files: true,
+        stamps: false,
     })
     .unwrap();
     let listener = net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();

@@ -16,6 +16,7 @@ fn open<I: Io, const FILES: bool>() -> I {
         buffers_max: 0,
         buffer_size: 4096,
         files: FILES,
+        stamps: false,
     })
     .unwrap()
 }
@@ -281,6 +282,7 @@ fn over_a_unix_socket<I: Io, const FILES: bool>() {
     });
     let mut io = I::open(IoOptions {
         files: FILES,
+        stamps: false,
         ..IoOptions::default()
     })
     .unwrap();

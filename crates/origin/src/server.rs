@@ -29,8 +29,9 @@ pub struct OriginOptions {
     pub backlog: i32,
     /// Most connections open at one time, per thread.
     pub connections: u32,
-    /// Whether threads poll without sleeping: each takes a CPU whole and sees requests within a
-    /// microsecond, so that its record of its own delays is the truth.
+    /// Whether threads poll without sleeping, and have the kernel tell when requests came: each
+    /// takes a CPU whole and sees requests within a microsecond, and its record of its own delays
+    /// is the truth, also of those during which it was held up.
     pub spin: bool,
 }
 
@@ -113,6 +114,7 @@ impl Origin {
                         buffers_max: 0,
                         buffer_size: 4096,
                         files: false,
+                        stamps: spin,
                     };
                     match kind {
                         IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
@@ -363,7 +365,7 @@ impl<I: Io> Worker<I> {
                     }
                     at += taken;
                     self.requests += 1;
-                    self.respond(conn);
+                    self.respond(conn, buf.arrived_ns());
                 }
                 Err(e) => {
                     let text = format!("{e}\n");
@@ -375,7 +377,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn respond(&mut self, conn: ConnId) {
+    /// `arrived_ns` is when the request came, where the kernel has told.
+    fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
         let client = &mut self.clients[conn.slot()];
         let request = client.parser.request();
         let persist = Persist::of(request);
@@ -388,7 +391,8 @@ impl<I: Io> Worker<I> {
             }
             Page::Delayed(delay) => {
                 client.last.clear();
-                let came = os::now_ns();
+                let now = os::now_ns();
+                let came = arrived_ns.map_or(now, |at| at.min(now));
                 let due = came + delay.draw(&mut self.random);
                 let key = ConnKey { conn, persist };
                 // A client that asks again before it is answered is answered in any order: this

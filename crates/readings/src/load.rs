@@ -54,6 +54,11 @@ pub struct LoadReading {
     /// How late the client came to each due request, ns (open loop only). Waiting for a free
     /// connection is not in it: that is the servers' doing and part of the response time.
     pub schedule_lag: Histogram,
+    /// How late the client came to what had arrived, ns: in no other time, where the kernel tells
+    /// when it did. Empty where it does not; then it is part of response, service, first byte and
+    /// transfer.
+    #[serde(default)]
+    pub receive_lag: Histogram,
     /// What the load cost the machine and whether it kept up.
     pub client: ClientReading,
     /// The stretches of load that make up the measured time.

@@ -31,6 +31,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
             Pacing::Closed => Quantiles::default(),
             Pacing::Open { .. } => reading.schedule_lag.quantiles(),
         },
+        "receive_lag_us": reading.receive_lag.quantiles(),
         "client": reading.client,
         "stages": reading.stages,
         "per_request": reading.per_request,
@@ -82,6 +83,7 @@ mod tests {
             "first_byte_us",
             "transfer_us",
             "schedule_lag_us",
+            "receive_lag_us",
         ] {
             for key in [
                 "min", "mean", "stdev", "p50", "p75", "p90", "p99", "p99_9", "p99_99", "max",

@@ -94,9 +94,10 @@ fn latencies(reading: &LoadReading) -> String {
         Pacing::Open { .. } => {
             rows.push(("Response (from due)", &reading.response));
             rows.push(("Service (from sent)", &reading.service));
-            rows.push(("Client's lag", &reading.schedule_lag));
+            rows.push(("Client's lag, to send", &reading.schedule_lag));
         }
     }
+    rows.push(("Client's lag, to read", &reading.receive_lag));
     rows.push(("First byte", &reading.first_byte));
     rows.push(("Connect", &reading.connect));
     rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
@@ -247,7 +248,7 @@ mod tests {
             "open loop at 2,000 requests/s",
             "  Response (from due)",
             "  Service (from sent)",
-            "  Client's lag",
+            "  Client's lag, to send",
             "only 1,200 of 2,000 requests/s were answered",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

@@ -189,6 +189,7 @@ fn work<I: Io>(given: Spawn) {
         buffers_max: buffers_max(given.config.connections_per_thread),
         buffer_size: BUFFER_BYTES,
         files: true,
+        stamps: false,
     };
     let services = given.ears.iter().map(|ear| ear.service).collect();
     let opened = I::open(options).and_then(|mut io| {

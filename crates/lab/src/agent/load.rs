@@ -7,7 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Learned, Progress, StatusRule, Stint, Stop, Target, Wait,
+    Arrivals, BodyRule, Expect, Job, Lane, Learned, Progress, Received, StatusRule, Stint, Stop,
+    Target, Wait,
 };
 use net::IoKind;
 use readings::Probed;
@@ -137,6 +138,7 @@ pub(super) fn carry_out(
         sources: Vec::new(),
         io,
         wait: if order.spin { Wait::Spin } else { Wait::Sleep },
+        received: Received::Auto,
         rows: order.row_ms.map(Duration::from_millis),
         seed: order.seed,
     };

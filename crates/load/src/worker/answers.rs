@@ -66,8 +66,17 @@ impl<I: Io> Worker<I> {
             return;
         }
         let now = os::now_ns();
+        let mut came = now;
+        if let Some(arrived) = buf.arrived_ns() {
+            // By two clocks, one of which may have been set in the meantime.
+            came = arrived.max(conn.sent).min(now);
+            if conn.intended >= current.from {
+                let recorder = &mut self.recorders[current.recorder];
+                recorder.receive_lag.record_ns(now - came);
+            }
+        }
         if conn.first_byte == 0 {
-            conn.first_byte = now;
+            conn.first_byte = came;
         }
         conn.bytes += buf.len() as u64;
         let target = &self.job.lanes[current.lane].target;
@@ -85,14 +94,21 @@ impl<I: Io> Worker<I> {
             Ok(Parsing::Done { .. }) => {
                 // An answer to half a request: the other half would be taken for the next.
                 let half = self.io.queued(id) > 0;
-                self.complete(current, number, now, half);
+                self.complete(current, number, (came, now), half);
             }
             Err(e) => self.protocol_error(current, number, &e.to_string()),
         }
     }
 
-    /// An answer is complete; `last` when the connection is of no more use.
-    fn complete(&mut self, current: &mut Current, number: usize, now: u64, last: bool) {
+    /// An answer is complete: it came and was seen at the times given. `last` when the connection
+    /// is of no more use.
+    fn complete(
+        &mut self,
+        current: &mut Current,
+        number: usize,
+        (came, now): (u64, u64),
+        last: bool,
+    ) {
         let conn = &mut self.conns[number];
         let head = conn.parser.head();
         let target = &self.job.lanes[current.lane].target;
@@ -124,7 +140,7 @@ impl<I: Io> Worker<I> {
                 if inside {
                     current.requests += 1;
                     conn.answers += 1;
-                    note(recorder, conn, now, current.stage(conn.intended));
+                    note(recorder, conn, came, current.stage(conn.intended));
                 }
             }
             Some(wrong) => {
@@ -248,7 +264,7 @@ impl<I: Io> Worker<I> {
         }
         if errno == 0 && conn.parser.end() {
             let now = os::now_ns();
-            self.complete(current, number, now, true);
+            self.complete(current, number, (now, now), true);
             return;
         }
         let found = match (errno, conn.bytes) {
@@ -340,19 +356,19 @@ impl<I: Io> Worker<I> {
     }
 }
 
-/// Notes the times of a good answer.
+/// Notes the times of a good answer, which was there at `came`.
 #[inline]
-fn note(recorder: &mut Recorder, conn: &Conn, now: u64, stage: Option<usize>) {
-    let response = now.saturating_sub(conn.intended);
+fn note(recorder: &mut Recorder, conn: &Conn, came: u64, stage: Option<usize>) {
+    let response = came.saturating_sub(conn.intended);
     recorder.row.row.requests += 1;
-    if conn.first_byte == now && conn.sent == conn.intended {
+    if conn.first_byte == came && conn.sent == conn.intended {
         recorder.plain.record_ns(response);
     } else {
         recorder.row.response.record_ns(response);
-        recorder.service.record_ns(now.saturating_sub(conn.sent));
+        recorder.service.record_ns(came.saturating_sub(conn.sent));
         let first_byte = conn.first_byte.saturating_sub(conn.sent);
         recorder.first_byte.record_ns(first_byte);
-        let transfer = now.saturating_sub(conn.first_byte);
+        let transfer = came.saturating_sub(conn.first_byte);
         recorder.transfer.record_ns(transfer);
     }
     if let Some(notes) = stage.and_then(|stage| recorder.stages.get_mut(stage)) {

@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, StatusRule, Stint, Stop, Target, Wait, learn, run,
+    Arrivals, BodyRule, Expect, Job, Lane, Received, StatusRule, Stint, Stop, Target, Wait, learn,
+    run,
 };
 use net::IoKind;
 use net::fetch::request;
@@ -266,6 +267,7 @@ pub fn job(io: IoKind, target: Target, connections: u32, stop: Stop, good: Socke
         sources: Vec::new(),
         io,
         wait: Wait::Sleep,
+        received: Received::Auto,
         rows: None,
         seed: 1,
     }

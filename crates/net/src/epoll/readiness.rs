@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Epoll, LISTENER};
 use crate::io::{Buf, ConnId, Event, Io};
+use crate::{os, stamps};
 
 impl Epoll {
     fn connected(&mut self, conn: ConnId) {
@@ -102,15 +103,11 @@ impl Epoll {
         };
         let buffer = &mut self.buffers[id as usize];
         let size = buffer.len();
-        let n = loop {
-            // SAFETY: pointer and length describe the buffer.
-            let n = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), size, libc::MSG_DONTWAIT) };
-            if n >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                break n;
-            }
+        let (received, arrived_ns) = match self.stamps {
+            true => stamps::receive(fd, buffer, self.ahead_ns),
+            false => (os::receive(fd, buffer), 0),
         };
-        if n > 0 {
-            let n = n as usize;
+        if let Ok(n @ 1..) = received {
             let slot = self.slot(conn)?;
             if n < size && !slot.ending {
                 // A short read has emptied the socket; the next edge will tell.
@@ -119,21 +116,17 @@ impl Epoll {
                 slot.queued_to_read = true;
                 self.to_read.push_back(conn);
             }
-            let len = n as u32;
-            return Some(Event::Data {
-                conn,
-                buf: Buf { id, start: 0, len },
-            });
+            let mut buf = Buf::of(id, 0, n as u32);
+            buf.arrived_ns = arrived_ns;
+            return Some(Event::Data { conn, buf });
         }
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
         self.give_back(id);
         let slot = self.slot(conn)?;
         slot.readable = false;
-        if n == 0 {
-            return Some(Event::Eof { conn });
-        }
-        if errno != libc::EAGAIN {
-            self.fail(conn, errno);
+        match received {
+            Ok(_) => return Some(Event::Eof { conn }),
+            Err(libc::EAGAIN) => {}
+            Err(errno) => self.fail(conn, errno),
         }
         None
     }

@@ -9,7 +9,7 @@ use io_uring::{opcode, squeue};
 use super::entries::File;
 use super::{AT_ONCE_MAX, Op, SEND_FLAGS, Slot, Uring, user_data};
 use crate::io::{ConnId, PayloadId, TargetId};
-use crate::os;
+use crate::{os, stamps};
 
 impl Uring {
     pub(super) fn open_connection(
@@ -126,6 +126,9 @@ impl Uring {
         let fd = socket.as_raw_fd();
         if address.family != libc::AF_UNIX {
             os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        }
+        if self.stamps.is_some() {
+            stamps::ask(fd)?;
         }
         if !address.sources.is_empty() {
             let (source, len) = &address.sources[address.turn % address.sources.len()];

@@ -35,6 +35,12 @@ impl File {
         on!(self, |file| opcode::RecvMulti::new(file, group).build())
     }
 
+    /// Receives with the messages of the kernel that `room` has room for.
+    pub(super) fn receive_stamped(self, room: *const libc::msghdr, group: u16) -> squeue::Entry {
+        on!(self, |file| opcode::RecvMsgMulti::new(file, room, group)
+            .build())
+    }
+
     /// Receives once.
     pub(super) fn receive_one(self, group: u16) -> squeue::Entry {
         on!(self, |file| opcode::Recv::new(

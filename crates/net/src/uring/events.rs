@@ -68,38 +68,35 @@ impl Uring {
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
-                self.buffers.give(Buf {
-                    id,
-                    start: 0,
-                    len: 0,
-                });
+                self.buffers.give(Buf::of(id, 0, 0));
             }
             return None;
         }
         let slot = &mut self.slots[conn.index as usize];
         slot.receiving = more;
-        if result > 0 {
+        let stamped = slot.stamped;
+        let came = match (buffer, &self.stamps) {
+            (Some(id), Some(stamps)) if stamped && result > 0 => {
+                stamps.read(&self.buffers, id, result as u32)
+            }
+            (id, _) => Buf::of(id.unwrap_or(0), 0, result.max(0) as u32),
+        };
+        let slot = &mut self.slots[conn.index as usize];
+        if !came.is_empty() {
             slot.quiet = false;
-            let id = buffer?;
-            let len = result as u32;
+            buffer?;
+            let len = came.start + came.len;
             if !more {
                 // Its socket is empty again.
                 slot.careful &= len >= self.buffers.size();
                 self.starved.push(conn);
             }
-            return Some(Event::Data {
-                conn,
-                buf: Buf { id, start: 0, len },
-            });
+            return Some(Event::Data { conn, buf: came });
         }
         if let Some(id) = buffer {
-            self.buffers.give(Buf {
-                id,
-                start: 0,
-                len: 0,
-            });
+            self.buffers.give(Buf::of(id, 0, 0));
         }
-        match -result {
+        match (-result).max(0) {
             0 => Some(Event::Eof { conn }),
             libc::ENOBUFS => {
                 self.starved.push(conn);

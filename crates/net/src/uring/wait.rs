@@ -5,6 +5,7 @@ use std::io;
 use io_uring::types::{SubmitArgs, Timespec};
 
 use super::Uring;
+use crate::stamps;
 
 impl Uring {
     fn is_quiet(&mut self) -> bool {
@@ -46,6 +47,11 @@ impl Uring {
             Err(e) => return Err(e),
         }
         self.batch.extend(self.ring.completion());
+        if let Some(stamps) = &mut self.stamps
+            && !self.batch.is_empty()
+        {
+            stamps.ahead_ns = stamps::ahead_ns();
+        }
         Ok(())
     }
 }

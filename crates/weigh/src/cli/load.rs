@@ -67,6 +67,10 @@ pub struct LoadArgs {
     /// than CPUs.
     #[arg(long, value_enum, default_value_t)]
     pub wait: Wait,
+    /// Whose clock reading tells when an answer came: the kernel's, taken as the packet comes in,
+    /// or the program's, when it gets to it; `auto` is the kernel's in an open loop.
+    #[arg(long, value_enum, default_value_t)]
+    pub received: Received,
     /// A new connection for each request.
     #[arg(long, conflicts_with = "requests_per_connection")]
     pub no_keepalive: bool,
@@ -178,6 +182,18 @@ pub enum Wait {
     Spin,
     /// Sleep until woken.
     Sleep,
+}
+
+/// Whose clock reading tells when an answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Received {
+    /// The kernel's in an open loop, the program's in a closed one.
+    #[default]
+    Auto,
+    /// The kernel's; receiving costs more.
+    Kernel,
+    /// The program's.
+    Program,
 }
 
 /// The version of the PROXY protocol.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use load::{Arrivals, Job, Lane, Stint, Stop, Target, Wait};
+use load::{Arrivals, Job, Lane, Received, Stint, Stop, Target, Wait};
 use net::IoKind;
 use readings::Pacing;
 use serde_json::{Map, Value, json};
@@ -111,6 +111,11 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
                     Wait::Sleep
                 }
             }
+        },
+        received: match args.received {
+            cli::Received::Auto => Received::Auto,
+            cli::Received::Kernel => Received::Kernel,
+            cli::Received::Program => Received::Program,
         },
         rows: Some(args.interval),
         seed: fastrand::u64(..),

@@ -23,6 +23,7 @@ fn a_count_of_requests_over_some_connections_is_exactly_that() {
         "connect_us",
         "first_byte_us",
         "schedule_lag_us",
+        "receive_lag_us",
     ] {
         for key in [
             "min", "mean", "stdev", "p50", "p75", "p90", "p99", "p99_9", "p99_99", "max",

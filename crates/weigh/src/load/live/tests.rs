@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use load::{Arrivals, Expect, Job, Lane, Progress, Row, Stage, Stint, Stop, Target, Wait};
+use load::{
+    Arrivals, Expect, Job, Lane, Progress, Received, Row, Stage, Stint, Stop, Target, Wait,
+};
 use net::IoKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -37,6 +39,7 @@ fn job(pacing: Pacing, stop: Stop, threads: usize) -> Job {
         sources: Vec::new(),
         io: IoKind::Epoll,
         wait: Wait::Sleep,
+        received: Received::Auto,
         rows: Some(Duration::from_secs(1)),
         seed: 1,
     }

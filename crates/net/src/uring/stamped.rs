@@ -1,0 +1,49 @@
+//! Receiving with the kernel's time of arrival.
+//!
+//! A multishot `recvmsg` puts a head, the kernel's messages and the bytes into one buffer, the
+//! messages in as much room as the operation's `msghdr` asks for.
+
+use io_uring::types::RecvMsgOut;
+
+use super::buffers::BufferRing;
+use crate::io::Buf;
+use crate::stamps::{self, CONTROL_BYTES, Kept};
+
+/// What receiving with times of arrival needs.
+pub(super) struct Stamps {
+    room: Box<libc::msghdr>,
+    _kept: Option<Kept>,
+    /// See [`stamps::ahead_ns`]; as of this turn's events.
+    pub(super) ahead_ns: i64,
+}
+
+impl Stamps {
+    pub(super) fn new() -> Self {
+        // SAFETY: a msghdr is plain numbers and pointers, all zero is valid.
+        let mut room: Box<libc::msghdr> = Box::new(unsafe { std::mem::zeroed() });
+        room.msg_controllen = CONTROL_BYTES as _;
+        Self {
+            room,
+            _kept: Kept::begin(),
+            ahead_ns: 0,
+        }
+    }
+
+    /// What the operation is given; it lives, where it is, as long as this does.
+    pub(super) fn room(&self) -> *const libc::msghdr {
+        &raw const *self.room
+    }
+
+    /// The bytes in a buffer that the kernel has filled so far, with the time when they came; none
+    /// at the stream's end.
+    pub(super) fn read(&self, buffers: &BufferRing, id: u16, filled: u32) -> Buf {
+        let all = buffers.bytes(&Buf::of(id, 0, filled));
+        let Ok(message) = RecvMsgOut::parse(all, &self.room) else {
+            return Buf::of(id, 0, 0);
+        };
+        let len = message.payload_data().len() as u32;
+        let mut buf = Buf::of(id, filled - len, len);
+        buf.arrived_ns = stamps::arrival_ns(message.control_data(), self.ahead_ns).unwrap_or(0);
+        buf
+    }
+}
