@@ -351,16 +351,37 @@ mod tests {
     fn a_thread_that_begins_and_one_that_ends_are_noticed() {
         let watched = Watched::Processes(vec![std::process::id() as i32]);
         let mut processes = Processes::new(Descriptors::at_most(64));
-        processes.look(&watched);
-        let mut has = |number: i32, wanted: bool| {
-            // Who has had the CPU all the time is seen at the scheduler's next tick.
-            (0..2000).any(|_| {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                processes.look(&watched);
-                let mut threads = processes.all().flat_map(Known::threads);
-                threads.any(|(one, _)| one == number) == wanted
-            })
+        let mut has = |number: i32| {
+            processes.look(&watched);
+            let mut threads = processes.all().flat_map(Known::threads);
+            threads.any(|(one, _)| one == number)
         };
+        assert!(!has(0));
+        let (first, ends) = begin_thread();
+        // Who has had the CPU all the time is seen at the scheduler's next tick.
+        let seen = (0..2000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            has(first)
+        });
+        assert!(seen);
+        // One for the other between two looks: there are as many as before.
+        ends();
+        while std::path::Path::new(&format!("/proc/self/task/{first}")).exists() {
+            std::thread::yield_now();
+        }
+        let (second, ends) = begin_thread();
+        assert!(has(second));
+        assert!(!has(first));
+        ends();
+        let gone = (0..2000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            !has(second)
+        });
+        assert!(gone);
+    }
+
+    /// A thread that waits: its number, and what ends it.
+    fn begin_thread() -> (i32, impl FnOnce()) {
         let (says, said) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -369,11 +390,11 @@ mod tests {
             says.send(number.unwrap()).unwrap();
             ended.recv().unwrap_err();
         });
-        let number = said.recv().unwrap();
-        assert!(has(number, true));
-        drop(end);
-        thread.join().unwrap();
-        assert!(has(number, false));
+        let ends = move || {
+            drop(end);
+            thread.join().unwrap();
+        };
+        (said.recv().unwrap(), ends)
     }
 
     #[test]
