@@ -1,15 +1,15 @@
 //! What the kernel has counted of a server so far: all its processes and threads.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::sync::Arc;
 
 use readings::{ServerProbed, ThreadProbed};
 
+use super::proc_files::{Process, Switches, TICKS_PER_S, Thread, of_group, uptime_s};
+use super::processes::Processes;
+use super::run_times::Descriptors;
 use super::watch::Watched;
 
-/// The kernel's unit of time in `/proc`, on every Linux that Rust knows.
-pub(super) const TICKS_PER_S: f64 = 100.0;
 /// A process that was younger than this when the load began may have been there for one request.
 const SETTLED_S: f64 = 0.2;
 
@@ -22,31 +22,16 @@ pub(super) struct Counts {
     faults_minor: u64,
     faults_major: u64,
     switches: Switches,
-    threads: BTreeMap<i32, Thread>,
+    threads: BTreeMap<i32, Arc<Thread>>,
     pub(super) rss_bytes: u64,
     pub(super) processes: u32,
     ended: bool,
     restarted: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
-}
-
-/// What a thread has had since it began.
-#[derive(Clone, Debug, Default)]
-struct Thread {
-    name: String,
-    user_ticks: u64,
-    system_ticks: u64,
-    switches: Switches,
-}
-
 /// Keeps a server's counts growing where processes and threads end.
-#[derive(Default)]
 pub(super) struct Counter {
+    processes: Processes,
     last: Counts,
     /// What threads had that have ended since.
     gone: Switches,
@@ -63,25 +48,38 @@ pub(super) struct Counter {
 }
 
 impl Counter {
+    /// Holds descriptors of what it looks at, within that bound.
+    pub(super) fn new(descriptors: Descriptors) -> Self {
+        Self {
+            processes: Processes::new(descriptors),
+            last: Counts::default(),
+            gone: Switches::default(),
+            sums: [0; 4],
+            grown: [0; 4],
+            first: Vec::new(),
+            below: Vec::new(),
+            begun: false,
+        }
+    }
+
     /// Looks. What ends between two looks takes with it what it did since the last one, as far
     /// as its parent does not inherit it.
     pub(super) fn look(&mut self, watched: &Watched<'_>) -> Counts {
-        let processes: Vec<Process> = watched
-            .pids_now()
-            .into_iter()
-            .filter_map(Process::read)
-            .collect();
-        let mut now = Counts {
-            processes: processes.len() as u32,
-            ..Counts::default()
-        };
+        self.processes.look(watched);
+        let mut now = Counts::default();
         let mut sums = [0; 4];
-        for process in &processes {
-            for (sum, figure) in sums.iter_mut().zip(process.with_children) {
+        let mut processes = Vec::with_capacity(self.last.processes as usize);
+        for known in self.processes.all() {
+            for (sum, figure) in sums.iter_mut().zip(known.process.with_children) {
                 *sum += figure;
             }
-            process.look_at_threads(&mut now);
+            now.rss_bytes += known.rss_bytes;
+            let threads = known.threads();
+            now.threads
+                .extend(threads.map(|(number, had)| (number, Arc::clone(had))));
+            processes.push(known.process.clone());
         }
+        now.processes = processes.len() as u32;
         for (at, sum) in sums.iter().enumerate() {
             self.grown[at] += sum.saturating_sub(self.sums[at]);
         }
@@ -143,7 +141,7 @@ impl Counter {
 impl Counts {
     /// What happened between an earlier look and this one.
     pub(super) fn since(&self, before: &Counts) -> ServerProbed {
-        let none = Thread::default();
+        let none = Arc::default();
         let busiest = self.threads.iter().map(|(number, now)| {
             let then = before.threads.get(number).unwrap_or(&none);
             let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
@@ -181,198 +179,20 @@ impl Counts {
     }
 }
 
-impl Switches {
-    fn since(self, before: Switches) -> Switches {
-        Switches {
-            voluntary: self.voluntary.saturating_sub(before.voluntary),
-            involuntary: self.involuntary.saturating_sub(before.involuntary),
-        }
-    }
-}
-
-/// What `/proc/PID/stat` tells.
-struct Process {
-    pid: i32,
-    parent: i32,
-    name: String,
-    /// User and system ticks, minor and major faults, those of children that it has waited for
-    /// with them.
-    with_children: [u64; 4],
-    own_ticks: (u64, u64),
-    threads: u64,
-    start_ticks: u64,
-}
-
-impl Process {
-    /// `None` for one that has ended.
-    fn read(pid: i32) -> Option<Self> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (name, fields) = fields(&text)?;
-        if matches!(
-            text[text.rfind(')')? + 1..].trim_start().get(..1)?,
-            "Z" | "X"
-        ) {
-            return None;
-        }
-        // Counted from the state, which is the third field of the file.
-        let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
-        Some(Self {
-            pid,
-            parent: field(4) as i32,
-            name: name.to_owned(),
-            with_children: [
-                field(14) + field(16),
-                field(15) + field(17),
-                field(10) + field(11),
-                field(12) + field(13),
-            ],
-            own_ticks: (field(14), field(15)),
-            threads: field(20),
-            start_ticks: field(22),
-        })
-    }
-
-    fn identity(&self) -> (i32, u64) {
-        (self.pid, self.start_ticks)
-    }
-
-    fn look_at_threads(&self, now: &mut Counts) {
-        let pid = self.pid;
-        if self.threads <= 1 {
-            let Some(status) = Status::read(&format!("/proc/{pid}/status")) else {
-                return;
-            };
-            now.rss_bytes += status.rss_bytes;
-            let thread = Thread {
-                name: self.name.clone(),
-                user_ticks: self.own_ticks.0,
-                system_ticks: self.own_ticks.1,
-                switches: status.switches,
-            };
-            now.threads.insert(pid, thread);
-            return;
-        }
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-            return;
-        };
-        for task in tasks.flatten() {
-            let Some(number) = task.file_name().to_str().and_then(|n| n.parse().ok()) else {
-                continue;
-            };
-            let Some(status) = Status::read(&format!("/proc/{pid}/task/{number}/status")) else {
-                continue;
-            };
-            if number == pid {
-                now.rss_bytes += status.rss_bytes;
-            }
-            let text = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-            let (name, fields) = fields(&text).unwrap_or_default();
-            let thread = Thread {
-                name: name.to_owned(),
-                user_ticks: fields.get(11).copied().unwrap_or(0),
-                system_ticks: fields.get(12).copied().unwrap_or(0),
-                switches: status.switches,
-            };
-            now.threads.insert(number, thread);
-        }
-    }
-}
-
-/// The name, and the fields from the state on; what is no whole number without a sign is 0.
-fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
-    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
-    let rest = stat[close + 1..].split_whitespace().take(20);
-    let fields = rest.map(|field| field.parse().unwrap_or(0)).collect();
-    Some((stat.get(open + 1..close)?, fields))
-}
-
-struct Status {
-    rss_bytes: u64,
-    switches: Switches,
-}
-
-impl Status {
-    fn read(path: &str) -> Option<Self> {
-        let text = fs::read_to_string(path).ok()?;
-        let figure = |name: &str| -> u64 {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-                .unwrap_or(0)
-        };
-        Some(Self {
-            rss_bytes: figure("VmRSS:") * 1024,
-            switches: Switches {
-                voluntary: figure("voluntary_ctxt_switches:"),
-                involuntary: figure("nonvoluntary_ctxt_switches:"),
-            },
-        })
-    }
-}
-
-/// User and system time of all that ever ran in a control group, s.
-fn of_group(folder: &Path) -> Option<(f64, f64)> {
-    let read = |file: &str, user: &str, system: &str, per_s: f64| {
-        let text = fs::read_to_string(folder.join(file)).ok()?;
-        let figure = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().parse::<f64>().ok()
-        };
-        Some((figure(user)? / per_s, figure(system)? / per_s))
-    };
-    read("cpu.stat", "user_usec ", "system_usec ", 1e6)
-        .or_else(|| read("cpuacct.stat", "user ", "system ", TICKS_PER_S))
-}
-
-fn uptime_s() -> f64 {
-    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let first = text.split_whitespace().next();
-    first.and_then(|s| s.parse().ok()).unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, BufReader, Write};
-    use std::os::unix::process::CommandExt as _;
-    use std::process::{Child, Command, Stdio};
+    use crate::agent::told_shell::{shell, tell};
 
-    struct Killed(Child);
-
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            // Its process group: what it has started goes with it.
-            let _ = net::os::kill(-(self.0.id() as i32), 9);
-            let _ = self.0.wait();
-        }
-    }
-
-    /// A shell that does what it is told, a line at a time, and says `done` after each.
-    fn shell() -> Killed {
-        let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "while read -r line; do eval \"$line\"; echo done; done",
-        ]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::null());
-        command.process_group(0);
-        Killed(command.spawn().unwrap())
-    }
-
-    fn tell(shell: &mut Killed, line: &str) {
-        writeln!(shell.0.stdin.as_mut().unwrap(), "{line}").unwrap();
-        let mut said = String::new();
-        let mut output = BufReader::with_capacity(1, shell.0.stdout.as_mut().unwrap());
-        output.read_line(&mut said).unwrap();
-        assert_eq!(said, "done\n");
+    fn counter() -> Counter {
+        Counter::new(Descriptors::at_most(64))
     }
 
     #[test]
     fn each_wait_of_a_thread_is_a_switch_and_what_ended_is_not_taken_back() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.0.id() as i32]);
-        let mut counter = Counter::default();
+        let mut counter = counter();
         tell(&mut shell, ":");
         let before = counter.look(&watched);
         for _ in 0..50 {
@@ -411,19 +231,12 @@ mod tests {
         while born.elapsed().as_secs_f64() < SETTLED_S + 0.05 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let mut counter = Counter::default();
+        let mut counter = counter();
         let before = counter.look(&watched);
         tell(&mut shell, "sleep 60 & late=$!");
         assert!(!counter.look(&watched).since(&before).restarted);
         tell(&mut shell, "kill $child; wait $child");
         assert!(counter.look(&watched).since(&before).restarted);
         tell(&mut shell, "kill $late; wait $late");
-    }
-
-    #[test]
-    fn names_with_brackets_and_negative_figures_are_borne() {
-        let (name, fields) = fields("7 (a ) b) S 1 2 3 4 -1 5 6").unwrap();
-        assert_eq!(name, "a ) b");
-        assert_eq!(fields, [0, 1, 2, 3, 4, 0, 5, 6]);
     }
 }

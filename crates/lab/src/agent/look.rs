@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use readings::{Probed, SocketsProbed};
 
 use super::counts::{Counter, Counts};
+use super::run_times::Descriptors;
 use super::surroundings::{Around, Surroundings};
 use super::watch::Watched;
 
@@ -33,9 +34,11 @@ pub(super) struct Looker<'a> {
 
 impl<'a> Looker<'a> {
     pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
-        let servers = servers
-            .iter()
-            .map(|(name, watched)| (name.as_str(), watched, Counter::default()));
+        let descriptors = Descriptors::of_this_process();
+        let servers = servers.iter().map(|(name, watched)| {
+            let counter = Counter::new(descriptors.clone());
+            (name.as_str(), watched, counter)
+        });
         Self {
             servers: servers.collect(),
             around,

@@ -14,12 +14,17 @@ mod load;
 mod look;
 mod ports;
 mod probe;
+mod proc_files;
+mod processes;
 mod quota;
 mod recorder;
+mod run_times;
 mod serve;
 mod servers;
 mod ssh;
 mod surroundings;
+#[cfg(test)]
+mod told_shell;
 mod watch;
 mod window_sampler;
 pub mod wire;

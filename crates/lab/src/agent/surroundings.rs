@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use readings::{InterfaceProbed, MachineProbed, NetworkProbed, SocketsProbed};
 
-use super::counts::TICKS_PER_S;
 use super::probe::figure;
+use super::proc_files::TICKS_PER_S;
 use super::wire::OtherServer;
 use crate::hosts::leftovers::HOST_PREFIX;
 

@@ -75,7 +75,7 @@ fn parents() -> Vec<(i32, i32)> {
 }
 
 /// The children of a process, where the kernel lists them.
-fn children(pid: i32) -> Vec<i32> {
+pub(super) fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
@@ -141,24 +141,6 @@ impl Watched<'_> {
             Watched::Group(group) => group.processes(),
             Watched::Other(_, folder) => processes_in(folder),
             Watched::Processes(pids) => pids.clone(),
-        }
-    }
-
-    /// Its processes now. Without a group: those that descend from the ones that it had when the
-    /// load began.
-    pub(super) fn pids_now(&self) -> Vec<i32> {
-        match self {
-            Watched::Processes(pids) => {
-                let mut found = pids.clone();
-                let mut at = 0;
-                while at < found.len() {
-                    let children = children(found[at]);
-                    found.extend(children.into_iter().filter(|pid| !pids.contains(pid)));
-                    at += 1;
-                }
-                found
-            }
-            _ => self.pids(),
         }
     }
 

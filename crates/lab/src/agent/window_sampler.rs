@@ -19,10 +19,12 @@ pub(super) const SHARE: f64 = 0.02;
 /// What it may take before that is asked.
 const FREE: Duration = Duration::from_millis(5);
 /// A window that begins so long after the last look is not left out: with its two ends that makes
-/// five looks a second...
+/// five looks a second.
 const SELDOM: Duration = Duration::from_millis(400);
-/// ...unless a look takes longer than this, as with hundreds of threads.
-const LONG: Duration = Duration::from_millis(5);
+/// For five looks a second so much of a CPU may be taken: 5.4 ms for a look, in which dozens of
+/// processes that have run are read, and hundreds are passed by that have not. With longer looks
+/// there are fewer.
+const MOST: f64 = 0.03;
 
 /// Looks at servers. [`open`](Self::open) and [`close`](Self::close) are called at the ends of
 /// windows; [`tick`](Self::tick) runs on a thread of its own until [`end`](Self::end).
@@ -63,8 +65,10 @@ impl<'a> WindowSampler<'a> {
             readings: BTreeMap::new(),
             ended: false,
         };
-        // Which processes a server has is noted before the load.
+        // Which processes a server has is noted before the load. All of them are read for that,
+        // so it says nothing of what a look costs later.
         state.look();
+        (state.spent, state.last_cost) = (Duration::ZERO, Duration::ZERO);
         Self {
             state: Mutex::new(state),
             wake: Condvar::new(),
@@ -75,7 +79,8 @@ impl<'a> WindowSampler<'a> {
     pub(super) fn open(&self, reading: usize) -> bool {
         let mut state = self.locked();
         let may = FREE + state.began.elapsed().mul_f64(SHARE);
-        let due = state.last.elapsed() >= SELDOM && state.last_cost <= LONG;
+        let seldom = SELDOM.max(state.last_cost.div_f64(MOST) * 2);
+        let due = state.last.elapsed() >= seldom;
         if state.spent > may && !due {
             return false;
         }
@@ -108,11 +113,7 @@ impl<'a> WindowSampler<'a> {
     pub(super) fn tick(&self) {
         let mut state = self.locked();
         while !state.ended {
-            let interval = match state.last_cost <= LONG {
-                true => INTERVAL,
-                false => state.last_cost.div_f64(SHARE),
-            };
-            let due = state.last + interval;
+            let due = state.last + INTERVAL.max(state.last_cost.div_f64(MOST));
             let now = Instant::now();
             if state.window.is_some() && due <= now {
                 let (look, cost) = state.look();
@@ -202,12 +203,13 @@ mod tests {
             state.last_cost = cost;
             state.last = Instant::now() - ago;
         };
-        set(LONG, Duration::ZERO);
+        let long = INTERVAL.mul_f64(MOST);
+        set(long, Duration::ZERO);
         assert!(!sampler.open(0), "an hour was spent already");
         assert!(!sampler.close());
-        set(2 * LONG, SELDOM);
+        set(3 * long, SELDOM);
         assert!(!sampler.open(0), "a look takes too long");
-        set(LONG, SELDOM);
+        set(long, SELDOM);
         assert!(sampler.open(0), "it is time");
         assert!(sampler.close());
         assert_eq!(sampler.end()[&0].looks, 2);

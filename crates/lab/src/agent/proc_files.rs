@@ -1,0 +1,184 @@
+//! What `/proc` tells of a process and of a thread.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The kernel's unit of time in `/proc`, on every Linux that Rust knows.
+pub(super) const TICKS_PER_S: f64 = 100.0;
+
+/// Context switches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Switches {
+    pub(super) voluntary: u64,
+    pub(super) involuntary: u64,
+}
+
+impl Switches {
+    pub(super) fn since(self, before: Switches) -> Switches {
+        Switches {
+            voluntary: self.voluntary.saturating_sub(before.voluntary),
+            involuntary: self.involuntary.saturating_sub(before.involuntary),
+        }
+    }
+}
+
+/// What a thread has had since it began.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub(super) name: String,
+    pub(super) user_ticks: u64,
+    pub(super) system_ticks: u64,
+    pub(super) switches: Switches,
+}
+
+impl Thread {
+    /// One of several threads, and its process's resident memory. `None` for one that has ended.
+    pub(super) fn read(pid: i32, number: i32) -> Option<(Self, u64)> {
+        let status = Status::read(&format!("/proc/{pid}/task/{number}/status"))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{number}/stat"));
+        let text = text.unwrap_or_default();
+        let (name, fields) = fields(&text).unwrap_or_default();
+        let thread = Self {
+            name: name.to_owned(),
+            user_ticks: fields.get(11).copied().unwrap_or(0),
+            system_ticks: fields.get(12).copied().unwrap_or(0),
+            switches: status.switches,
+        };
+        Some((thread, status.rss_bytes))
+    }
+
+    /// The only thread of a process, and the resident memory.
+    pub(super) fn only(process: &Process) -> Option<(Self, u64)> {
+        let status = Status::read(&format!("/proc/{}/status", process.pid))?;
+        let thread = Self {
+            name: process.name.to_string(),
+            user_ticks: process.own_ticks.0,
+            system_ticks: process.own_ticks.1,
+            switches: status.switches,
+        };
+        Some((thread, status.rss_bytes))
+    }
+}
+
+/// What `/proc/PID/stat` tells.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    name: Arc<str>,
+    /// User and system ticks, minor and major faults, those of children that it has waited for
+    /// with them.
+    pub(super) with_children: [u64; 4],
+    own_ticks: (u64, u64),
+    pub(super) threads: u64,
+    pub(super) start_ticks: u64,
+}
+
+impl Process {
+    /// `None` for one that has ended.
+    pub(super) fn read(pid: i32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, fields) = fields(&text)?;
+        if matches!(
+            text[text.rfind(')')? + 1..].trim_start().get(..1)?,
+            "Z" | "X"
+        ) {
+            return None;
+        }
+        // Counted from the state, which is the third field of the file.
+        let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
+        Some(Self {
+            pid,
+            parent: field(4) as i32,
+            name: name.into(),
+            with_children: [
+                field(14) + field(16),
+                field(15) + field(17),
+                field(10) + field(11),
+                field(12) + field(13),
+            ],
+            own_ticks: (field(14), field(15)),
+            threads: field(20),
+            start_ticks: field(22),
+        })
+    }
+
+    /// Its number, and its start: no two have both.
+    pub(super) fn identity(&self) -> (i32, u64) {
+        (self.pid, self.start_ticks)
+    }
+}
+
+/// The numbers of a process's threads; none when it has ended.
+pub(super) fn threads_of(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    tasks.flatten().filter_map(number).collect()
+}
+
+/// The name, and the fields from the state on; what is no whole number without a sign is 0.
+fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let rest = stat[close + 1..].split_whitespace().take(20);
+    let fields = rest.map(|field| field.parse().unwrap_or(0)).collect();
+    Some((stat.get(open + 1..close)?, fields))
+}
+
+struct Status {
+    rss_bytes: u64,
+    switches: Switches,
+}
+
+impl Status {
+    fn read(path: &str) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        let figure = |name: &str| -> u64 {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name))
+                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+                .unwrap_or(0)
+        };
+        Some(Self {
+            rss_bytes: figure("VmRSS:") * 1024,
+            switches: Switches {
+                voluntary: figure("voluntary_ctxt_switches:"),
+                involuntary: figure("nonvoluntary_ctxt_switches:"),
+            },
+        })
+    }
+}
+
+/// User and system time of all that ever ran in a control group, s.
+pub(super) fn of_group(folder: &Path) -> Option<(f64, f64)> {
+    let read = |file: &str, user: &str, system: &str, per_s: f64| {
+        let text = fs::read_to_string(folder.join(file)).ok()?;
+        let figure = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().parse::<f64>().ok()
+        };
+        Some((figure(user)? / per_s, figure(system)? / per_s))
+    };
+    read("cpu.stat", "user_usec ", "system_usec ", 1e6)
+        .or_else(|| read("cpuacct.stat", "user ", "system ", TICKS_PER_S))
+}
+
+pub(super) fn uptime_s() -> f64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first.and_then(|s| s.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_brackets_and_negative_figures_are_borne() {
+        let (name, fields) = fields("7 (a ) b) S 1 2 3 4 -1 5 6").unwrap();
+        assert_eq!(name, "a ) b");
+        assert_eq!(fields, [0, 1, 2, 3, 4, 0, 5, 6]);
+    }
+}
