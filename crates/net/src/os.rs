@@ -89,6 +89,13 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
         .collect())
 }
 
+/// Bytes of a page of memory.
+pub fn page_bytes() -> u64 {
+    // SAFETY: takes a number, touches no memory.
+    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(told).unwrap_or(4096)
+}
+
 /// How many files this process may have open.
 pub fn open_files() -> u64 {
     limit_of_open_files().map_or(1024, |limit| limit.rlim_cur)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use readings::{ServerProbed, ThreadProbed};
 
 use super::proc_files::{Process, Switches, TICKS_PER_S, Thread, of_group, uptime_s};
-use super::processes::Processes;
+use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
 use super::watch::Watched;
 
@@ -108,6 +108,11 @@ impl Counter {
         now
     }
 
+    /// What goes up and down; see [`Processes::glance`].
+    pub(super) fn glance(&mut self, watched: &Watched<'_>) -> Peak {
+        self.processes.glance(watched)
+    }
+
     /// Whether the server has ended or been started again since the first look.
     fn judge(&mut self, processes: &[Process], now: &mut Counts) {
         let is_there = |one: &(i32, u64)| processes.iter().any(|p| p.identity() == *one);
@@ -174,8 +179,13 @@ impl Counts {
         seen
     }
 
-    pub(super) fn threads(&self) -> u32 {
-        self.threads.len() as u32
+    /// What of it goes up and down.
+    pub(super) fn peak(&self) -> Peak {
+        Peak {
+            rss_bytes: self.rss_bytes,
+            processes: self.processes,
+            threads: self.threads.len() as u32,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use readings::{Probed, SocketsProbed};
 
 use super::counts::{Counter, Counts};
+use super::processes::Peak;
 use super::run_times::Descriptors;
 use super::surroundings::{Around, Surroundings};
 use super::watch::Watched;
@@ -62,6 +63,18 @@ impl<'a> Looker<'a> {
         (look, Duration::from_nanos(cost))
     }
 
+    /// Looks only at what goes up and down, and notes it; also what that took of a CPU. Where
+    /// servers have many threads that takes a small part of what a look does.
+    pub(super) fn glance(&mut self, peaks: &mut Peaks) -> Duration {
+        let before_ns = net::os::thread_cpu_ns();
+        let servers = self.servers.iter_mut();
+        let seen: Vec<Peak> = servers
+            .map(|(_, watched, counter)| counter.glance(watched))
+            .collect();
+        peaks.add(&seen, &self.around.look());
+        Duration::from_nanos(net::os::thread_cpu_ns().saturating_sub(before_ns))
+    }
+
     /// What happened between two looks, with what looks in between have seen.
     pub(super) fn between(&self, before: &Look, after: &Look, within: &Peaks) -> Probed {
         let (machine, mut networks) = self.around.between(&before.around, &after.around);
@@ -100,25 +113,23 @@ pub(super) struct Peaks {
     looks: u64,
 }
 
-#[derive(Clone, Default)]
-struct Peak {
-    rss_bytes: u64,
-    processes: u32,
-    threads: u32,
-}
-
 impl Peaks {
     pub(super) fn note(&mut self, look: &Look) {
+        let seen: Vec<Peak> = look.servers.iter().map(Counts::peak).collect();
+        self.add(&seen, &look.around);
+    }
+
+    fn add(&mut self, seen: &[Peak], around: &Around) {
         self.looks += 1;
-        self.servers.resize(look.servers.len(), Peak::default());
-        for (peak, counts) in self.servers.iter_mut().zip(&look.servers) {
-            peak.rss_bytes = peak.rss_bytes.max(counts.rss_bytes);
-            peak.processes = peak.processes.max(counts.processes);
-            peak.threads = peak.threads.max(counts.threads());
+        self.servers.resize(seen.len(), Peak::default());
+        for (peak, seen) in self.servers.iter_mut().zip(seen) {
+            peak.rss_bytes = peak.rss_bytes.max(seen.rss_bytes);
+            peak.processes = peak.processes.max(seen.processes);
+            peak.threads = peak.threads.max(seen.threads);
         }
         self.sockets
-            .resize(look.around.networks.len(), SocketsProbed::default());
-        for (peak, network) in self.sockets.iter_mut().zip(&look.around.networks) {
+            .resize(around.networks.len(), SocketsProbed::default());
+        for (peak, network) in self.sockets.iter_mut().zip(&around.networks) {
             peak.raise(&network.sockets);
         }
     }

@@ -73,6 +73,7 @@ pub(super) struct Process {
     own_ticks: (u64, u64),
     pub(super) threads: u64,
     pub(super) start_ticks: u64,
+    rss_pages: u64,
 }
 
 impl Process {
@@ -101,7 +102,13 @@ impl Process {
             own_ticks: (field(14), field(15)),
             threads: field(20),
             start_ticks: field(22),
+            rss_pages: field(24),
         })
+    }
+
+    /// Its resident memory.
+    pub(super) fn rss_bytes(&self) -> u64 {
+        self.rss_pages * net::os::page_bytes()
     }
 
     /// Its number, and its start: no two have both.
@@ -122,7 +129,7 @@ pub(super) fn threads_of(pid: i32) -> Vec<i32> {
 /// The name, and the fields from the state on; what is no whole number without a sign is 0.
 fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
-    let rest = stat[close + 1..].split_whitespace().take(20);
+    let rest = stat[close + 1..].split_whitespace().take(22);
     let fields = rest.map(|field| field.parse().unwrap_or(0)).collect();
     Some((stat.get(open + 1..close)?, fields))
 }

@@ -86,6 +86,32 @@ impl Processes {
         self.known.retain(|pid, _| found.contains(pid));
     }
 
+    /// What goes up and down of it, without what its threads have had: a read for each process
+    /// that may have run, however many threads it has. Without a group, of those that the last
+    /// look has found.
+    pub(super) fn glance(&mut self, watched: &Watched<'_>) -> Peak {
+        let mut now = Peak::default();
+        let pids = match watched.group() {
+            Some(_) => watched.pids(),
+            None => self.known.keys().copied().collect(),
+        };
+        for pid in pids {
+            let known = self.known.get_mut(&pid);
+            let rests = known.and_then(|known| known.resting(&self.reader));
+            let (threads, rss_bytes) = match rests {
+                Some(rss_bytes) => (1, rss_bytes),
+                None => match self.reader.process(pid) {
+                    Some(process) => (process.threads, process.rss_bytes()),
+                    None => continue,
+                },
+            };
+            now.processes += 1;
+            now.threads += u32::try_from(threads).unwrap_or(u32::MAX);
+            now.rss_bytes += rss_bytes;
+        }
+        now
+    }
+
     /// The children of a process. Where one has ended, its own have another parent now, which
     /// need not have run; and a child may beget for its parent (`CLONE_PARENT`).
     fn children(&mut self, pid: i32, ended: bool) -> Vec<i32> {
@@ -109,7 +135,25 @@ impl Processes {
     }
 }
 
+/// What goes up and down of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Peak {
+    pub(super) rss_bytes: u64,
+    pub(super) processes: u32,
+    pub(super) threads: u32,
+}
+
 impl Known {
+    /// Its resident memory, where it has one thread, which has not run since the last look.
+    fn resting(&mut self, reader: &Reader) -> Option<u64> {
+        let pid = self.process.pid;
+        let [only] = self.threads.as_mut_slice() else {
+            return None;
+        };
+        let idle = reader.told && only.times.is_idle(pid, only.number, &reader.descriptors);
+        idle.then_some(self.rss_bytes)
+    }
+
     /// `None` for one that has ended.
     fn read(pid: i32, reader: &mut Reader) -> Option<Self> {
         let mut known = Self {
@@ -248,6 +292,34 @@ mod tests {
 
     fn pids(processes: &Processes) -> Vec<i32> {
         processes.all().map(|one| one.process.pid).collect()
+    }
+
+    #[test]
+    fn a_glance_counts_and_takes_nothing_from_the_next_look() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        let mut processes = Processes::new(Descriptors::at_most(64));
+        tell(&mut shell, "sleep 60 & child=$!");
+        // Again where the child became another program in its own time.
+        let same = (0..100).any(|_| {
+            settle(&mut processes, &watched);
+            let mut sum = Peak::default();
+            for known in processes.all() {
+                sum.rss_bytes += known.rss_bytes;
+                sum.processes += 1;
+                sum.threads += known.threads.len() as u32;
+            }
+            processes.reader.reads = 0;
+            let seen = processes.glance(&watched);
+            (seen.processes, seen.threads, processes.reader.reads) == (2, 2, 0) && seen == sum
+        });
+        assert!(same, "both rest");
+        tell(&mut shell, ":");
+        assert_eq!(processes.glance(&watched).processes, 2);
+        // Seen by the glance, and by the look all the same.
+        assert!(look(&mut processes, &watched) > 0);
+        tell(&mut shell, "kill $child; wait $child");
+        assert_eq!(processes.glance(&watched).processes, 1);
     }
 
     /// Looks; how many processes and threads were read for that.

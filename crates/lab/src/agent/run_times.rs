@@ -53,6 +53,26 @@ impl RunTimes {
     /// reading gives an error (`ESRCH`), whoever has its number now. Without one it is the number
     /// that counts, and another thread shows by other figures.
     pub(super) fn since(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> Since {
+        let (since, text) = self.compare(pid, thread, descriptors);
+        if let Some(text) = text {
+            self.text = text;
+        }
+        since
+    }
+
+    /// Whether a thread of a process has done nothing since [`since`](Self::since) was asked last,
+    /// which this is not to count as.
+    pub(super) fn is_idle(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> bool {
+        self.compare(pid, thread, descriptors).0 == Since::Idle
+    }
+
+    /// What it did, and what the kernel says now.
+    fn compare(
+        &mut self,
+        pid: i32,
+        thread: i32,
+        descriptors: &Descriptors,
+    ) -> (Since, Option<[u8; LONGEST]>) {
         let mut text = [0; LONGEST];
         let read = match &self.held {
             Some(held) => held.file.read_at(&mut text, 0),
@@ -63,14 +83,11 @@ impl RunTimes {
             }),
         };
         match read {
-            Ok(_) if tells(&text) && text == self.text => Since::Idle,
-            Ok(_) => {
-                self.text = text;
-                Since::Ran
-            }
-            Err(error) if has_ended(&error) => Since::Gone,
+            Ok(_) if tells(&text) && text == self.text => (Since::Idle, Some(text)),
+            Ok(_) => (Since::Ran, Some(text)),
+            Err(error) if has_ended(&error) => (Since::Gone, None),
             // As when no descriptor is left.
-            Err(_) => Since::Ran,
+            Err(_) => (Since::Ran, None),
         }
     }
 }

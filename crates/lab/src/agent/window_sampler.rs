@@ -22,8 +22,8 @@ const FREE: Duration = Duration::from_millis(5);
 /// five looks a second.
 const SELDOM: Duration = Duration::from_millis(400);
 /// For five looks a second so much of a CPU may be taken: 5.4 ms for a look, in which dozens of
-/// processes that have run are read, and hundreds are passed by that have not. With longer looks
-/// there are fewer.
+/// processes that have run are read, and hundreds are passed by that have not. Where looks take
+/// longer there are fewer, and glances in their place.
 const MOST: f64 = 0.03;
 
 /// Looks at servers. [`open`](Self::open) and [`close`](Self::close) are called at the ends of
@@ -39,6 +39,9 @@ struct State<'a> {
     spent: Duration,
     last: Instant,
     last_cost: Duration,
+    /// As the two above, of a look or a glance.
+    glanced: Instant,
+    glance_cost: Duration,
     window: Option<Window>,
     /// What was seen, by the number of the reading.
     readings: BTreeMap<usize, Probed>,
@@ -61,6 +64,8 @@ impl<'a> WindowSampler<'a> {
             spent: Duration::ZERO,
             last: now,
             last_cost: Duration::ZERO,
+            glanced: now,
+            glance_cost: Duration::ZERO,
             window: None,
             readings: BTreeMap::new(),
             ended: false,
@@ -113,14 +118,22 @@ impl<'a> WindowSampler<'a> {
     pub(super) fn tick(&self) {
         let mut state = self.locked();
         while !state.ended {
-            let due = state.last + INTERVAL.max(state.last_cost.div_f64(MOST));
+            let due = state.glanced + INTERVAL.max(state.glance_cost.div_f64(MOST));
             let now = Instant::now();
-            if state.window.is_some() && due <= now {
-                let (look, cost) = state.look();
-                if let Some(window) = &mut state.window {
-                    window.within.note(&look);
-                    window.cost += cost;
-                }
+            if due <= now
+                && let Some(mut window) = state.window.take()
+            {
+                // Between its ends a window needs no more than what goes up and down. A whole look
+                // also knows what threads did that end before the next one.
+                window.cost += match state.last + state.last_cost.div_f64(MOST) <= now {
+                    true => {
+                        let (look, cost) = state.look();
+                        window.within.note(&look);
+                        cost
+                    }
+                    false => state.glance(&mut window.within),
+                };
+                state.window = Some(window);
                 continue;
             }
             state = match state.window {
@@ -157,7 +170,16 @@ impl State<'_> {
         self.last = Instant::now();
         self.last_cost = cost;
         self.spent += cost;
+        self.glanced = self.last;
         (look, cost)
+    }
+
+    fn glance(&mut self, peaks: &mut Peaks) -> Duration {
+        let cost = self.looker.glance(peaks);
+        self.glanced = Instant::now();
+        self.glance_cost = cost;
+        self.spent += cost;
+        cost
     }
 }
 
