@@ -74,21 +74,40 @@ impl Drop for Beside {
 /// Rates, each with the time at which the second ended that it is the mean of.
 type Rates = Vec<(f64, f64)>;
 
-/// The mean of rates between two times.
-fn mean_between(rates: &Rates, from: f64, to: f64) -> f64 {
-    let (mut sum, mut seconds) = (0.0, 0.0);
-    let mut begin = rates[0].0 - 1.0;
-    for (end, rate) in rates {
-        let overlap = (end.min(to) - begin.max(from)).max(0.0);
-        sum += rate * overlap;
-        seconds += overlap;
-        begin = *end;
-    }
+/// The least and the most that the mean of rates between two times can be. Of the second at either
+/// end only a part lies between them: what is steady falls into it by its length, and what exceeds
+/// that, a burst, on either side.
+fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
+    let seconds: Vec<(f64, f64)> = rates
+        .iter()
+        .zip(std::iter::once(rates[0].0 - 1.0).chain(rates.iter().map(|one| one.0)))
+        .map(|((end, rate), begin)| {
+            let overlap = (end.min(to) - begin.max(from)).max(0.0);
+            (overlap / (end - begin), rate * (end - begin))
+        })
+        .collect();
+    let mut within: Vec<f64> = seconds.iter().filter(|s| s.0 > 0.99).map(|s| s.1).collect();
     assert!(
-        seconds > 0.9 * (to - from),
+        within.len() as f64 > to - from - 2.0,
         "{rates:?} do not cover {from} to {to}"
     );
-    sum / seconds
+    within.sort_by(f64::total_cmp);
+    let steady = within[within.len() / 2];
+    let (mut least, mut most) = (0.0, 0.0);
+    for (part, count) in seconds {
+        match part > 0.99 {
+            true => {
+                least += count;
+                most += count;
+            }
+            false if part > 0.0 => {
+                least += count.min(steady) * part;
+                most += count.min(steady * part + (count - steady).max(0.0));
+            }
+            false => {}
+        }
+    }
+    (least / (to - from), most / (to - from))
 }
 
 /// What pidstat prints of a process: switches of both kinds and CPU seconds, per second. The
@@ -153,12 +172,8 @@ fn server(place: &Place, verb: &str) -> Option<u32> {
     u32::try_from(one.pid).ok()
 }
 
-/// What was counted here and there.
-type Pairs = BTreeMap<String, (f64, f64)>;
-
-fn near(ours: f64, theirs: f64) -> bool {
-    (ours / theirs - 1.0).abs() < 0.05
-}
+/// What was counted here, and the least and the most that it is there.
+type Pairs = BTreeMap<String, (f64, (f64, f64))>;
 
 #[test]
 fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
@@ -173,20 +188,20 @@ fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
         ));
     }
     let _alone = alone();
-    // The others tell whole seconds, so of a window's two edges only a mean is known, and a server
-    // that seldom waits is interrupted in bursts. Of some windows together more is known.
-    let mut all = Pairs::new();
-    for _ in 0..5 {
-        for (what, (ours, theirs)) in against_others() {
-            println!("{what}: {ours:.4} here, {theirs:.4} there");
-            let sum = all.entry(what).or_default();
-            *sum = (sum.0 + ours, sum.1 + theirs);
-        }
-        if all.values().all(|(ours, theirs)| near(*ours, *theirs)) {
+    let mut failures = Vec::new();
+    // Beside other programs it has three tries.
+    for _ in 0..3 {
+        let pairs = against_others();
+        println!("{pairs:#.4?}");
+        let off =
+            |(ours, (least, most)): &(f64, (f64, f64))| *ours < least * 0.95 || *ours > most * 1.05;
+        let before = failures.len();
+        failures.extend(pairs.into_iter().filter(|(_, pair)| off(pair)));
+        if failures.len() == before {
             return;
         }
     }
-    panic!("sums of five windows: {all:#?}");
+    panic!("{failures:#?}");
 }
 
 fn against_others() -> Pairs {
@@ -234,11 +249,17 @@ fn against_others() -> Pairs {
         let row = table.iter().find(|row| row["subject"] == subject).unwrap();
         for (name, pid) in servers {
             let (switches, cpu) = of_pidstat(&pidstat, pid);
-            let per_request = |rates: &Rates| mean_between(rates, from, to) / per_s;
+            let per_request = |rates: &Rates, times: f64| {
+                let (least, most) = mean_between(rates, from, to);
+                (least / per_s * times, most / per_s * times)
+            };
             let shown = |key: &str| row[key][name].as_f64().unwrap();
             pairs.insert(
                 format!("switches per request of {name} for {subject}"),
-                (shown("server_switches_per_request"), per_request(&switches)),
+                (
+                    shown("server_switches_per_request"),
+                    per_request(&switches, 1.0),
+                ),
             );
             let (user, system) = (
                 shown("server_cpu_user_us_per_request"),
@@ -246,7 +267,7 @@ fn against_others() -> Pairs {
             );
             pairs.insert(
                 format!("CPU us per request of {name} for {subject}"),
-                (user + system, per_request(&cpu) * 1e6),
+                (user + system, per_request(&cpu, 1e6)),
             );
             assert!((shown("server_cpu_us_per_request") / (user + system) - 1.0).abs() < 1e-6);
         }
