@@ -6,6 +6,7 @@
 mod inner;
 
 mod bound;
+mod netlink;
 
 pub mod agent;
 pub mod catalogue;

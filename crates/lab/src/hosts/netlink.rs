@@ -2,20 +2,15 @@
 //! `linux/if_link.h`, `linux/rtnetlink.h` and `linux/pkt_sched.h`.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use crate::netlink::{Message, Netlink, u32_at};
 
-const AF_NETLINK: i32 = 16;
-const SOCK_RAW: i32 = 3;
 const AF_INET: u8 = 2;
 const NETLINK_ROUTE: i32 = 0;
 
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_REQUEST: u16 = 0x1;
-const NLM_F_ACK: u16 = 0x4;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
 const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
@@ -44,67 +39,6 @@ const TCA_OPTIONS: u16 = 2;
 const IFF_UP: u32 = 1;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 
-/// A request; attributes are added at its end.
-pub(crate) struct Message {
-    bytes: Vec<u8>,
-}
-
-impl Message {
-    fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
-        let mut bytes = vec![0; 4];
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend((flags | NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
-        // Sequence number and sender; each socket has one request under way.
-        bytes.extend([0; 8]);
-        bytes.extend(header);
-        Self { bytes }
-    }
-
-    fn link(flags: u16, index: u32, change: u32) -> Self {
-        Self::new(RTM_NEWLINK, flags, &interface(index, change))
-    }
-
-    pub(crate) fn attribute(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        let length = (4 + value.len()) as u16;
-        self.bytes.extend(length.to_ne_bytes());
-        self.bytes.extend(kind.to_ne_bytes());
-        self.bytes.extend(value);
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        self
-    }
-
-    fn name(&mut self, kind: u16, name: &str) -> &mut Self {
-        let mut bytes = name.as_bytes().to_vec();
-        bytes.push(0);
-        self.attribute(kind, &bytes)
-    }
-
-    pub(crate) fn number(&mut self, kind: u16, number: u32) -> &mut Self {
-        self.attribute(kind, &number.to_ne_bytes())
-    }
-
-    /// An attribute that holds others.
-    pub(crate) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
-        let at = self.bytes.len();
-        self.attribute(kind, &[]);
-        fill(self);
-        let length = (self.bytes.len() - at) as u16;
-        self.bytes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self
-    }
-
-    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
-        self.bytes.extend(bytes);
-        self
-    }
-
-    fn finish(&mut self) -> &[u8] {
-        let length = self.bytes.len() as u32;
-        self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
-        &self.bytes
-    }
-}
-
 /// `struct ifinfomsg`; the flags that `change` names are set.
 fn interface(index: u32, change: u32) -> [u8; 16] {
     let mut header = [0; 16];
@@ -115,54 +49,18 @@ fn interface(index: u32, change: u32) -> [u8; 16] {
 }
 
 /// A conversation with the kernel about the network namespace that it was opened in.
-pub(crate) struct Route {
-    socket: Socket,
-}
+pub(crate) struct Route(Netlink);
 
 impl Route {
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = Socket::new(
-            Domain::from(AF_NETLINK),
-            Type::from(SOCK_RAW),
-            Some(Protocol::from(NETLINK_ROUTE)),
-        )?;
-        Ok(Self { socket })
-    }
-
-    /// Sends a request; returns the body of the first answer that is no acknowledgement.
-    fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
-        (&self.socket).write_all(message.finish())?;
-        let mut answer = Vec::new();
-        let mut buffer = vec![0; 32 * 1024];
-        loop {
-            let length = (&self.socket).read(&mut buffer)?;
-            let mut rest = &buffer[..length];
-            while rest.len() >= 16 {
-                let size = u32_at(rest, 0) as usize;
-                let kind = u16::from_ne_bytes([rest[4], rest[5]]);
-                let Some(body) = rest.get(16..size) else {
-                    break;
-                };
-                if kind == NLMSG_ERROR && body.len() >= 4 {
-                    let errno = -(u32_at(body, 0) as i32);
-                    return match errno {
-                        0 => Ok(answer),
-                        _ => Err(io::Error::from_raw_os_error(errno)),
-                    };
-                }
-                if answer.is_empty() {
-                    answer = body.to_vec();
-                }
-                rest = &rest[size.next_multiple_of(4).min(rest.len())..];
-            }
-        }
+        Netlink::open(NETLINK_ROUTE).map(Self)
     }
 
     /// The number of a device.
     pub(crate) fn index(&mut self, name: &str) -> io::Result<u32> {
-        let mut message = Message::new(RTM_GETLINK, 0, &interface(0, 0));
+        let mut message = Message::acknowledged(RTM_GETLINK, 0, &interface(0, 0));
         message.name(IFLA_IFNAME, name);
-        let answer = self.request(message)?;
+        let answer = self.0.request(message)?;
         if answer.len() < 16 {
             return Err(io::Error::other("the kernel names no number"));
         }
@@ -171,16 +69,16 @@ impl Route {
 
     /// Makes a bridge.
     pub(crate) fn add_bridge(&mut self, name: &str) -> io::Result<()> {
-        let mut message = Message::link(NEW, 0, 0);
+        let mut message = link(NEW, 0, 0);
         message.name(IFLA_IFNAME, name).nest(IFLA_LINKINFO, |info| {
             info.attribute(IFLA_INFO_KIND, b"bridge");
         });
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Makes a pair of virtual Ethernet devices, one of them in another namespace.
     pub(crate) fn add_pair(&mut self, here: &str, there: &str, namespace: &File) -> io::Result<()> {
-        let mut message = Message::link(NEW, 0, 0);
+        let mut message = link(NEW, 0, 0);
         message.name(IFLA_IFNAME, here).nest(IFLA_LINKINFO, |info| {
             info.attribute(IFLA_INFO_KIND, b"veth");
             info.nest(IFLA_INFO_DATA, |data| {
@@ -191,52 +89,53 @@ impl Route {
                 });
             });
         });
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Plugs a device into a bridge.
     pub(crate) fn plug(&mut self, device: u32, bridge: u32) -> io::Result<()> {
-        let mut message = Message::link(0, device, 0);
+        let mut message = link(0, device, 0);
         message.number(IFLA_MASTER, bridge);
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Switches a device on.
     pub(crate) fn up(&mut self, device: u32) -> io::Result<()> {
-        self.request(Message::link(0, device, IFF_UP)).map(drop)
+        self.0.request(link(0, device, IFF_UP)).map(drop)
     }
 
     /// Switches a device off.
     pub(crate) fn down(&mut self, device: u32) -> io::Result<()> {
         let mut header = interface(device, IFF_UP);
         header[8..12].copy_from_slice(&0_u32.to_ne_bytes());
-        self.request(Message::new(RTM_NEWLINK, 0, &header))
+        self.0
+            .request(Message::acknowledged(RTM_NEWLINK, 0, &header))
             .map(drop)
     }
 
     /// Bounds the queue of packets that wait for a device.
     pub(crate) fn queue(&mut self, device: u32, packets: u32) -> io::Result<()> {
-        let mut message = Message::link(0, device, 0);
+        let mut message = link(0, device, 0);
         message.number(IFLA_TXQLEN, packets);
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Has the kernel hand packets to a device as they would go over a wire, not several as one.
     pub(crate) fn single_packets(&mut self, device: u32) -> io::Result<()> {
-        let mut message = Message::link(0, device, 0);
+        let mut message = link(0, device, 0);
         message.number(IFLA_GSO_MAX_SEGS, 1);
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Gives a device an address.
     pub(crate) fn address(&mut self, device: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         let mut header = [AF_INET, prefix, 0, 0, 0, 0, 0, 0];
         header[4..].copy_from_slice(&device.to_ne_bytes());
-        let mut message = Message::new(RTM_NEWADDR, NEW, &header);
+        let mut message = Message::acknowledged(RTM_NEWADDR, NEW, &header);
         message
             .attribute(IFA_LOCAL, &address.octets())
             .attribute(IFA_ADDRESS, &address.octets());
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Sends everything that has no other way into a device.
@@ -248,9 +147,9 @@ impl Route {
         let header = [
             AF_INET, 0, 0, 0, TABLE_MAIN, FROM_BOOT, SCOPE_LINK, UNICAST, 0, 0, 0, 0,
         ];
-        let mut message = Message::new(RTM_NEWROUTE, NEW, &header);
+        let mut message = Message::acknowledged(RTM_NEWROUTE, NEW, &header);
         message.number(RTA_OIF, device);
-        self.request(message).map(drop)
+        self.0.request(message).map(drop)
     }
 
     /// Gives a device a queueing discipline; `fill` adds its options.
@@ -260,7 +159,9 @@ impl Route {
         kind: &str,
         fill: impl FnOnce(&mut Message),
     ) -> io::Result<()> {
-        self.request(discipline(device, kind, NEW, fill)).map(drop)
+        self.0
+            .request(discipline(device, kind, NEW, fill))
+            .map(drop)
     }
 
     /// Gives a device's queueing discipline other options; fails where it has another kind.
@@ -270,7 +171,7 @@ impl Route {
         kind: &str,
         fill: impl FnOnce(&mut Message),
     ) -> io::Result<()> {
-        self.request(discipline(device, kind, 0, fill)).map(drop)
+        self.0.request(discipline(device, kind, 0, fill)).map(drop)
     }
 }
 
@@ -278,13 +179,13 @@ fn discipline(device: u32, kind: &str, flags: u16, fill: impl FnOnce(&mut Messag
     let mut header = [0; 20];
     header[4..8].copy_from_slice(&device.to_ne_bytes());
     header[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
-    let mut message = Message::new(RTM_NEWQDISC, flags, &header);
+    let mut message = Message::acknowledged(RTM_NEWQDISC, flags, &header);
     message.name(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
     message
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+fn link(flags: u16, index: u32, change: u32) -> Message {
+    Message::acknowledged(RTM_NEWLINK, flags, &interface(index, change))
 }
 
 /// The bytes of a request, for tests that compare them with those of others.

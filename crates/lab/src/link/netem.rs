@@ -1,7 +1,7 @@
 //! A direction of a link as the kernel's netem makes it.
 
 use super::{LinkSpec, PACKET_BYTES_MAX};
-use crate::hosts::netlink::Message;
+use crate::netlink::Message;
 
 pub(crate) const KIND: &str = "netem";
 
