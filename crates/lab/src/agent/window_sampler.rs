@@ -37,6 +37,8 @@ struct State<'a> {
     looker: Looker<'a>,
     began: Instant,
     spent: Duration,
+    /// When the last look began, and what it took of a CPU. Where servers have the CPU it may last
+    /// much longer than that.
     last: Instant,
     last_cost: Duration,
     /// As the two above, of a look or a glance.
@@ -166,8 +168,8 @@ impl<'a> WindowSampler<'a> {
 
 impl State<'_> {
     fn look(&mut self) -> (Look, Duration) {
-        let (look, cost) = self.looker.look();
         self.last = Instant::now();
+        let (look, cost) = self.looker.look();
         self.last_cost = cost;
         self.spent += cost;
         self.glanced = self.last;
@@ -175,8 +177,8 @@ impl State<'_> {
     }
 
     fn glance(&mut self, peaks: &mut Peaks) -> Duration {
-        let cost = self.looker.glance(peaks);
         self.glanced = Instant::now();
+        let cost = self.looker.glance(peaks);
         self.glance_cost = cost;
         self.spent += cost;
         cost
