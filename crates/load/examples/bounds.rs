@@ -131,61 +131,70 @@ fn one(job: &Job) -> LoadReading {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |other: u32| {
-        arguments
-            .next()
-            .map_or(other, |n| n.parse().expect("a number"))
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, other: u32| {
+        let given = arguments.get(at);
+        given.map_or(other, |n| n.parse().expect("a number"))
     };
-    let (all, long) = (number(50_000), u64::from(number(600)));
-    for io in [IoKind::Uring, IoKind::Epoll] {
-        if io == IoKind::Uring && net::uring_unavailable().is_some() {
-            println!("io_uring: not available here");
-            continue;
-        }
-        println!("\n{io}");
-        // On io_uring connections are files of the ring, and each ring may have as many as a process
-        // may have open files; each connection may take two slots for a moment. On epoll they are
-        // files of the process.
-        let (connections, threads) = match io {
-            IoKind::Uring => (all, (2 * all).div_ceil(SLOTS_MAX)),
-            IoKind::Epoll => (all.min(SLOTS_MAX), 1),
-        };
-        let origin = Origin::start(connections, connections.div_ceil(SLOTS_MAX / 2));
-        let late = one(&job(origin.1, 64, 20_000.0, 10, 1, io));
-        println!(
-            "  send lag at 20,000 requests/s, 64 connections: p50 {:.1} us, p99 {:.1} us, p99.9 \
-             {:.1} us, max {:.1} us; answered {:.0}/s",
-            late.schedule_lag.quantile_us(0.5),
-            late.schedule_lag.quantile_us(0.99),
-            late.schedule_lag.quantile_us(0.999),
-            late.schedule_lag.quantiles().max,
-            late.requests_per_s(),
-        );
-        // A new one for each request, until all are open; that is cut off.
-        let rate = f64::from(connections) / OPENING_S as f64;
-        let before = memory("VmHWM");
-        let mut opening = job(origin.1, connections, rate, 8, threads, io);
-        opening.stints[0].cut = Duration::from_secs(2 * OPENING_S);
-        let many = one(&opening);
-        let more = memory("VmHWM").saturating_sub(before);
-        println!(
-            "  {} connections open on {threads} threads: {more} bytes of user memory more at the highest, {:.0} each; \
-             errors {:?}, {:?}",
-            many.connections_open_min,
-            more as f64 / f64::from(connections),
-            many.errors_all,
-            many.wrong.first(),
-        );
-        drop(origin);
-        let origin = Origin::start(64, 1);
-        one(&job(origin.1, 64, 2_000.0, 10, 1, io));
-        let short = memory("VmRSS");
-        one(&job(origin.1, 64, 2_000.0, long, 1, io));
-        println!(
-            "  resident after 10 s: {} KiB, after {long} s: {} KiB",
-            short / 1024,
-            memory("VmRSS") / 1024
-        );
+    let (all, long) = (number(0, 50_000), u64::from(number(1, 600)));
+    if let Some(io) = arguments.get(2) {
+        return measure(io.parse().expect("an event loop"), all, long);
     }
+    // A process for each, as memory that the first has had would be at hand for the second.
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let mut own = Command::new(std::env::current_exe().unwrap());
+        own.args([all.to_string(), long.to_string(), io.to_string()]);
+        set_up_child(&mut own, ChildSetup::dying_with_parent());
+        assert!(own.status().unwrap().success());
+    }
+}
+
+fn measure(io: IoKind, all: u32, long: u64) {
+    if io == IoKind::Uring && net::uring_unavailable().is_some() {
+        return println!("io_uring: not available here");
+    }
+    println!("\n{io}");
+    // On io_uring connections are files of the ring, and each ring may have as many as a process
+    // may have open files; each connection may take two slots for a moment. On epoll they are
+    // files of the process.
+    let (connections, threads) = match io {
+        IoKind::Uring => (all, (2 * all).div_ceil(SLOTS_MAX)),
+        IoKind::Epoll => (all.min(SLOTS_MAX), 1),
+    };
+    let origin = Origin::start(connections, connections.div_ceil(SLOTS_MAX / 2));
+    let late = one(&job(origin.1, 64, 20_000.0, 10, 1, io));
+    println!(
+        "  send lag at 20,000 requests/s, 64 connections: p50 {:.1} us, p99 {:.1} us, p99.9 \
+         {:.1} us, max {:.1} us; answered {:.0}/s",
+        late.schedule_lag.quantile_us(0.5),
+        late.schedule_lag.quantile_us(0.99),
+        late.schedule_lag.quantile_us(0.999),
+        late.schedule_lag.quantiles().max,
+        late.requests_per_s(),
+    );
+    // A new one for each request, until all are open; that is cut off.
+    let rate = f64::from(connections) / OPENING_S as f64;
+    let before = memory("VmHWM");
+    let mut opening = job(origin.1, connections, rate, 8, threads, io);
+    opening.stints[0].cut = Duration::from_secs(2 * OPENING_S);
+    let many = one(&opening);
+    let more = memory("VmHWM").saturating_sub(before);
+    println!(
+        "  {} connections open on {threads} threads: {more} bytes of user memory more at the highest, {:.0} each; \
+         errors {:?}, {:?}",
+        many.connections_open_min,
+        more as f64 / f64::from(connections),
+        many.errors_all,
+        many.wrong.first(),
+    );
+    drop(origin);
+    let origin = Origin::start(64, 1);
+    one(&job(origin.1, 64, 2_000.0, 10, 1, io));
+    let short = memory("VmRSS");
+    one(&job(origin.1, 64, 2_000.0, long, 1, io));
+    println!(
+        "  resident after 10 s: {} KiB, after {long} s: {} KiB",
+        short / 1024,
+        memory("VmRSS") / 1024
+    );
 }
