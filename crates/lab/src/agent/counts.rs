@@ -149,13 +149,13 @@ impl Counts {
         let none = Arc::default();
         let busiest = self.threads.iter().map(|(number, now)| {
             let then = before.threads.get(number).unwrap_or(&none);
-            let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
+            let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9;
             let switches = now.switches.since(then.switches);
             ThreadProbed {
                 thread: *number,
                 name: now.name.clone(),
-                user_s: s(now.user_ticks, then.user_ticks),
-                system_s: s(now.system_ticks, then.system_ticks),
+                user_s: s(now.user_ns, then.user_ns),
+                system_s: s(now.system_ns, then.system_ns),
                 switches_voluntary: switches.voluntary,
                 switches_involuntary: switches.involuntary,
             }

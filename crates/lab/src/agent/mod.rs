@@ -23,6 +23,7 @@ mod serve;
 mod servers;
 mod ssh;
 mod surroundings;
+mod taskstats;
 #[cfg(test)]
 mod told_shell;
 mod watch;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// The kernel's unit of time in `/proc`, on every Linux that Rust knows.
 pub(super) const TICKS_PER_S: f64 = 100.0;
+const TICK_NS: u64 = 10_000_000;
 
 /// Context switches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,8 +28,8 @@ impl Switches {
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) name: String,
-    pub(super) user_ticks: u64,
-    pub(super) system_ticks: u64,
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
     pub(super) switches: Switches,
 }
 
@@ -41,8 +42,8 @@ impl Thread {
         let (name, fields) = fields(&text).unwrap_or_default();
         let thread = Self {
             name: name.to_owned(),
-            user_ticks: fields.get(11).copied().unwrap_or(0),
-            system_ticks: fields.get(12).copied().unwrap_or(0),
+            user_ns: fields.get(11).copied().unwrap_or(0) * TICK_NS,
+            system_ns: fields.get(12).copied().unwrap_or(0) * TICK_NS,
             switches: status.switches,
         };
         Some((thread, status.rss_bytes))
@@ -53,8 +54,8 @@ impl Thread {
         let status = Status::read(&format!("/proc/{}/status", process.pid))?;
         let thread = Self {
             name: process.name.to_string(),
-            user_ticks: process.own_ticks.0,
-            system_ticks: process.own_ticks.1,
+            user_ns: process.own_ticks.0 * TICK_NS,
+            system_ns: process.own_ticks.1 * TICK_NS,
             switches: status.switches,
         };
         Some((thread, status.rss_bytes))

@@ -97,8 +97,9 @@ fn tells(text: &[u8]) -> bool {
     text[0] != 0 && !text.starts_with(b"0 0 0\n")
 }
 
-fn has_ended(error: &io::Error) -> bool {
-    // What `/proc` answers for a task that is gone, on Linux everywhere.
+/// Whether the thread that was asked for is gone.
+pub(super) fn has_ended(error: &io::Error) -> bool {
+    // What the kernel answers for a task that is gone, on Linux everywhere.
     const ESRCH: i32 = 3;
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH)
 }
