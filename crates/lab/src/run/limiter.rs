@@ -385,18 +385,21 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         for lane in &mut order.lanes {
             lane.connections = changed.connections;
         }
-        let scaled = changed.link_factor != 1.0;
-        if scaled {
-            self.agents.scale_link_rates(changed.link_factor)?;
-        }
-        let loaded = match self.agents.bound_hosts(&changed.hosts, true) {
-            Ok(()) => self.load_as(order, ready),
-            Err(e) => Err(e),
+        let changes_links = changed.link_factor != 1.0;
+        let scaled = match changes_links {
+            true => self.agents.scale_link_rates(changed.link_factor),
+            false => Ok(()),
         };
-        self.agents.bound_hosts(&changed.hosts, false)?;
-        if scaled {
-            self.agents.scale_link_rates(1.0)?;
-        }
+        let loaded = scaled
+            .and_then(|()| self.agents.bound_hosts(&changed.hosts, true))
+            .and_then(|()| self.load_as(order, ready));
+        // Each is put back, whatever came of the others: what is measured next wants both.
+        let unbound = self.agents.bound_hosts(&changed.hosts, false);
+        let unscaled = match changes_links {
+            true => self.agents.scale_link_rates(1.0),
+            false => Ok(()),
+        };
+        unbound.and(unscaled)?;
         let loaded = loaded?;
         let seen = loaded.seen.unwrap_or_default();
         match loaded.readings.first() {
