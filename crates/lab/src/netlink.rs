@@ -1,6 +1,7 @@
 //! Messages to the kernel and from it: netlink(7), with the numbers of `linux/netlink.h`.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd as _;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -114,6 +115,31 @@ impl Netlink {
                 if answer.is_empty() {
                     answer = body.to_vec();
                 }
+            }
+        }
+    }
+
+    /// What the kernel tells by itself from now on waits, in so many bytes at least where that is
+    /// allowed, until it is [heard](Self::hear).
+    pub(crate) fn listen(&mut self, bytes: usize) -> io::Result<()> {
+        if net::os::force_receive_buffer(self.socket.as_raw_fd(), bytes).is_err() {
+            self.socket.set_recv_buffer_size(bytes)?;
+        }
+        self.socket.set_nonblocking(true)
+    }
+
+    /// Tells of each message that has come. Some that have come may have found no room.
+    pub(crate) fn hear(&mut self, mut tell: impl FnMut(&[u8])) {
+        const ENOBUFS: i32 = 105;
+        loop {
+            match self.receive() {
+                Ok(length) => {
+                    let heard = messages(&self.buffer[..length]);
+                    heard.for_each(|(_, body)| tell(body));
+                }
+                // Said once, when some found no room; those that did are still there.
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => {}
+                Err(_) => return,
             }
         }
     }

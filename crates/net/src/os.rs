@@ -296,6 +296,16 @@ pub(crate) fn reset_when_closed(fd: RawFd) {
     };
 }
 
+/// Gives a socket room for so many bytes that were received, more than the system's bound where need
+/// be.
+///
+/// # Errors
+/// When this process may not: that takes the machine's own `CAP_NET_ADMIN`.
+pub fn force_receive_buffer(fd: RawFd, bytes: usize) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+}
+
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`.
     check(unsafe {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use readings::{ServerProbed, ThreadProbed};
 
+use super::departed::Departed;
 use super::proc_files::{Process, Switches, TICKS_PER_S, Thread, of_group, uptime_s};
 use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
+use super::taskstats::Exit;
 use super::watch::Watched;
 
 /// A process that was younger than this when the load began may have been there for one request.
@@ -34,7 +36,7 @@ pub(super) struct Counter {
     processes: Processes,
     last: Counts,
     /// What threads had that have ended since.
-    gone: Switches,
+    departed: Departed,
     /// Sums of the last look over the processes that were there: user and system ticks, minor and
     /// major faults.
     sums: [u64; 4],
@@ -53,7 +55,7 @@ impl Counter {
         Self {
             processes: Processes::new(descriptors),
             last: Counts::default(),
-            gone: Switches::default(),
+            departed: Departed::default(),
             sums: [0; 4],
             grown: [0; 4],
             first: Vec::new(),
@@ -62,9 +64,13 @@ impl Counter {
         }
     }
 
-    /// Looks. What ends between two looks takes with it what it did since the last one, as far
-    /// as its parent does not inherit it.
-    pub(super) fn look(&mut self, watched: &Watched<'_>) -> Counts {
+    /// Looks; `exits` are those that the kernel has told of since the last look. What ends between
+    /// two looks takes with it what it did since the last one, as far as its parent does not
+    /// inherit it and the kernel does not tell.
+    pub(super) fn look(&mut self, watched: &Watched<'_>, exits: &[Exit]) -> Counts {
+        let before = self.processes.all().map(|known| known.process.pid);
+        self.departed
+            .told(exits, &before.collect(), &self.last.threads);
         self.processes.look(watched);
         let mut now = Counts::default();
         let mut sums = [0; 4];
@@ -90,18 +96,10 @@ impl Counter {
             .group()
             .and_then(of_group)
             .unwrap_or((user as f64 / TICKS_PER_S, system as f64 / TICKS_PER_S));
-        for (number, last) in &self.last.threads {
-            let still = now.threads.get(number);
-            // A number that counts less than before is another thread's.
-            if still.is_none_or(|now| now.switches.voluntary < last.switches.voluntary) {
-                self.gone.voluntary += last.switches.voluntary;
-                self.gone.involuntary += last.switches.involuntary;
-            }
-        }
-        now.switches = self.gone;
+        self.departed.look(&self.last.threads, &now.threads);
+        now.switches = self.departed.sum();
         for thread in now.threads.values() {
-            now.switches.voluntary += thread.switches.voluntary;
-            now.switches.involuntary += thread.switches.involuntary;
+            now.switches.add(thread.switches);
         }
         self.judge(&processes, &mut now);
         self.last = now.clone();
@@ -192,6 +190,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::exits::Exits;
     use crate::agent::told_shell::{shell, tell};
 
     fn counter() -> Counter {
@@ -204,11 +203,11 @@ mod tests {
         let watched = Watched::Processes(vec![shell.0.id() as i32]);
         let mut counter = counter();
         tell(&mut shell, ":");
-        let before = counter.look(&watched);
+        let before = counter.look(&watched, &[]);
         for _ in 0..50 {
             tell(&mut shell, ":");
         }
-        let seen = counter.look(&watched).since(&before);
+        let seen = counter.look(&watched, &[]).since(&before);
         // Each line is a wait for input, and one for each byte at the most. Where others want the
         // CPU, it may be taken away in the moment in which the shell begins to wait.
         let switches = seen.switches_voluntary + seen.switches_involuntary;
@@ -217,10 +216,10 @@ mod tests {
         assert_eq!((seen.processes_max, seen.threads_max), (1, 1));
         // A child of it is seen while it is there, and its switches stay when it has gone.
         tell(&mut shell, "sleep 60 & child=$!");
-        let with_child = counter.look(&watched);
+        let with_child = counter.look(&watched, &[]);
         assert_eq!(with_child.processes, 2);
         tell(&mut shell, "kill $child; wait $child");
-        let after = counter.look(&watched);
+        let after = counter.look(&watched, &[]);
         assert_eq!(after.processes, 1);
         let all = after.since(&before);
         assert!(all.switches_voluntary >= with_child.since(&before).switches_voluntary);
@@ -228,7 +227,34 @@ mod tests {
         assert!(!all.ended && !all.restarted);
         shell.0.kill().unwrap();
         shell.0.wait().unwrap();
-        assert!(counter.look(&watched).since(&before).ended);
+        assert!(counter.look(&watched, &[]).since(&before).ended);
+    }
+
+    #[test]
+    fn those_that_come_and_go_between_two_looks_are_counted_where_the_kernel_tells() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.pid()]);
+        let mut exits = Exits::open();
+        let mut counter = counter();
+        let mut look = || {
+            let told = exits.as_mut().map(Exits::take);
+            (counter.look(&watched, told.as_deref().unwrap_or(&[])), told)
+        };
+        let (before, _) = look();
+        // Each of them sleeps, and is slept for.
+        let asleep = "while [ $i -lt 50 ]; do i=$((i+1)); sleep 0.001; done";
+        tell(&mut shell, &format!("i=0; {asleep}"));
+        let (after, told) = look();
+        let seen = after.since(&before).switches_voluntary;
+        match told {
+            Some(told) => {
+                let own = told.iter().filter(|exit| exit.parent == shell.pid());
+                let of_children: u64 = own.map(|exit| exit.switches.voluntary).sum();
+                assert!(of_children >= 50, "{told:?}");
+                assert!(seen >= of_children + 40, "{seen} of them {of_children}");
+            }
+            None => assert!((20..90).contains(&seen), "the shell's own: {seen}"),
+        }
     }
 
     #[test]
@@ -242,11 +268,11 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let mut counter = counter();
-        let before = counter.look(&watched);
+        let before = counter.look(&watched, &[]);
         tell(&mut shell, "sleep 60 & late=$!");
-        assert!(!counter.look(&watched).since(&before).restarted);
+        assert!(!counter.look(&watched, &[]).since(&before).restarted);
         tell(&mut shell, "kill $child; wait $child");
-        assert!(counter.look(&watched).since(&before).restarted);
+        assert!(counter.look(&watched, &[]).since(&before).restarted);
         tell(&mut shell, "kill $late; wait $late");
     }
 }

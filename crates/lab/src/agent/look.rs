@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use readings::{Probed, SocketsProbed};
 
 use super::counts::{Counter, Counts};
+use super::exits::Exits;
 use super::processes::Peak;
 use super::run_times::Descriptors;
 use super::surroundings::{Around, Surroundings};
@@ -31,6 +32,8 @@ impl Look {
 pub(super) struct Looker<'a> {
     servers: Vec<(&'a str, &'a Watched<'a>, Counter)>,
     around: Surroundings,
+    /// Where the kernel tells of threads that end.
+    exits: Option<Exits>,
 }
 
 impl<'a> Looker<'a> {
@@ -43,19 +46,21 @@ impl<'a> Looker<'a> {
         Self {
             servers: servers.collect(),
             around,
+            exits: Exits::open(),
         }
     }
 
     /// Looks; also what that took of a CPU.
     pub(super) fn look(&mut self) -> (Look, Duration) {
         let before_ns = net::os::thread_cpu_ns();
+        let exits = self.exits.as_mut().map(Exits::take).unwrap_or_default();
         let look = Look {
             unix_s: unix_s(),
             at_ns: net::os::now_ns(),
             servers: self
                 .servers
                 .iter_mut()
-                .map(|(_, watched, counter)| counter.look(watched))
+                .map(|(_, watched, counter)| counter.look(watched, &exits))
                 .collect(),
             around: self.around.look(),
         };

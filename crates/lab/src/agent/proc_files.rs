@@ -9,13 +9,18 @@ pub(super) const TICKS_PER_S: f64 = 100.0;
 const TICK_NS: u64 = 10_000_000;
 
 /// Context switches.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Switches {
     pub(super) voluntary: u64,
     pub(super) involuntary: u64,
 }
 
 impl Switches {
+    pub(super) fn add(&mut self, more: Switches) {
+        self.voluntary += more.voluntary;
+        self.involuntary += more.involuntary;
+    }
+
     pub(super) fn since(self, before: Switches) -> Switches {
         Switches {
             voluntary: self.voluntary.saturating_sub(before.voluntary),

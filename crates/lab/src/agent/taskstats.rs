@@ -1,7 +1,8 @@
 //! What a thread has had, in one answer of the kernel's: taskstats, of which the layout is that of
 //! `linux/taskstats.h` (versions add to its end). Asking takes some 5 us, where opening and reading
 //! the two files of `/proc` that say the same takes some 40. For root alone: the kernel wants
-//! `CAP_NET_ADMIN` of the machine's own user namespace.
+//! `CAP_NET_ADMIN` of the machine's own user namespace. The same is told of each thread that ends
+//! ([`super::exits`]).
 
 use std::io;
 
@@ -13,7 +14,7 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-const TASKSTATS_CMD_GET: u8 = 1;
+pub(super) const TASKSTATS_CMD_GET: u8 = 1;
 const TASKSTATS_CMD_ATTR_PID: u16 = 1;
 const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
@@ -23,15 +24,22 @@ const GENERIC_HEADER: usize = 4;
 
 /// Where figures stand in `struct taskstats`.
 mod at {
+    pub(super) const VERSION: usize = 0;
     pub(super) const RUN_NS: usize = 72;
     pub(super) const NAME: usize = 80;
     pub(super) const NUMBER: usize = 128;
+    pub(super) const PARENT: usize = 132;
     pub(super) const USER_US: usize = 152;
     pub(super) const SYSTEM_US: usize = 160;
     pub(super) const VOLUNTARY: usize = 272;
     pub(super) const INVOLUNTARY: usize = 280;
     pub(super) const END: usize = 288;
+    /// Since version 12.
+    pub(super) const PROCESS: usize = 368;
 }
+/// Version 15 had moved what stands behind the first figures.
+const VERSION_UNLIKE_OTHERS: u16 = 15;
+const VERSION_WITH_PROCESS: u16 = 12;
 /// The longest name, and the 0 behind it.
 const NAME_BYTES: usize = 32;
 
@@ -45,12 +53,7 @@ impl TaskStats {
     /// `None` where this kernel has no such thing, or does not tell this process, or counts no
     /// time.
     pub(super) fn open() -> Option<Self> {
-        let mut netlink = Netlink::open(NETLINK_GENERIC).ok()?;
-        let mut question = Message::question(GENL_ID_CTRL, &[CTRL_CMD_GETFAMILY, 1, 0, 0]);
-        question.name(CTRL_ATTR_FAMILY_NAME, "TASKSTATS");
-        let answer = netlink.ask(&mut question).ok()?;
-        let family = attribute(answer.get(GENERIC_HEADER..)?, CTRL_ATTR_FAMILY_ID)?;
-        let family = u16::from_ne_bytes(family.get(..2)?.try_into().ok()?);
+        let (netlink, family) = open()?;
         let mut stats = Self { netlink, family };
         let me = i32::try_from(std::process::id()).ok()?;
         let own = stats.thread(me, &Thread::default()).ok()?;
@@ -72,33 +75,100 @@ impl TaskStats {
     }
 }
 
+/// A socket to ask with, and the number of taskstats.
+pub(super) fn open() -> Option<(Netlink, u16)> {
+    let mut netlink = Netlink::open(NETLINK_GENERIC).ok()?;
+    let mut question = Message::question(GENL_ID_CTRL, &[CTRL_CMD_GETFAMILY, 1, 0, 0]);
+    question.name(CTRL_ATTR_FAMILY_NAME, "TASKSTATS");
+    let answer = netlink.ask(&mut question).ok()?;
+    let family = attribute(answer.get(GENERIC_HEADER..)?, CTRL_ATTR_FAMILY_ID)?;
+    let family = u16::from_ne_bytes(family.get(..2)?.try_into().ok()?);
+    Some((netlink, family))
+}
+
 fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
-    let of_one = attribute(answer.get(GENERIC_HEADER..)?, TASKSTATS_TYPE_AGGR_PID)?;
-    let stats = attribute(of_one, TASKSTATS_TYPE_STATS)?.get(..at::END)?;
-    let figure = |at: usize| -> Option<u64> {
-        Some(u64::from_ne_bytes(stats.get(at..at + 8)?.try_into().ok()?))
-    };
-    // Version 15 had moved what stands behind the first figures; then this is none of its numbers.
-    if stats[at::NUMBER..at::NUMBER + 4] != number.to_ne_bytes() {
+    let stats = Stats::of(answer)?;
+    if stats.number(at::NUMBER)? != number {
         return None;
     }
-    let name = &stats[at::NAME..at::NAME + NAME_BYTES];
+    let name = stats.0.get(at::NAME..at::NAME + NAME_BYTES)?;
     let name = name.split(|byte| *byte == 0).next()?;
     let ran = Ran {
-        run_ns: figure(at::RUN_NS)?,
-        user_us: figure(at::USER_US)?,
-        system_us: figure(at::SYSTEM_US)?,
+        run_ns: stats.figure(at::RUN_NS)?,
+        user_us: stats.figure(at::USER_US)?,
+        system_us: stats.figure(at::SYSTEM_US)?,
     };
     let (user_ns, system_ns) = ran.divided(last);
     Some(Thread {
         name: String::from_utf8_lossy(name).into_owned(),
         user_ns,
         system_ns,
-        switches: Switches {
-            voluntary: figure(at::VOLUNTARY)?,
-            involuntary: figure(at::INVOLUNTARY)?,
-        },
+        switches: stats.switches()?,
     })
+}
+
+/// A thread that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) number: i32,
+    /// Its process; its own number where the kernel does not tell.
+    pub(super) process: i32,
+    /// The process that its own was begun by, or that has taken it on.
+    pub(super) parent: i32,
+    /// Of all its life.
+    pub(super) switches: Switches,
+}
+
+impl Exit {
+    /// From what the kernel tells by itself.
+    pub(super) fn read(told: &[u8]) -> Option<Self> {
+        let stats = Stats::of(told)?;
+        let number = stats.number(at::NUMBER)?;
+        let process = match stats.version()? >= VERSION_WITH_PROCESS {
+            true => stats.number(at::PROCESS)?,
+            false => number,
+        };
+        Some(Self {
+            number,
+            process,
+            parent: stats.number(at::PARENT)?,
+            switches: stats.switches()?,
+        })
+    }
+}
+
+/// `struct taskstats`, of at least the fields that all versions have.
+struct Stats<'a>(&'a [u8]);
+
+impl<'a> Stats<'a> {
+    fn of(answer: &'a [u8]) -> Option<Self> {
+        let of_one = attribute(answer.get(GENERIC_HEADER..)?, TASKSTATS_TYPE_AGGR_PID)?;
+        let stats = Self(attribute(of_one, TASKSTATS_TYPE_STATS)?);
+        let is_known = stats.0.len() >= at::END && stats.version()? != VERSION_UNLIKE_OTHERS;
+        is_known.then_some(stats)
+    }
+
+    fn version(&self) -> Option<u16> {
+        let bytes = self.0.get(at::VERSION..at::VERSION + 2)?;
+        Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    fn figure(&self, at: usize) -> Option<u64> {
+        let bytes = self.0.get(at..at + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    fn number(&self, at: usize) -> Option<i32> {
+        let bytes = self.0.get(at..at + 4)?;
+        Some(i32::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    fn switches(&self) -> Option<Switches> {
+        Some(Switches {
+            voluntary: self.figure(at::VOLUNTARY)?,
+            involuntary: self.figure(at::INVOLUNTARY)?,
+        })
+    }
 }
 
 /// The value of the first attribute of a kind.
@@ -221,8 +291,11 @@ mod tests {
         let last = Thread::default();
         assert_eq!(read(bytes, 9, &last).unwrap().name, "ab");
         assert!(read(bytes, 8, &last).is_none());
+        let exit = Exit::read(bytes).unwrap();
+        assert_eq!((exit.number, exit.process, exit.parent), (9, 9, 0));
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end], 9, &last).is_none());
+            assert!(Exit::read(&bytes[..end]).is_none());
         }
     }
 }
