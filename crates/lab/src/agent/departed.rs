@@ -129,9 +129,11 @@ mod tests {
         }
     }
 
-    /// What is counted after looks at one process, 10, each with what was told before it and the
-    /// threads that it sees.
-    fn counted(looks: &[(&[Exit], &[(i32, u64)])]) -> u64 {
+    /// What was told before a look, and the threads that it sees.
+    type Looked<'a> = (&'a [Exit], &'a [(i32, u64)]);
+
+    /// What is counted after looks at one process, 10.
+    fn counted(looks: &[Looked<'_>]) -> u64 {
         let processes = BTreeSet::from([10]);
         let mut departed = Departed::default();
         let mut last = BTreeMap::from([(10, thread(5))]);
