@@ -13,7 +13,7 @@ const STRANGERS_MAX: usize = 4096;
 ///
 /// Of those that the last look has seen it is what they had then, or, where the kernel
 /// [tells](super::exits), what they had in the end. Those that no look has seen are known only from
-/// the kernel: they are a server's when their process is, or the one that begun it.
+/// the kernel: they are a server's when their process is, or the one that began it.
 #[derive(Default)]
 pub(super) struct Departed {
     sum: Switches,
