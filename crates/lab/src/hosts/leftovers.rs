@@ -6,6 +6,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Where control groups may be: those of version 1 by controller, that of version 2.
 pub(crate) const GROUP_FOLDERS: [&str; 4] = [
@@ -19,6 +21,9 @@ const PREFIX: &str = "weigh-";
 /// How the groups of hosts begin, before the owner's mark.
 pub(crate) const HOST_PREFIX: &str = "weigh-host-";
 const SIGKILL: i32 = 9;
+/// Agents notice within a second that their program is dead, and take up to another to tidy up.
+const TIDYING: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(5);
 
 /// Tells a process from all others of this machine until it is started again: its number, when it
 /// began in ticks since the machine did, and the namespace that the number is from.
@@ -84,14 +89,25 @@ fn owner_of(name: &str) -> Option<Owner> {
 
 /// Removes what dead programs have left on this machine: kills what still runs in their control
 /// groups, and removes those groups and the agents' folders. Returns what it has removed.
+///
+/// In the groups of a program that was killed just now, its agents tidy up; an agent that is killed
+/// at that leaves its folder, perhaps where this process does not look. So they get their time.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
-    for base in GROUP_FOLDERS {
-        for path in of_the_dead(Path::new(base)) {
-            kill_and_remove(&path);
-            if !path.exists() {
-                removed.push(path);
-            }
+    let groups = GROUP_FOLDERS
+        .iter()
+        .flat_map(|base| of_the_dead(Path::new(base)));
+    // Listed once: what is killed while this waits gets its time at the next start.
+    let groups: Vec<PathBuf> = groups.collect();
+    let is_at_work = |group: &PathBuf| is_of_a_host(group) && !processes_in(group).is_empty();
+    let end = Instant::now() + TIDYING;
+    while groups.iter().any(is_at_work) && Instant::now() < end {
+        sleep(POLL);
+    }
+    for path in groups {
+        kill_and_remove(&path);
+        if !path.exists() {
+            removed.push(path);
         }
     }
     let (user, _) = net::namespace::user_and_group();
@@ -116,24 +132,40 @@ fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+fn is_of_a_host(group: &Path) -> bool {
+    let name = group.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with(HOST_PREFIX)
+}
+
+/// What runs in a control group and the groups in it.
+fn processes_in(group: &Path) -> Vec<i32> {
+    with_inner(group)
+        .iter()
+        .flat_map(|one| listed(one))
+        .collect()
+}
+
+fn listed(group: &Path) -> Vec<i32> {
+    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 is a process of another namespace, and to `kill` it is this process's group.
+    let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
+    numbers.filter(|pid| *pid > 0).collect()
+}
+
 /// Kills all that is in a control group and the groups in it, and removes them.
 pub(crate) fn kill_and_remove(group: &Path) {
     for _ in 0..200 {
         let groups = with_inner(group);
         for one in &groups {
-            let list = fs::read_to_string(one.join("cgroup.procs")).unwrap_or_default();
-            for pid in list.lines().filter_map(|line| line.trim().parse().ok()) {
-                // 0 is a process of another namespace, and to `kill` it is this process's group.
-                if pid > 0 {
-                    let _ = net::os::kill(pid, SIGKILL);
-                }
+            for pid in listed(one) {
+                let _ = net::os::kill(pid, SIGKILL);
             }
         }
         // What is killed leaves its group a moment later.
         if groups.iter().all(|one| fs::remove_dir(one).is_ok()) || !group.exists() {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        sleep(POLL);
     }
 }
 
@@ -202,5 +234,37 @@ mod tests {
         assert!(removed.contains(&left) && !left.exists());
         assert!(living.exists());
         fs::remove_dir_all(living).unwrap();
+    }
+
+    #[test]
+    fn what_tidies_up_in_a_group_of_the_dead_has_time_to_end_and_no_more() {
+        let dead = Owner {
+            start_ticks: Owner::me().start_ticks + 1,
+            ..Owner::me()
+        };
+        let base = crate::bound::v1().unwrap_or(Path::new("/sys/fs/cgroup"));
+        let tidy = base.join(format!("{HOST_PREFIX}{}-0-tidy", dead.mark()));
+        if fs::create_dir(&tidy).is_err() {
+            // Not root.
+            return;
+        }
+        let child = |words: &str| {
+            let mut command = std::process::Command::new("sh");
+            let entrance = fs::File::options()
+                .write(true)
+                .open(tidy.join("cgroup.procs"));
+            let setup = net::os::ChildSetup {
+                confine: vec![entrance.unwrap()],
+                ..Default::default()
+            };
+            command.args(["-c", words]);
+            net::os::set_up_child(&mut command, setup);
+            command.spawn().unwrap()
+        };
+        let (mut one, mut other) = (child("sleep 0.5; exit 7"), child("exec sleep 60"));
+        sweep();
+        assert_eq!(one.wait().unwrap().code(), Some(7));
+        assert_eq!(other.wait().unwrap().code(), None);
+        assert!(!tidy.exists());
     }
 }
