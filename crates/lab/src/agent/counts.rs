@@ -6,7 +6,7 @@ use std::sync::Arc;
 use readings::{ServerProbed, ThreadProbed};
 
 use super::departed::Departed;
-use super::proc_files::{Process, Switches, TICKS_PER_S, Thread, of_group, uptime_s};
+use super::proc_files::{Had, Process, TICK_NS, TICKS_PER_S, Thread, of_group, uptime_s};
 use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
 use super::taskstats::Exit;
@@ -19,11 +19,9 @@ const SETTLED_S: f64 = 0.2;
 /// memory only grows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    user_s: f64,
-    system_s: f64,
-    faults_minor: u64,
-    faults_major: u64,
-    switches: Switches,
+    had: Had,
+    /// User and system time of its control group, s.
+    group_s: Option<(f64, f64)>,
     threads: BTreeMap<i32, Arc<Thread>>,
     pub(super) rss_bytes: u64,
     pub(super) processes: u32,
@@ -38,7 +36,7 @@ pub(super) struct Counter {
     /// What threads had that have ended since.
     departed: Departed,
     /// Sums of the last look over the processes that were there: user and system ticks, minor and
-    /// major faults.
+    /// major faults, with those of children that they have waited for.
     sums: [u64; 4],
     /// The same, grown.
     grown: [u64; 4],
@@ -64,13 +62,16 @@ impl Counter {
         }
     }
 
-    /// Looks; `exits` are those that the kernel has told of since the last look. What ends between
-    /// two looks takes with it what it did since the last one, as far as its parent does not
-    /// inherit it and the kernel does not tell.
-    pub(super) fn look(&mut self, watched: &Watched<'_>, exits: &[Exit]) -> Counts {
+    /// Looks; `exits` are those that the kernel has told of since the last look, where it tells.
+    ///
+    /// There all is counted by thread. Elsewhere context switches are, and CPU time and faults by
+    /// process with those of the children that it has waited for: what ends between two looks takes
+    /// with it what it did since the last one, as far as its parent does not wait for it.
+    pub(super) fn look(&mut self, watched: &Watched<'_>, exits: Option<&[Exit]>) -> Counts {
         let before = self.processes.all().map(|known| known.process.pid);
+        let told = exits.unwrap_or_default();
         self.departed
-            .told(exits, &before.collect(), &self.last.threads);
+            .told(told, &before.collect(), &self.last.threads);
         self.processes.look(watched);
         let mut now = Counts::default();
         let mut sums = [0; 4];
@@ -86,21 +87,21 @@ impl Counter {
             processes.push(known.process.clone());
         }
         now.processes = processes.len() as u32;
+        self.departed.look(&self.last.threads, &now.threads);
+        now.had = self.departed.sum();
+        for thread in now.threads.values() {
+            now.had.add(thread.had);
+        }
         for (at, sum) in sums.iter().enumerate() {
             self.grown[at] += sum.saturating_sub(self.sums[at]);
         }
         self.sums = sums;
-        let [user, system, minor, major] = self.grown;
-        (now.faults_minor, now.faults_major) = (minor, major);
-        (now.user_s, now.system_s) = watched
-            .group()
-            .and_then(of_group)
-            .unwrap_or((user as f64 / TICKS_PER_S, system as f64 / TICKS_PER_S));
-        self.departed.look(&self.last.threads, &now.threads);
-        now.switches = self.departed.sum();
-        for thread in now.threads.values() {
-            now.switches.add(thread.switches);
+        if exits.is_none() || !self.processes.tell_threads_apart() {
+            let [user, system, minor, major] = self.grown;
+            (now.had.user_ns, now.had.system_ns) = (user * TICK_NS, system * TICK_NS);
+            (now.had.faults_minor, now.had.faults_major) = (minor, major);
         }
+        now.group_s = watched.group().and_then(of_group);
         self.judge(&processes, &mut now);
         self.last = now.clone();
         now
@@ -145,27 +146,32 @@ impl Counts {
     /// What happened between an earlier look and this one.
     pub(super) fn since(&self, before: &Counts) -> ServerProbed {
         let none = Arc::default();
+        let s = |ns: u64| ns as f64 / 1e9;
         let busiest = self.threads.iter().map(|(number, now)| {
-            let then = before.threads.get(number).unwrap_or(&none);
-            let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9;
-            let switches = now.switches.since(then.switches);
+            let had = now
+                .had
+                .since(before.threads.get(number).unwrap_or(&none).had);
             ThreadProbed {
                 thread: *number,
                 name: now.name.clone(),
-                user_s: s(now.user_ns, then.user_ns),
-                system_s: s(now.system_ns, then.system_ns),
-                switches_voluntary: switches.voluntary,
-                switches_involuntary: switches.involuntary,
+                user_s: s(had.user_ns),
+                system_s: s(had.system_ns),
+                switches_voluntary: had.switches_voluntary,
+                switches_involuntary: had.switches_involuntary,
             }
         });
-        let switches = self.switches.since(before.switches);
+        let had = self.had.since(before.had);
+        let (user_s, system_s) = match (self.group_s, before.group_s) {
+            (Some(now), Some(then)) => ((now.0 - then.0).max(0.0), (now.1 - then.1).max(0.0)),
+            _ => (s(had.user_ns), s(had.system_ns)),
+        };
         let mut seen = ServerProbed {
-            user_s: (self.user_s - before.user_s).max(0.0),
-            system_s: (self.system_s - before.system_s).max(0.0),
-            switches_voluntary: switches.voluntary,
-            switches_involuntary: switches.involuntary,
-            faults_minor: self.faults_minor - before.faults_minor,
-            faults_major: self.faults_major - before.faults_major,
+            user_s,
+            system_s,
+            switches_voluntary: had.switches_voluntary,
+            switches_involuntary: had.switches_involuntary,
+            faults_minor: had.faults_minor,
+            faults_major: had.faults_major,
             rss_bytes_max: self.rss_bytes.max(before.rss_bytes),
             processes_max: self.processes.max(before.processes),
             threads_max: self.threads.len().max(before.threads.len()) as u32,
@@ -191,7 +197,7 @@ impl Counts {
 mod tests {
     use super::*;
     use crate::agent::exits::Exits;
-    use crate::agent::told_shell::{shell, tell};
+    use crate::agent::told_shell::{careless_parent, shell, tell};
 
     fn counter() -> Counter {
         Counter::new(Descriptors::at_most(64))
@@ -203,11 +209,11 @@ mod tests {
         let watched = Watched::Processes(vec![shell.0.id() as i32]);
         let mut counter = counter();
         tell(&mut shell, ":");
-        let before = counter.look(&watched, &[]);
+        let before = counter.look(&watched, None);
         for _ in 0..50 {
             tell(&mut shell, ":");
         }
-        let seen = counter.look(&watched, &[]).since(&before);
+        let seen = counter.look(&watched, None).since(&before);
         // Each line is a wait for input, and one for each byte at the most. Where others want the
         // CPU, it may be taken away in the moment in which the shell begins to wait.
         let switches = seen.switches_voluntary + seen.switches_involuntary;
@@ -216,10 +222,10 @@ mod tests {
         assert_eq!((seen.processes_max, seen.threads_max), (1, 1));
         // A child of it is seen while it is there, and its switches stay when it has gone.
         tell(&mut shell, "sleep 60 & child=$!");
-        let with_child = counter.look(&watched, &[]);
+        let with_child = counter.look(&watched, None);
         assert_eq!(with_child.processes, 2);
         tell(&mut shell, "kill $child; wait $child");
-        let after = counter.look(&watched, &[]);
+        let after = counter.look(&watched, None);
         assert_eq!(after.processes, 1);
         let all = after.since(&before);
         assert!(all.switches_voluntary >= with_child.since(&before).switches_voluntary);
@@ -227,7 +233,7 @@ mod tests {
         assert!(!all.ended && !all.restarted);
         shell.0.kill().unwrap();
         shell.0.wait().unwrap();
-        assert!(counter.look(&watched, &[]).since(&before).ended);
+        assert!(counter.look(&watched, None).since(&before).ended);
     }
 
     #[test]
@@ -238,7 +244,7 @@ mod tests {
         let mut counter = counter();
         let mut look = || {
             let told = exits.as_mut().map(Exits::take);
-            (counter.look(&watched, told.as_deref().unwrap_or(&[])), told)
+            (counter.look(&watched, told.as_deref()), told)
         };
         let (before, _) = look();
         // Each of them sleeps, and is slept for.
@@ -249,12 +255,73 @@ mod tests {
         match told {
             Some(told) => {
                 let own = told.iter().filter(|exit| exit.parent == shell.pid());
-                let of_children: u64 = own.map(|exit| exit.switches.voluntary).sum();
+                let of_children: u64 = own.map(|exit| exit.had.switches_voluntary).sum();
                 assert!(of_children >= 50, "{told:?}");
                 assert!(seen >= of_children + 40, "{seen} of them {of_children}");
             }
-            None => assert!((20..90).contains(&seen), "the shell's own: {seen}"),
+            None => assert!(seen >= 20, "the shell's own: {seen}"),
         }
+    }
+
+    #[test]
+    fn time_and_faults_of_children_that_nobody_waits_for_are_counted_where_the_kernel_tells() {
+        const CHILDREN: u64 = 50;
+        let mut parent = careless_parent();
+        let watched = Watched::Processes(vec![parent.pid()]);
+        let mut exits = Exits::open();
+        let mut counter = counter();
+        // What it does the first time alone is not looked at.
+        tell(&mut parent, "1");
+        let mut look = || {
+            let told = exits.as_mut().map(Exits::take);
+            (counter.look(&watched, told.as_deref()), told)
+        };
+        let (before, _) = look();
+        tell(&mut parent, &CHILDREN.to_string());
+        let (after, told) = look();
+        let seen = after.since(&before);
+        let all = after.had.since(before.had);
+        let Some(told) = told else {
+            assert!(seen.faults_minor > 0, "the parent's own");
+            return;
+        };
+        let own = told.iter().filter(|exit| exit.parent == parent.pid());
+        let mut of_children = Had::default();
+        own.for_each(|exit| of_children.add(exit.had));
+        // Each loads a program and its library.
+        assert!(of_children.faults_minor > 50 * CHILDREN, "{told:?}");
+        assert!(seen.faults_minor >= of_children.faults_minor, "{seen:?}");
+        let time_ns = |had: Had| had.user_ns + had.system_ns;
+        assert!(time_ns(of_children) > 100_000 * CHILDREN, "{told:?}");
+        assert!(time_ns(all) > time_ns(of_children), "{all:?}");
+    }
+
+    #[test]
+    fn what_a_parent_waits_for_counts_once() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.pid()]);
+        let mut exits = Exits::open();
+        let mut counter = counter();
+        let mut look = || {
+            let told = exits.as_mut().map(Exits::take);
+            counter.look(&watched, told.as_deref())
+        };
+        tell(&mut shell, ":");
+        let file = || Process::read(watched.pids()[0]).unwrap().with_children;
+        let (before, first) = (look(), file());
+        tell(
+            &mut shell,
+            "i=0; while [ $i -lt 50 ]; do i=$((i+1)); sleep 0; done",
+        );
+        let (after, last) = (look(), file());
+        let seen = after.since(&before).faults_minor;
+        let by_file = last[2] - first[2];
+        // A process has a few more when its end has been told: it gives its memory back.
+        assert!(seen > 50 * 50, "{seen}");
+        assert!(
+            seen <= by_file && by_file < seen + seen / 10,
+            "{seen} {by_file}"
+        );
     }
 
     #[test]
@@ -268,11 +335,11 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let mut counter = counter();
-        let before = counter.look(&watched, &[]);
+        let before = counter.look(&watched, None);
         tell(&mut shell, "sleep 60 & late=$!");
-        assert!(!counter.look(&watched, &[]).since(&before).restarted);
+        assert!(!counter.look(&watched, None).since(&before).restarted);
         tell(&mut shell, "kill $child; wait $child");
-        assert!(counter.look(&watched, &[]).since(&before).restarted);
+        assert!(counter.look(&watched, None).since(&before).restarted);
         tell(&mut shell, "kill $late; wait $late");
     }
 }

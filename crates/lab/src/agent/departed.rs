@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::proc_files::{Switches, Thread};
+use super::proc_files::{Had, Thread};
 use super::taskstats::Exit;
 
 /// So many that ended, and may be a server's, are kept until the next look.
@@ -16,19 +16,19 @@ const STRANGERS_MAX: usize = 4096;
 /// the kernel: they are a server's when their process is, or the one that began it.
 #[derive(Default)]
 pub(super) struct Departed {
-    sum: Switches,
+    sum: Had,
     /// What those had in the end of which the end was told, by number, until they are missed.
-    finals: BTreeMap<i32, Switches>,
+    finals: BTreeMap<i32, Had>,
     /// What was added for those that were missed before their end was told: at the last look, and
     /// at the one before it.
-    missed: [BTreeMap<i32, Switches>; 2],
+    missed: [BTreeMap<i32, Had>; 2],
     /// Of whom nobody knew at the last look whose they are.
     strangers: Vec<Exit>,
 }
 
 impl Departed {
     /// What they had.
-    pub(super) fn sum(&self) -> Switches {
+    pub(super) fn sum(&self) -> Had {
         self.sum
     }
 
@@ -41,12 +41,12 @@ impl Departed {
     ) {
         let mut fresh = Vec::new();
         for exit in exits {
-            let had = threads.get(&exit.number).map(|thread| thread.switches);
+            let last = threads.get(&exit.number).map(|thread| thread.had);
             let mut missed = self.missed.iter_mut();
-            if had.is_some_and(|had| exit.switches.voluntary >= had.voluntary) {
-                self.finals.insert(exit.number, exit.switches);
+            if last.is_some_and(|last| is_same(exit.had, last)) {
+                self.finals.insert(exit.number, exit.had);
             } else if let Some(added) = missed.find_map(|of| of.remove(&exit.number)) {
-                self.sum.add(exit.switches.since(added));
+                self.sum.add(exit.had.since(added));
             } else if fresh.len() < STRANGERS_MAX {
                 fresh.push(*exit);
             }
@@ -62,7 +62,7 @@ impl Departed {
                     let knows = |one: &i32| processes.contains(one) || own.contains(one);
                     let is_own = knows(&exit.process) || knows(&exit.parent);
                     if is_own {
-                        self.sum.add(exit.switches);
+                        self.sum.add(exit.had);
                         own.insert(exit.process);
                         found = true;
                     }
@@ -81,18 +81,15 @@ impl Departed {
     ) {
         let mut missed = BTreeMap::new();
         for (number, last) in last {
-            // A number that counts less than before is another thread's.
-            let is_there = now
-                .get(number)
-                .is_some_and(|now| now.switches.voluntary >= last.switches.voluntary);
-            if is_there {
+            let is_there = now.get(number).map(|now| now.had);
+            if is_there.is_some_and(|now| is_same(now, last.had)) {
                 continue;
             }
             match self.finals.remove(number) {
                 Some(all) => self.sum.add(all),
                 None => {
-                    self.sum.add(last.switches);
-                    missed.insert(*number, last.switches);
+                    self.sum.add(last.had);
+                    missed.insert(*number, last.had);
                 }
             }
         }
@@ -102,30 +99,40 @@ impl Departed {
     }
 }
 
+/// Whether it can be the same thread: a number that counts less than before is another's.
+fn is_same(now: Had, before: Had) -> bool {
+    now.switches_voluntary >= before.switches_voluntary && now.faults_minor >= before.faults_minor
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn thread(voluntary: u64) -> Arc<Thread> {
+    fn thread(figure: u64) -> Arc<Thread> {
         Arc::new(Thread {
-            switches: switches(voluntary),
+            had: had(figure),
             ..Thread::default()
         })
     }
 
-    fn switches(voluntary: u64) -> Switches {
-        Switches {
-            voluntary,
-            involuntary: 0,
+    /// All figures are multiples of one.
+    fn had(figure: u64) -> Had {
+        Had {
+            user_ns: figure,
+            system_ns: 2 * figure,
+            switches_voluntary: 3 * figure,
+            switches_involuntary: 4 * figure,
+            faults_minor: 5 * figure,
+            faults_major: 6 * figure,
         }
     }
 
-    fn exit((number, process, parent): (i32, i32, i32), voluntary: u64) -> Exit {
+    fn exit((number, process, parent): (i32, i32, i32), figure: u64) -> Exit {
         Exit {
             number,
             process,
             parent,
-            switches: switches(voluntary),
+            had: had(figure),
         }
     }
 
@@ -143,7 +150,9 @@ mod tests {
             departed.look(&last, &now);
             last = now;
         }
-        departed.sum().voluntary
+        let figure = departed.sum().user_ns;
+        assert_eq!(departed.sum(), had(figure));
+        figure
     }
 
     #[test]

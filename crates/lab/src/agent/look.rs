@@ -53,14 +53,14 @@ impl<'a> Looker<'a> {
     /// Looks; also what that took of a CPU.
     pub(super) fn look(&mut self) -> (Look, Duration) {
         let before_ns = net::os::thread_cpu_ns();
-        let exits = self.exits.as_mut().map(Exits::take).unwrap_or_default();
+        let exits = self.exits.as_mut().map(Exits::take);
         let look = Look {
             unix_s: unix_s(),
             at_ns: net::os::now_ns(),
             servers: self
                 .servers
                 .iter_mut()
-                .map(|(_, watched, counter)| counter.look(watched, &exits))
+                .map(|(_, watched, counter)| counter.look(watched, exits.as_deref()))
                 .collect(),
             around: self.around.look(),
         };

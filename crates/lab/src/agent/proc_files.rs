@@ -6,36 +6,47 @@ use std::sync::Arc;
 
 /// The kernel's unit of time in `/proc`, on every Linux that Rust knows.
 pub(super) const TICKS_PER_S: f64 = 100.0;
-const TICK_NS: u64 = 10_000_000;
+pub(super) const TICK_NS: u64 = 10_000_000;
 
-/// Context switches.
+/// What a thread has had since it began, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Switches {
-    pub(super) voluntary: u64,
-    pub(super) involuntary: u64,
+pub(super) struct Had {
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) switches_voluntary: u64,
+    pub(super) switches_involuntary: u64,
+    pub(super) faults_minor: u64,
+    pub(super) faults_major: u64,
 }
 
-impl Switches {
-    pub(super) fn add(&mut self, more: Switches) {
-        self.voluntary += more.voluntary;
-        self.involuntary += more.involuntary;
+impl Had {
+    pub(super) fn add(&mut self, more: Had) {
+        self.user_ns += more.user_ns;
+        self.system_ns += more.system_ns;
+        self.switches_voluntary += more.switches_voluntary;
+        self.switches_involuntary += more.switches_involuntary;
+        self.faults_minor += more.faults_minor;
+        self.faults_major += more.faults_major;
     }
 
-    pub(super) fn since(self, before: Switches) -> Switches {
-        Switches {
-            voluntary: self.voluntary.saturating_sub(before.voluntary),
-            involuntary: self.involuntary.saturating_sub(before.involuntary),
+    pub(super) fn since(self, before: Had) -> Had {
+        let since = u64::saturating_sub;
+        Had {
+            user_ns: since(self.user_ns, before.user_ns),
+            system_ns: since(self.system_ns, before.system_ns),
+            switches_voluntary: since(self.switches_voluntary, before.switches_voluntary),
+            switches_involuntary: since(self.switches_involuntary, before.switches_involuntary),
+            faults_minor: since(self.faults_minor, before.faults_minor),
+            faults_major: since(self.faults_major, before.faults_major),
         }
     }
 }
 
-/// What a thread has had since it began.
+/// A thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) name: String,
-    pub(super) user_ns: u64,
-    pub(super) system_ns: u64,
-    pub(super) switches: Switches,
+    pub(super) had: Had,
 }
 
 impl Thread {
@@ -45,26 +56,50 @@ impl Thread {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{number}/stat"));
         let text = text.unwrap_or_default();
         let (name, fields) = fields(&text).unwrap_or_default();
-        let thread = Self {
-            name: name.to_owned(),
-            user_ns: fields.get(11).copied().unwrap_or(0) * TICK_NS,
-            system_ns: fields.get(12).copied().unwrap_or(0) * TICK_NS,
-            switches: status.switches,
-        };
-        Some((thread, status.rss_bytes))
+        let had = Own::of(&fields).with_switches(status.switches);
+        let name = name.to_owned();
+        Some((Self { name, had }, status.rss_bytes))
     }
 
-    /// The only thread of a process, and the resident memory.
+    /// The only thread of a process, and the resident memory. What its process's threads have had
+    /// that have ended counts as its own, but for their context switches.
     pub(super) fn only(process: &Process) -> Option<(Self, u64)> {
         let status = Status::read(&format!("/proc/{}/status", process.pid))?;
         let thread = Self {
             name: process.name.to_string(),
-            user_ns: process.own_ticks.0 * TICK_NS,
-            system_ns: process.own_ticks.1 * TICK_NS,
-            switches: status.switches,
+            had: process.own.with_switches(status.switches),
         };
         Some((thread, status.rss_bytes))
     }
+}
+
+/// What a `stat` file tells of a process or of a thread alone: user and system ticks, minor and
+/// major faults.
+#[derive(Clone, Copy, Debug)]
+struct Own([u64; 4]);
+
+impl Own {
+    /// From the fields from the state on.
+    fn of(fields: &[u64]) -> Self {
+        Self([14, 15, 10, 12].map(|n| field(fields, n)))
+    }
+
+    fn with_switches(self, (switches_voluntary, switches_involuntary): (u64, u64)) -> Had {
+        let [user, system, faults_minor, faults_major] = self.0;
+        Had {
+            user_ns: user * TICK_NS,
+            system_ns: system * TICK_NS,
+            switches_voluntary,
+            switches_involuntary,
+            faults_minor,
+            faults_major,
+        }
+    }
+}
+
+/// A field by its number in the manual; the state is the third.
+fn field(fields: &[u64], n: usize) -> u64 {
+    fields.get(n - 3).copied().unwrap_or(0)
 }
 
 /// What `/proc/PID/stat` tells.
@@ -76,7 +111,7 @@ pub(super) struct Process {
     /// User and system ticks, minor and major faults, those of children that it has waited for
     /// with them.
     pub(super) with_children: [u64; 4],
-    own_ticks: (u64, u64),
+    own: Own,
     pub(super) threads: u64,
     pub(super) start_ticks: u64,
     rss_pages: u64,
@@ -93,19 +128,15 @@ impl Process {
         ) {
             return None;
         }
-        // Counted from the state, which is the third field of the file.
-        let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
+        let field = |n: usize| field(&fields, n);
+        let own = Own::of(&fields);
+        let of_children = [16, 17, 11, 13].map(field);
         Some(Self {
             pid,
             parent: field(4) as i32,
             name: name.into(),
-            with_children: [
-                field(14) + field(16),
-                field(15) + field(17),
-                field(10) + field(11),
-                field(12) + field(13),
-            ],
-            own_ticks: (field(14), field(15)),
+            with_children: std::array::from_fn(|at| own.0[at] + of_children[at]),
+            own,
             threads: field(20),
             start_ticks: field(22),
             rss_pages: field(24),
@@ -142,7 +173,8 @@ fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
 
 struct Status {
     rss_bytes: u64,
-    switches: Switches,
+    /// Voluntary and not.
+    switches: (u64, u64),
 }
 
 impl Status {
@@ -156,10 +188,10 @@ impl Status {
         };
         Some(Self {
             rss_bytes: figure("VmRSS:") * 1024,
-            switches: Switches {
-                voluntary: figure("voluntary_ctxt_switches:"),
-                involuntary: figure("nonvoluntary_ctxt_switches:"),
-            },
+            switches: (
+                figure("voluntary_ctxt_switches:"),
+                figure("nonvoluntary_ctxt_switches:"),
+            ),
         })
     }
 }

@@ -43,6 +43,8 @@ struct Reader {
     told: bool,
     /// What tells at once what a thread has had, where this process is told.
     stats: Option<TaskStats>,
+    /// Whether each thread's figures are its own alone.
+    apart: bool,
     /// How many processes and threads were read.
     #[cfg(test)]
     reads: usize,
@@ -50,12 +52,14 @@ struct Reader {
 
 impl Processes {
     pub(super) fn new(descriptors: Descriptors) -> Self {
+        let stats = TaskStats::open();
         Self {
             known: BTreeMap::new(),
             reader: Reader {
                 descriptors,
                 told: run_times::are_told(),
-                stats: TaskStats::open(),
+                apart: stats.is_some(),
+                stats,
                 #[cfg(test)]
                 reads: 0,
             },
@@ -131,6 +135,11 @@ impl Processes {
                 now
             }
         }
+    }
+
+    /// Whether the figures of each thread are its own alone, also of the only one of a process.
+    pub(super) fn tell_threads_apart(&self) -> bool {
+        self.reader.apart
     }
 
     /// Those that are there, in the order of their numbers.
@@ -284,7 +293,7 @@ impl Reader {
                 Err(_) => self.stats = None,
             }
         }
-        match process.threads <= 1 {
+        match process.threads <= 1 && !self.apart {
             true => Thread::only(process),
             false => Thread::read(process.pid, number),
         }
@@ -302,6 +311,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::proc_files::Had;
     use crate::agent::told_shell::{Killed, idler, shell, tell};
 
     fn pids(processes: &Processes) -> Vec<i32> {
@@ -361,13 +371,23 @@ mod tests {
         (idlers, watched, processes)
     }
 
-    /// What is known of processes, in words.
+    /// What is known of processes, in words. How their time is divided depends on when it was
+    /// asked, as no part of it gets less.
     fn figures(processes: &Processes, of: &[i32]) -> Vec<String> {
         let those = processes
             .all()
             .filter(|one| of.contains(&one.process.pid))
             .map(|one| {
-                let threads: Vec<_> = one.threads().collect();
+                let threads = one.threads().map(|(number, thread)| {
+                    let time_ns = thread.had.user_ns + thread.had.system_ns;
+                    let had = Had {
+                        user_ns: 0,
+                        system_ns: 0,
+                        ..thread.had
+                    };
+                    format!("{number} {} {time_ns} {had:?}", thread.name)
+                });
+                let threads: Vec<_> = threads.collect();
                 format!("{:?} {} {threads:?}", one.process, one.rss_bytes)
             });
         those.collect()
@@ -380,6 +400,9 @@ mod tests {
 
     #[test]
     fn the_same_where_only_the_files_tell() {
+        only_those_that_have_run_are_read(|processes| {
+            (processes.reader.stats, processes.reader.apart) = (None, false);
+        });
         only_those_that_have_run_are_read(|processes| processes.reader.stats = None);
     }
 

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::proc_files::{Switches, Thread};
+use super::proc_files::{Had, Thread};
 use crate::netlink::{Message, Netlink, attributes};
 
 const NETLINK_GENERIC: i32 = 16;
@@ -31,6 +31,8 @@ mod at {
     pub(super) const PARENT: usize = 132;
     pub(super) const USER_US: usize = 152;
     pub(super) const SYSTEM_US: usize = 160;
+    pub(super) const FAULTS_MINOR: usize = 168;
+    pub(super) const FAULTS_MAJOR: usize = 176;
     pub(super) const VOLUNTARY: usize = 272;
     pub(super) const INVOLUNTARY: usize = 280;
     pub(super) const END: usize = 288;
@@ -57,7 +59,7 @@ impl TaskStats {
         let mut stats = Self { netlink, family };
         let me = i32::try_from(std::process::id()).ok()?;
         let own = stats.thread(me, &Thread::default()).ok()?;
-        (own.user_ns + own.system_ns > 0).then_some(stats)
+        (own.had.user_ns + own.had.system_ns > 0).then_some(stats)
     }
 
     /// What a thread has had since it began. `last` is what it had when that was asked last, of
@@ -93,17 +95,9 @@ fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
     }
     let name = stats.0.get(at::NAME..at::NAME + NAME_BYTES)?;
     let name = name.split(|byte| *byte == 0).next()?;
-    let ran = Ran {
-        run_ns: stats.figure(at::RUN_NS)?,
-        user_us: stats.figure(at::USER_US)?,
-        system_us: stats.figure(at::SYSTEM_US)?,
-    };
-    let (user_ns, system_ns) = ran.divided(last);
     Some(Thread {
         name: String::from_utf8_lossy(name).into_owned(),
-        user_ns,
-        system_ns,
-        switches: stats.switches()?,
+        had: stats.had(last.had)?,
     })
 }
 
@@ -111,28 +105,26 @@ fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) number: i32,
-    /// Its process; its own number where the kernel does not tell.
+    /// Its process.
     pub(super) process: i32,
     /// The process that its own was begun by, or that has taken it on.
     pub(super) parent: i32,
-    /// Of all its life.
-    pub(super) switches: Switches,
+    /// In all its life.
+    pub(super) had: Had,
 }
 
 impl Exit {
-    /// From what the kernel tells by itself.
+    /// From what the kernel tells by itself. `None` where it does not say whose thread it was.
     pub(super) fn read(told: &[u8]) -> Option<Self> {
         let stats = Stats::of(told)?;
-        let number = stats.number(at::NUMBER)?;
-        let process = match stats.version()? >= VERSION_WITH_PROCESS {
-            true => stats.number(at::PROCESS)?,
-            false => number,
-        };
+        if stats.version()? < VERSION_WITH_PROCESS {
+            return None;
+        }
         Some(Self {
-            number,
-            process,
+            number: stats.number(at::NUMBER)?,
+            process: stats.number(at::PROCESS)?,
             parent: stats.number(at::PARENT)?,
-            switches: stats.switches()?,
+            had: stats.had(Had::default())?,
         })
     }
 }
@@ -163,10 +155,21 @@ impl<'a> Stats<'a> {
         Some(i32::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    fn switches(&self) -> Option<Switches> {
-        Some(Switches {
-            voluntary: self.figure(at::VOLUNTARY)?,
-            involuntary: self.figure(at::INVOLUNTARY)?,
+    /// `last` is what the thread had when that was asked last.
+    fn had(&self, last: Had) -> Option<Had> {
+        let ran = Ran {
+            run_ns: self.figure(at::RUN_NS)?,
+            user_us: self.figure(at::USER_US)?,
+            system_us: self.figure(at::SYSTEM_US)?,
+        };
+        let (user_ns, system_ns) = ran.divided(last);
+        Some(Had {
+            user_ns,
+            system_ns,
+            switches_voluntary: self.figure(at::VOLUNTARY)?,
+            switches_involuntary: self.figure(at::INVOLUNTARY)?,
+            faults_minor: self.figure(at::FAULTS_MINOR)?,
+            faults_major: self.figure(at::FAULTS_MAJOR)?,
         })
     }
 }
@@ -186,7 +189,7 @@ struct Ran {
 
 impl Ran {
     /// All of the time, divided as the ticks are: as `/proc/PID/stat` has it, but to the ns.
-    fn divided(&self, last: &Thread) -> (u64, u64) {
+    fn divided(&self, last: Had) -> (u64, u64) {
         let had = last.user_ns + last.system_ns;
         let (user_ns, system_ns) = match self.run_ns < had {
             // Another thread's number.
@@ -237,11 +240,17 @@ mod tests {
             let told = stats.thread(pid, &Thread::default()).unwrap();
             assert_eq!(told.name, file.name);
             let near = |a: u64, b: u64| a.abs_diff(b) <= 20_000_000;
-            let both = (told.switches.voluntary, told.switches.involuntary);
-            both == (file.switches.voluntary, file.switches.involuntary)
+            let counts = |had: Had| Had {
+                user_ns: 0,
+                system_ns: 0,
+                ..had
+            };
+            let (told, file) = (told.had, file.had);
+            counts(told) == counts(file)
                 && near(told.user_ns, file.user_ns)
                 && near(told.system_ns, file.system_ns)
                 && told.user_ns > 50_000_000
+                && told.faults_minor > 50
         });
         assert!(same, "{:?}", stats.thread(pid, &Thread::default()));
         drop(shell);
@@ -252,17 +261,17 @@ mod tests {
     #[test]
     fn time_is_divided_as_the_ticks_are_and_never_taken_back() {
         let divided = |run_ns, user_us, system_us, last: (u64, u64)| {
-            let last = Thread {
+            let last = Had {
                 user_ns: last.0,
                 system_ns: last.1,
-                ..Thread::default()
+                ..Had::default()
             };
             let ran = Ran {
                 run_ns,
                 user_us,
                 system_us,
             };
-            ran.divided(&last)
+            ran.divided(last)
         };
         assert_eq!(divided(900, 2, 1, (0, 0)), (600, 300));
         // Before the first tick all is the program's, as the kernel has it.
@@ -279,8 +288,10 @@ mod tests {
     #[test]
     fn an_answer_that_is_cut_off_or_of_another_thread_is_none() {
         let mut stats = Message::question(0, &[TASKSTATS_CMD_GET, 1, 0, 0]);
-        let mut figures = vec![0; at::END];
+        let mut figures = vec![0; at::PROCESS + 4];
+        figures[at::VERSION] = 14;
         figures[at::NUMBER] = 9;
+        figures[at::PROCESS] = 7;
         figures[at::NAME..at::NAME + 2].copy_from_slice(b"ab");
         stats.nest(TASKSTATS_TYPE_AGGR_PID, |of_one| {
             of_one
@@ -292,7 +303,7 @@ mod tests {
         assert_eq!(read(bytes, 9, &last).unwrap().name, "ab");
         assert!(read(bytes, 8, &last).is_none());
         let exit = Exit::read(bytes).unwrap();
-        assert_eq!((exit.number, exit.process, exit.parent), (9, 9, 0));
+        assert_eq!((exit.number, exit.process, exit.parent), (9, 7, 0));
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end], 9, &last).is_none());
             assert!(Exit::read(&bytes[..end]).is_none());

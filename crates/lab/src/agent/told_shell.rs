@@ -34,6 +34,26 @@ pub(super) fn shell() -> Killed {
         "-c",
         "while read -r line; do eval \"$line\"; echo done; done",
     ]);
+    told(command)
+}
+
+/// A process that starts as many children as it is told, at once, and is done when all have ended.
+/// It ignores their ends, so the kernel adds what they had to nobody.
+pub(super) fn careless_parent() -> Killed {
+    let mut command = Command::new("perl");
+    command.args([
+        "-e",
+        r#"$| = 1; $SIG{CHLD} = "IGNORE";
+           while (<STDIN>) {
+               for (1 .. $_) { fork or exec "true" }
+               wait;
+               print "done\n";
+           }"#,
+    ]);
+    told(command)
+}
+
+fn told(mut command: Command) -> Killed {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(Stdio::null());
     command.process_group(0);
