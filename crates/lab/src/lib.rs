@@ -6,6 +6,7 @@
 mod inner;
 
 mod bound;
+mod control_group;
 mod netlink;
 
 pub mod agent;

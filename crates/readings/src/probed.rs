@@ -63,6 +63,10 @@ pub struct ServerProbed {
     /// Whether all processes that it had beside its first when the load began were gone later, and
     /// others there.
     pub restarted: bool,
+    /// Whether a process of it ignores the ends of its children while no control group counts what
+    /// they took: its CPU time is too small then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub children_uncounted: bool,
 }
 
 /// What a thread did.
@@ -234,6 +238,7 @@ impl ServerProbed {
         self.keep_busiest();
         self.ended |= other.ended;
         self.restarted |= other.restarted;
+        self.children_uncounted |= other.children_uncounted;
     }
 
     /// Leaves the busiest threads, in their order.

@@ -1,6 +1,8 @@
 //! Why a load's figures cannot be used for what servers and machine did meanwhile, and what it
 //! cost to look at them.
 
+use std::collections::BTreeSet;
+
 use readings::{LoadReading, MachineProbed, Probed};
 use serde::Serialize;
 
@@ -102,6 +104,26 @@ fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
             "{name} swapped: {} pages written, {} read",
             grouped(written),
             grouped(read)
+        )
+    })
+}
+
+/// The servers of which CPU time is missing, in words.
+pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
+    let readings = cells.all.iter().filter_map(|cell| cell.reading());
+    let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
+    let servers = looks.flatten().flat_map(|seen| &seen.servers);
+    let names: BTreeSet<&String> = servers
+        .filter(|(_, server)| server.children_uncounted)
+        .map(|(name, _)| name)
+        .collect();
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "CPU time is missing of {}: processes of it ignore the ends of their children, and \
+             without a control group nobody counts what those took. Root has one; an ordinary \
+             user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
+            names.join(", ")
         )
     })
 }
@@ -227,6 +249,28 @@ mod tests {
         assert_eq!(
             found[0].reason,
             "server `nginx` ended while it was measured"
+        );
+    }
+
+    #[test]
+    fn a_server_of_which_cpu_time_is_missing_is_named() {
+        let uncounted_of = |children_uncounted| {
+            let mut outcome = done(Some(closed(1000.0)), None);
+            let Outcome::Done(reading) = &mut outcome else {
+                unreachable!()
+            };
+            let mut seen = probed();
+            seen.servers.get_mut("nginx").unwrap().children_uncounted = children_uncounted;
+            reading.probed = Some(seen);
+            let trials = [trial(1, "direct", false, outcome)];
+            let header = header(1);
+            uncounted(&Cells::of(&header, &trials))
+        };
+        assert_eq!(uncounted_of(false), None);
+        let sentence = uncounted_of(true).unwrap();
+        assert!(
+            sentence.starts_with("CPU time is missing of `nginx`: "),
+            "{sentence}"
         );
     }
 

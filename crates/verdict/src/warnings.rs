@@ -3,6 +3,7 @@ use readings::{Condition, LoadReading, Pacing};
 use crate::cells::{Cell, Cells};
 use crate::compare::Unresolved;
 use crate::floor::NoiseFloor;
+use crate::machine::uncounted;
 use crate::slices::depends_on_length;
 use crate::steady::memory;
 use crate::text::{condition, counted, fraction, grouped, number, rate};
@@ -67,6 +68,7 @@ pub(crate) fn warnings(
             counted(u.blocks, "block")
         ));
     }
+    found.extend(uncounted(cells));
     for (text, trials) in cells.trial_warnings() {
         found.push(match trials {
             1 => text,

@@ -4,6 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use crate::control_group::Hierarchy;
 use crate::hosts::leftovers::HOST_PREFIX;
 
 /// A server's group. Removed, once it is empty, when dropped.
@@ -54,19 +55,15 @@ enum Usage {
     StatLine,
 }
 
-const V1: &str = "/sys/fs/cgroup/cpuacct";
-const V2: &str = "/sys/fs/cgroup";
-
 impl Cgroup {
     /// Makes a group where the system has control groups and lets this process make some.
     pub(super) fn make(name: &str) -> Option<Self> {
-        let candidates = [(V1, "cpuacct.usage"), (V2, "cpu.stat")];
-        candidates.into_iter().find_map(|(base, file)| {
-            let base = Path::new(base);
-            if !base.join(file).exists() {
-                return None;
-            }
-            let folder = own_place(base).join(name);
+        let places = Hierarchy::OF_TIME.iter().flat_map(|one| one.places());
+        places.into_iter().find_map(|place| {
+            // Where none are mounted it would be a folder as any other.
+            let is_one = place.join("cgroup.procs").exists();
+            is_one.then_some(())?;
+            let folder = place.join(name);
             fs::create_dir(&folder).ok()?;
             match CpuTime::of(&folder) {
                 Some(time) => Some(Self { folder, time }),
@@ -89,6 +86,11 @@ impl Cgroup {
             .write(true)
             .open(self.folder.join("cgroup.procs"))
             .ok()
+    }
+
+    /// Whether it counts a process that was to enter it, or did until that ended.
+    pub(super) fn has_taken(&self, pid: i32) -> bool {
+        self.processes().contains(&pid) || self.usage_s().is_some_and(|s| s > 0.0)
     }
 
     /// CPU time of all that ever ran in it, in seconds.
@@ -117,29 +119,13 @@ pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Where this process's groups go: where its host has a group, which bounds them all, into that.
-fn own_place(base: &Path) -> PathBuf {
-    let list = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let v1 = base == Path::new(V1);
-    let own = list.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        let fits = if v1 {
-            controllers.split(',').any(|one| one == "cpuacct")
-        } else {
-            controllers.is_empty()
-        };
-        let last = path.rsplit('/').next()?;
-        (fits && last.starts_with(HOST_PREFIX)).then(|| base.join(last))
-    });
-    own.unwrap_or_else(|| base.to_path_buf())
-}
-
 /// Removes the groups of an agent that did not live to do so itself; their names begin with the
 /// name of its folder.
 pub(super) fn remove_all(agent: &str) {
-    for base in [V1, "/sys/fs/cgroup/cpu", V2] {
-        let Ok(entries) = fs::read_dir(base) else {
+    let [time, v2] = Hierarchy::OF_TIME;
+    let places = [time, Hierarchy::V1("cpu"), v2].map(Hierarchy::places);
+    for place in places.into_iter().flatten() {
+        let Ok(entries) = fs::read_dir(place) else {
             continue;
         };
         let mut entries: Vec<_> = entries.flatten().collect();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use readings::{ServerProbed, ThreadProbed};
 
 use super::departed::Departed;
-use super::proc_files::{Had, Process, TICK_NS, TICKS_PER_S, Thread, of_group, uptime_s};
+use super::proc_files::{
+    Had, Process, TICK_NS, TICKS_PER_S, Thread, ignores_ends, of_group, uptime_s,
+};
 use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
 use super::taskstats::Exit;
@@ -27,6 +29,7 @@ pub(super) struct Counts {
     pub(super) processes: u32,
     ended: bool,
     restarted: bool,
+    children_uncounted: bool,
 }
 
 /// Keeps a server's counts growing where processes and threads end.
@@ -45,6 +48,8 @@ pub(super) struct Counter {
     first: Vec<(i32, u64)>,
     below: Vec<(i32, u64)>,
     begun: bool,
+    /// Whether nobody counts what some of its processes' children take.
+    children_uncounted: bool,
 }
 
 impl Counter {
@@ -59,6 +64,7 @@ impl Counter {
             first: Vec::new(),
             below: Vec::new(),
             begun: false,
+            children_uncounted: false,
         }
     }
 
@@ -102,6 +108,10 @@ impl Counter {
             (now.had.faults_minor, now.had.faults_major) = (minor, major);
         }
         now.group_s = watched.group().and_then(of_group);
+        if !self.begun && now.group_s.is_none() {
+            self.children_uncounted = processes.iter().any(|p| ignores_ends(p.pid));
+        }
+        now.children_uncounted = self.children_uncounted;
         self.judge(&processes, &mut now);
         self.last = now.clone();
         now
@@ -178,6 +188,7 @@ impl Counts {
             busiest: busiest.collect(),
             ended: self.ended,
             restarted: self.restarted,
+            children_uncounted: self.children_uncounted,
         };
         seen.keep_busiest();
         seen
@@ -281,6 +292,7 @@ mod tests {
         let (after, told) = look();
         let seen = after.since(&before);
         let all = after.had.since(before.had);
+        assert!(seen.children_uncounted, "it has no group");
         let Some(told) = told else {
             assert!(seen.faults_minor > 0, "the parent's own");
             return;
@@ -316,6 +328,7 @@ mod tests {
         let (after, last) = (look(), file());
         let seen = after.since(&before).faults_minor;
         let by_file = last[2] - first[2];
+        assert!(!after.since(&before).children_uncounted);
         // A process has a few more when its end has been told: it gives its memory back.
         assert!(seen > 50 * 50, "{seen}");
         assert!(

@@ -84,6 +84,8 @@ fn run(
         .map_err(|e| format!("cannot start {}: {e}", order.command[0]))?;
     let pid = child.id() as i32;
     started(pid);
+    // One that it could not enter would count nothing.
+    let group = group.filter(|group| group.has_taken(pid));
     let limit = Duration::from_millis(order.limit_ms);
     let mut memory = 0;
     let (end, gone) = loop {

@@ -154,6 +154,17 @@ impl Process {
     }
 }
 
+/// Whether a process ignores the ends of its children: the kernel adds what they had to nobody
+/// then.
+pub(super) fn ignores_ends(pid: i32) -> bool {
+    /// On all machines that Rust's std has but MIPS and SPARC.
+    const SIGCHLD: u32 = 17;
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
+}
+
 /// The numbers of a process's threads; none when it has ended.
 pub(super) fn threads_of(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {

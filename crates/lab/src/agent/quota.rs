@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::bound;
+use crate::control_group::Hierarchy;
 
 /// Where one process was before.
 struct Moved {
@@ -18,28 +19,26 @@ pub(super) struct Quota {
     moved: Vec<Moved>,
 }
 
-const V2: &str = "/sys/fs/cgroup";
-
 impl Quota {
     /// Limits processes, and what they start, to so many CPUs together.
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
-        let v1 = bound::v1();
-        let base = v1.unwrap_or(Path::new(V2));
+        let base = hierarchy().base();
         let folder = base.join(name);
         fs::create_dir(&folder).map_err(|e| refused("no control group can be made", e))?;
         let mut quota = Self {
             folder,
             moved: Vec::new(),
         };
-        if v1.is_none() {
+        if hierarchy() == Hierarchy::V2 {
             // Its parent hands the controller on; where it does already this changes nothing.
             let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
         }
         bound::set(&quota.folder, Some(cpus))
             .map_err(|e| refused("CPU time cannot be limited", e))?;
         for &pid in pids {
-            let from = base.join(group_of(pid, v1.is_some()).unwrap_or_default());
+            let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+            let from = base.join(hierarchy().path(&text).unwrap_or_default());
             // One that has just ended cannot be moved, and need not be.
             if fs::write(quota.folder.join("cgroup.procs"), pid.to_string()).is_ok() {
                 quota.moved.push(Moved { pid, from });
@@ -52,18 +51,12 @@ impl Quota {
     }
 }
 
-/// The path below the controller's folder of the group that a process is in.
-fn group_of(pid: i32, v1: bool) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    text.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let here = match v1 {
-            true => controllers.split(',').any(|one| one == "cpu"),
-            false => controllers.is_empty(),
-        };
-        here.then(|| path.trim_start_matches('/').to_owned())
-    })
+/// That in which CPU time is bounded.
+fn hierarchy() -> Hierarchy {
+    match bound::v1() {
+        Some(_) => Hierarchy::V1("cpu"),
+        None => Hierarchy::V2,
+    }
 }
 
 impl Drop for Quota {
@@ -110,13 +103,16 @@ mod tests {
             .unwrap();
         let pid = child.id() as i32;
         let name = format!("weigh-test-quota-{}", std::process::id());
-        let v1 = bound::v1();
-        let before = group_of(pid, v1.is_some());
+        let group_of = |pid: i32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+            hierarchy().path(&text).map(str::to_owned)
+        };
+        let before = group_of(pid);
         if let Ok(quota) = Quota::set(&name, &[pid], 0.5) {
-            assert_ne!(group_of(pid, v1.is_some()), before);
+            assert_ne!(group_of(pid), before);
             let folder = quota.folder.clone();
             drop(quota);
-            assert_eq!(group_of(pid, v1.is_some()), before);
+            assert_eq!(group_of(pid), before);
             assert!(!folder.exists());
         }
         child.kill().unwrap();

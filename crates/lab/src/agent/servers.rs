@@ -142,6 +142,8 @@ impl Servers {
             .spawn()
             .map_err(|e| format!("cannot start {program} for `{}`: {e}", order.server))?;
         let pid = child.id() as i32;
+        // One that it could not enter would count nothing.
+        let group = group.filter(|group| group.has_taken(pid));
         self.running.insert(
             order.server.clone(),
             Server {

@@ -11,6 +11,7 @@ use readings::{InterfaceProbed, MachineProbed, NetworkProbed, SocketsProbed};
 use super::probe::figure;
 use super::proc_files::TICKS_PER_S;
 use super::wire::OtherServer;
+use crate::control_group::Hierarchy;
 use crate::hosts::leftovers::HOST_PREFIX;
 
 /// So many interfaces of a namespace are told of.
@@ -281,27 +282,20 @@ fn interfaces(dev: &str) -> BTreeMap<String, InterfaceProbed> {
 /// The files that tell whether a limit of CPU time held a process up: of its control group and of
 /// all above it. What a host is limited to is the experiment's own wish, and left out.
 fn limits_of(process: &str) -> Vec<PathBuf> {
-    const BASES: [(&str, bool); 2] = [("/sys/fs/cgroup/cpu", true), ("/sys/fs/cgroup", false)];
-    let list = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
     let mut files = Vec::new();
-    for (base, v1) in BASES {
-        let own = list.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            let here = match v1 {
-                true => controllers.split(',').any(|one| one == "cpu"),
-                false => controllers.is_empty(),
-            };
-            here.then(|| Path::new(base).join(path.trim_start_matches('/')))
-        });
-        let Some(own) = own else { continue };
+    for hierarchy in [Hierarchy::V1("cpu"), Hierarchy::V2] {
+        let base = hierarchy.base();
+        let Some(own) = hierarchy.path(&text).map(|path| base.join(path)) else {
+            continue;
+        };
         let wished = |folder: &&Path| {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             !name.starts_with(HOST_PREFIX)
         };
         let chain = own
             .ancestors()
-            .take_while(|folder| folder.starts_with(base));
+            .take_while(|folder| folder.starts_with(&base));
         files.extend(chain.filter(wished).map(|folder| folder.join("cpu.stat")));
     }
     files.retain(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("nr_throttled")));

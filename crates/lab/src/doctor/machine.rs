@@ -7,6 +7,7 @@ use std::path::Path;
 use super::activity::Activity;
 use super::pauses::Pauses;
 use super::proc::{self, Memory};
+use crate::control_group::Hierarchy;
 
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const CLOCK_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -151,9 +152,8 @@ fn cores(cpus: &[u32]) -> Vec<Vec<u32>> {
 /// The tightest limit of CPU time of this process's control group and those above it.
 fn quota() -> Option<f64> {
     let group = text("/proc/self/cgroup")?;
-    let group = proc::control_group(&group)?.trim_start_matches('/');
-    let root = Path::new("/sys/fs/cgroup");
-    let mut dir = root.join(group);
+    let root = Hierarchy::V2.base();
+    let mut dir = root.join(Hierarchy::V2.path(&group)?);
     let mut least: Option<f64> = None;
     loop {
         if let Some(cpus) = text(dir.join("cpu.max")).and_then(|text| proc::quota_cpus(&text)) {

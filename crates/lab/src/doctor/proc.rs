@@ -135,11 +135,6 @@ pub(super) fn quota_cpus(cpu_max: &str) -> Option<f64> {
     (period > 0.0).then(|| quota / period)
 }
 
-/// The path of the process's control group (version 2), from `/proc/self/cgroup`.
-pub(super) fn control_group(text: &str) -> Option<&str> {
-    text.lines().find_map(|line| line.strip_prefix("0::"))
-}
-
 /// Whether the CPU says that it is a virtual one, from `/proc/cpuinfo` (x86 only).
 pub(super) fn is_virtual(cpuinfo: &str) -> bool {
     cpuinfo
@@ -275,13 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn quotas_groups_and_capabilities() {
+    fn quotas_and_capabilities() {
         assert_eq!(quota_cpus("150000 100000\n"), Some(1.5));
         assert_eq!(quota_cpus("max 100000\n"), None);
         assert_eq!(quota_cpus("1 0"), None);
-        let text = "12:cpu,cpuacct:/x\n0::/user.slice/a\n";
-        assert_eq!(control_group(text), Some("/user.slice/a"));
-        assert_eq!(control_group("1:name=systemd:/\n"), None);
         assert!(is_virtual("processor : 0\nflags\t\t: fpu hypervisor lm\n"));
         assert!(!is_virtual("flags\t\t: fpu lm\nbugs: hypervisor\n"));
         assert_eq!(

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Where control groups may be: those of version 1 by controller, that of version 2.
-pub(crate) const GROUP_FOLDERS: [&str; 4] = [
-    "/sys/fs/cgroup/cpuacct",
-    "/sys/fs/cgroup/cpu",
-    "/sys/fs/cgroup/cpuset",
-    "/sys/fs/cgroup",
+use crate::control_group::Hierarchy;
+
+/// Where agents and hosts have control groups.
+const HIERARCHIES: [Hierarchy; 4] = [
+    Hierarchy::V1("cpuacct"),
+    Hierarchy::V1("cpu"),
+    Hierarchy::V1("cpuset"),
+    Hierarchy::V2,
 ];
 
 const PREFIX: &str = "weigh-";
@@ -94,9 +96,8 @@ fn owner_of(name: &str) -> Option<Owner> {
 /// at that leaves its folder, perhaps where this process does not look. So they get their time.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
-    let groups = GROUP_FOLDERS
-        .iter()
-        .flat_map(|base| of_the_dead(Path::new(base)));
+    let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
+    let groups = places.flat_map(|place| of_the_dead(&place));
     // Listed once: what is killed while this waits gets its time at the next start.
     let groups: Vec<PathBuf> = groups.collect();
     let is_at_work = |group: &PathBuf| is_of_a_host(group) && !processes_in(group).is_empty();

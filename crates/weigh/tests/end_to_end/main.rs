@@ -23,6 +23,7 @@ mod load_times;
 mod load_ways;
 mod looks;
 mod odd_servers;
+mod ordinary_user;
 mod probes;
 mod read;
 mod recipes;
