@@ -108,7 +108,7 @@ fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
     })
 }
 
-/// The servers of which CPU time is missing, in words.
+/// The servers of which CPU time may be missing, in words.
 pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
     let readings = cells.all.iter().filter_map(|cell| cell.reading());
     let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
@@ -120,7 +120,7 @@ pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "CPU time is missing of {}: processes of it ignore the ends of their children, and \
+            "CPU time may be missing of {}: processes of it ignore the ends of their children, and \
              without a control group nobody counts what those took. Root has one; an ordinary \
              user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
             names.join(", ")
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_which_cpu_time_is_missing_is_named() {
+    fn a_server_of_which_cpu_time_may_be_missing_is_named() {
         let uncounted_of = |children_uncounted| {
             let mut outcome = done(Some(closed(1000.0)), None);
             let Outcome::Done(reading) = &mut outcome else {
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(uncounted_of(false), None);
         let sentence = uncounted_of(true).unwrap();
         assert!(
-            sentence.starts_with("CPU time is missing of `nginx`: "),
+            sentence.starts_with("CPU time may be missing of `nginx`: "),
             "{sentence}"
         );
     }
