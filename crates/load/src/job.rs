@@ -378,9 +378,54 @@ impl Job {
     }
 
     /// How many of a lane's connections a thread holds.
-    pub(crate) fn share(&self, total: u64, thread: usize) -> u64 {
-        let threads = self.threads as u64;
-        total / threads + u64::from((thread as u64) < total % threads)
+    pub(crate) fn share(&self, connections: u64, thread: usize) -> u64 {
+        self.turns(connections, thread).count(connections)
+    }
+
+    /// Which requests of a lane are a thread's.
+    pub(crate) fn turns(&self, connections: u64, thread: usize) -> Turns {
+        Turns {
+            thread: thread as u64,
+            threads: self.threads as u64,
+            connections,
+        }
+    }
+}
+
+/// How requests go round over the connections of a lane, and these over the threads: request `k` is
+/// one for connection `k mod connections`, connection `c` is held by thread `c mod threads`. So each
+/// thread has as large a part of the requests as of the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) thread: u64,
+    pub(crate) threads: u64,
+    pub(crate) connections: u64,
+}
+
+impl Turns {
+    /// How many connections the thread holds.
+    fn held(self) -> u64 {
+        let more = u64::from(self.thread < self.connections % self.threads);
+        self.connections / self.threads + more
+    }
+
+    /// How many of the first requests are the thread's.
+    pub(crate) fn count(self, requests: u64) -> u64 {
+        let rest = requests % self.connections;
+        let of_rest = rest / self.threads + u64::from(self.thread < rest % self.threads);
+        requests / self.connections * self.held() + of_rest
+    }
+
+    /// The place among all of the thread's request with that number; `None` where it has none.
+    pub(crate) fn place(self, number: u64) -> Option<u64> {
+        let rounds = number.checked_div(self.held())?;
+        let at = number % self.held();
+        Some(rounds * self.connections + self.thread + at * self.threads)
+    }
+
+    /// The part of all requests that is the thread's, 0 to 1.
+    pub(crate) fn part(self) -> f64 {
+        self.held() as f64 / self.connections as f64
     }
 }
 
@@ -409,6 +454,36 @@ mod tests {
         );
         let own: Vec<IpAddr> = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
         assert!(said(header(own), 3).starts_with("PROXY TCP4 10.0.0.2 "));
+    }
+
+    #[test]
+    fn each_thread_has_as_large_a_part_of_the_requests_as_of_the_connections() {
+        for (connections, threads) in [(3, 2), (4, 2), (1, 3), (401, 12), (7, 7), (2, 4)] {
+            let turns = |thread| Turns {
+                thread,
+                threads,
+                connections,
+            };
+            let mut owners = [None; 1000];
+            for thread in 0..threads {
+                let turns = turns(thread);
+                let places = (0..1000).map_while(|number| turns.place(number));
+                for place in places.take_while(|place| *place < 1000) {
+                    assert_eq!(owners[place as usize], None, "{turns:?}");
+                    owners[place as usize] = Some(thread);
+                }
+                for requests in [0, 1, 2, 500, 999] {
+                    let of_first = owners[..requests].iter().filter(|o| **o == Some(thread));
+                    assert_eq!(of_first.count() as u64, turns.count(requests as u64));
+                }
+                let all = owners.iter().filter(|o| **o == Some(thread)).count() as f64;
+                assert!(
+                    (all / 1000.0 - turns.part()).abs() < 0.05,
+                    "{turns:?} {all}"
+                );
+            }
+            assert!(owners.iter().all(Option::is_some));
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use crate::rows::Kept;
 /// Share of its core above which a thread's own work colours what it measures.
 const SATURATED: f64 = 0.8;
 
+/// Of a shorter time no share is known: what a thread does at the ends of its window is as long.
+const SHORTEST_S: f64 = 0.001;
+
 /// Puts the notes of all threads on one reading together.
 pub(crate) fn merge(
     parts: Vec<Recorder>,
@@ -71,7 +74,11 @@ fn thread(part: &Recorder) -> ThreadReading {
     let time: f64 = part.slices.iter().map(|s| s.duration_s).sum();
     let cpu: f64 = part.slices.iter().map(|s| s.client_cpu_s).sum();
     ThreadReading {
-        cpu: if time > 0.0 { cpu / time } else { 0.0 },
+        // At the ends of a load by count it also begins and ends, for which there is no time.
+        cpu: match time >= SHORTEST_S {
+            true => (cpu / time).min(1.0),
+            false => 0.0,
+        },
         requests: part.requests,
     }
 }

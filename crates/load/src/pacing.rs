@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Arrivals, Stage};
+use crate::job::{Arrivals, Stage, Turns};
 
 /// A stage with its place in time and in the count of requests.
 #[derive(Clone, Copy, Debug)]
@@ -49,21 +49,19 @@ pub(crate) struct Schedule {
     place: f64,
     /// Number of the thread's next request.
     number: u64,
-    thread: f64,
-    threads: f64,
+    turns: Turns,
     next_ns: u64,
     random: fastrand::Rng,
 }
 
 impl Schedule {
-    /// Stages follow each other from `start_ns`; the rates are over all `threads`. The last stage's
+    /// Stages follow each other from `start_ns`; the rates are over all threads. The last stage's
     /// end is not the end of the load: what is due then is for the caller to say.
     pub(crate) fn new(
         arrivals: Arrivals,
         stages: &[Stage],
         start_ns: u64,
-        thread: usize,
-        threads: usize,
+        turns: Turns,
         seed: u64,
     ) -> Self {
         let (mut start_s, mut before) = (0.0, 0.0);
@@ -90,10 +88,9 @@ impl Schedule {
             at: 0,
             place: 0.0,
             number: 0,
-            thread: thread as f64,
-            threads: threads as f64,
+            turns,
             next_ns: 0,
-            random: fastrand::Rng::with_seed(seed ^ ((thread as u64) << 32)),
+            random: fastrand::Rng::with_seed(seed ^ (turns.thread << 32)),
         };
         schedule.go_on();
         schedule
@@ -113,8 +110,11 @@ impl Schedule {
     fn go_on(&mut self) {
         self.place = match self.arrivals {
             // From the number, not from the last: rounding must not add up.
-            Arrivals::Even => self.thread + self.number as f64 * self.threads,
-            Arrivals::Poisson => self.place - (1.0 - self.random.f64()).ln() * self.threads,
+            Arrivals::Even => match self.turns.place(self.number) {
+                Some(place) => place as f64,
+                None => f64::INFINITY,
+            },
+            Arrivals::Poisson => self.place - (1.0 - self.random.f64()).ln() / self.turns.part(),
         };
         self.next_ns = loop {
             let Some(segment) = self.segments.get(self.at) else {
@@ -147,10 +147,15 @@ mod tests {
     fn times(
         arrivals: Arrivals,
         stages: &[Stage],
-        (thread, threads): (usize, usize),
+        (thread, threads): (u64, u64),
         count: usize,
     ) -> Vec<u64> {
-        let mut schedule = Schedule::new(arrivals, stages, 1_000, thread, threads, 7);
+        let turns = Turns {
+            thread,
+            threads,
+            connections: threads,
+        };
+        let mut schedule = Schedule::new(arrivals, stages, 1_000, turns, 7);
         (0..count)
             .map(|_| {
                 let at = schedule.next_ns();
@@ -169,6 +174,37 @@ mod tests {
         assert!(two[0].abs_diff(1_000 + 333_333) <= 1, "{}", two[0]);
         // 20 s at 1,500 requests per second and thread.
         assert!(one[30_000].abs_diff(1_000 + 20_000_000_000) <= 10);
+    }
+
+    #[test]
+    fn a_thread_with_half_the_connections_has_half_the_rate() {
+        let of = |arrivals, thread| {
+            let turns = Turns {
+                thread,
+                threads: 2,
+                connections: 3,
+            };
+            let mut schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, turns, 7);
+            let mut count = 0;
+            while schedule.next_ns() < 10_000_000_000 {
+                schedule.advance();
+                count += 1;
+            }
+            count
+        };
+        assert_eq!(of(Arrivals::Even, 0), 20_000);
+        assert_eq!(of(Arrivals::Even, 1), 10_000);
+        assert!((19_400..20_600).contains(&of(Arrivals::Poisson, 0)));
+        assert!((9_600..10_400).contains(&of(Arrivals::Poisson, 1)));
+        let none = Turns {
+            thread: 1,
+            threads: 2,
+            connections: 1,
+        };
+        for arrivals in [Arrivals::Even, Arrivals::Poisson] {
+            let schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, none, 7);
+            assert_eq!(schedule.next_ns(), u64::MAX, "it has no connection");
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ const SCAN_NS: u64 = 20_000_000;
 const TICK_NS: u64 = 250_000_000;
 /// A connection that could not be opened is tried again after this.
 const REST_NS: u64 = 10_000_000;
+/// One look at the event loop in vain takes no longer, unless the thread lost its CPU.
+const VAIN_NS_MAX: u64 = 20_000;
 /// After a stop from outside, answers under way are awaited this long.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
@@ -54,6 +56,8 @@ struct Current {
     cpu_end: Option<u64>,
     /// Time spent polling in vain, ns: so far, and at the window's two ends.
     idle: u64,
+    /// Whether the last look at the event loop was one in vain.
+    polls_in_vain: bool,
     idle_from: u64,
     idle_end: u64,
     open: u64,
@@ -73,9 +77,26 @@ impl Current {
         at >= self.from && at < self.end
     }
 
+    /// The time that decides whether a request belongs to the window, which was due and is over at
+    /// those times: in a closed loop that ends by time its end, otherwise when it was due.
+    fn counted_at(&self, intended: u64, now: u64) -> u64 {
+        match self.stint.pacing {
+            Pacing::Closed if !self.is_counted() => now,
+            _ => intended,
+        }
+    }
+
+    /// Whether it ends by a count, of requests that were due in the window.
+    fn is_counted(&self) -> bool {
+        !matches!(self.stint.stop, Stop::After(_))
+    }
+
     /// What an answer to a request that was sent at a time adds to the number of those that came
     /// inside the window, when it is counted with the part of its time that lies inside.
     fn beyond_edges(&self, sent: u64, now: u64) -> f64 {
+        if self.is_counted() {
+            return 0.0;
+        }
         let (begin, end) = (sent.max(self.from), now.min(self.end));
         if sent >= self.from && now < self.end || now <= sent || end <= begin {
             return 0.0;
@@ -216,9 +237,11 @@ impl<I: Io> Worker<I> {
 
     fn begin(&mut self, number: usize, stint: &Stint, start: u64) -> Current {
         let from = start + ns(stint.cut);
+        let connections = u64::from(self.job.lanes[stint.lane].connections);
+        let turns = self.job.turns(connections, self.thread);
         let (end, left) = match stint.stop {
             Stop::After(time) => (from + ns(time), u64::MAX),
-            Stop::Requests(total) => (u64::MAX, self.job.share(total, self.thread)),
+            Stop::Requests(total) => (u64::MAX, turns.count(total)),
             Stop::EachConnection(each) => (u64::MAX, each * self.lanes[stint.lane].len() as u64),
         };
         let quota = match stint.stop {
@@ -257,8 +280,7 @@ impl<I: Io> Worker<I> {
                 self.job.arrivals,
                 &stages,
                 start,
-                self.thread,
-                self.job.threads,
+                turns,
                 self.job.seed.wrapping_add(number as u64),
             )),
         };
@@ -278,6 +300,7 @@ impl<I: Io> Worker<I> {
             cpu_from: None,
             cpu_end: None,
             idle: 0,
+            polls_in_vain: false,
             idle_from: 0,
             idle_end: 0,
             open: 0,
@@ -340,7 +363,11 @@ impl<I: Io> Worker<I> {
         }
         let mut stopped = None;
         loop {
-            self.now = os::now_ns();
+            let last = std::mem::replace(&mut self.now, os::now_ns());
+            if std::mem::take(&mut current.polls_in_vain) {
+                // What takes longer is time without the CPU.
+                current.idle += (self.now - last).min(VAIN_NS_MAX);
+            }
             self.cross_edges(current);
             self.turn_rows(current);
             if stopped.is_none() && stop.load(Ordering::Relaxed) {
@@ -351,7 +378,7 @@ impl<I: Io> Worker<I> {
             }
             let over = self.now >= current.end;
             // Also after the window's end: what was due before it and was held up must be sent.
-            self.issue_due(current);
+            let issued = self.issue_due(current);
             let exhausted = current.left == 0 && self.backlog.is_empty();
             if self.busy == 0 && (over || exhausted) {
                 break;
@@ -362,16 +389,15 @@ impl<I: Io> Worker<I> {
             }
             let wait = self.wait(current, over);
             self.io.poll(Some(wait)).map_err(LoadError::Loop)?;
-            let mut idle = wait == 0;
+            let mut in_vain = wait == 0 && !issued;
             while let Some(event) = self.io.next_event() {
                 self.handle(current, event);
-                idle = false;
+                in_vain = false;
             }
-            if idle {
-                current.idle += os::now_ns().saturating_sub(self.now);
-            }
+            current.polls_in_vain = in_vain;
             if self.now >= self.scanned + SCAN_NS {
                 self.scan(current);
+                current.polls_in_vain = false;
             }
             if self.now >= self.ticked + TICK_NS {
                 self.tick(current);
@@ -380,7 +406,7 @@ impl<I: Io> Worker<I> {
         self.now = os::now_ns();
         // Due requests that no connection could take.
         while let Some(due) = self.backlog.pop_front() {
-            self.count_error(current, due, None, |e| &mut e.timeout);
+            self.never_sent(current, due);
         }
         if current.end == u64::MAX {
             current.end = current.last_done.max(current.from + 1);
@@ -481,7 +507,10 @@ impl<I: Io> Worker<I> {
 
     fn end(&mut self, mut current: Current) {
         // The last row: what is left of the window, with the answers that came after its end.
-        let left = current.end.saturating_sub(current.row_from);
+        let mut left = current.end.saturating_sub(current.row_from);
+        if self.row_is_begun(&current) {
+            left = left.max(current.last_done.saturating_sub(current.row_from));
+        }
         if current.row_ns.is_some() && (left > 0 || self.row_is_begun(&current)) {
             self.turn_row(&mut current, left);
         }

@@ -1,76 +1,19 @@
 //! What a user of the load engine relies on, on both event loops.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/jobs.rs"]
+mod jobs;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Received, StatusRule, Stint, Stop, Target, Wait, learn,
-    run,
-};
-use net::IoKind;
+use jobs::{BOTH, job, one, origin, target};
+use load::{BodyRule, Expect, Lane, StatusRule, Stint, Stop, Target, Wait, learn, run};
 use net::fetch::request;
-use origin::{Origin, OriginOptions};
-use readings::{LoadReading, Pacing};
-
-const BOTH: [IoKind; 2] = [IoKind::Uring, IoKind::Epoll];
-
-fn origin() -> Origin {
-    Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        io: IoKind::best(),
-        backlog: 1024,
-        connections: 2048,
-        spin: false,
-    })
-    .unwrap()
-}
-
-fn target(address: SocketAddr, path: &str) -> Target {
-    Target::new(
-        address,
-        request("GET", "origin", path, &[]),
-        Expect::default(),
-    )
-}
-
-fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop) -> Job {
-    Job {
-        lanes: vec![Lane {
-            target,
-            connections,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing: Pacing::Closed,
-            stages: Vec::new(),
-            cut: Duration::ZERO,
-            stop,
-            reading: Some(0),
-        }],
-        threads,
-        requests_per_connection: None,
-        connect_timeout: Duration::from_secs(2),
-        timeout: Duration::from_millis(500),
-        arrivals: Arrivals::Even,
-        cpus: Vec::new(),
-        sources: Vec::new(),
-        io,
-        wait: Wait::Sleep,
-        received: Received::Auto,
-        rows: None,
-        seed: 1,
-    }
-}
-
-fn one(job: &Job) -> LoadReading {
-    let stop = Arc::new(AtomicBool::new(false));
-    run(job, &stop, |_| {}).unwrap().remove(0)
-}
+use readings::Pacing;
 
 /// Answers that take much of the window come in bursts, as all connections began at once. Those at
 /// the window's edges count with the part of their time that lies inside, so that Little's law

@@ -1,5 +1,6 @@
 //! Which request comes next.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
@@ -32,7 +33,7 @@ impl Aim {
             Choice::Weighted => (sums(target), 0),
         };
         Self {
-            id: io.add_target(&target.address, &job.sources),
+            id: io.add_target(&target.address, &sources(job, thread)),
             payloads,
             has_head: target.requests.iter().any(|request| request.is_head()),
             sums,
@@ -60,6 +61,13 @@ impl Aim {
         }
         next
     }
+}
+
+/// The addresses that a thread's connections come from, in turn: over all threads each has its turn.
+fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
+    let count = job.sources.len();
+    let turns = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
+    turns.collect()
 }
 
 fn sums(target: &Target) -> Vec<u64> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io, os};
-use readings::{ErrorCounts, Pacing, Wrong, WrongKind};
+use readings::{ErrorCounts, Wrong, WrongKind};
 
 use super::{Current, REST_NS, Worker, ns};
 use crate::conn::{Conn, State};
@@ -116,10 +116,7 @@ impl<I: Io> Worker<I> {
         let wrong = request
             .expect
             .judge(head.status, request.is_head(), &conn.check);
-        let counted_at = match current.stint.pacing {
-            Pacing::Closed => now,
-            Pacing::Open { .. } => conn.intended,
-        };
+        let counted_at = current.counted_at(conn.intended, now);
         let inside = current.has(counted_at);
         let recorder = &mut self.recorders[current.recorder];
         if let Some(count) = recorder.statuses.get_mut(head.status as usize) {
@@ -214,10 +211,7 @@ impl<I: Io> Worker<I> {
     ) {
         let now = os::now_ns();
         let conn = &self.conns[number];
-        let at = match current.stint.pacing {
-            Pacing::Closed => now,
-            Pacing::Open { .. } => conn.intended,
-        };
+        let at = current.counted_at(conn.intended, now);
         let request = conn.request;
         self.recorders[current.recorder].keep_wrong(wrong);
         self.count_error(current, at, Some(request), count);
@@ -339,7 +333,7 @@ impl<I: Io> Worker<I> {
                 break;
             }
             self.backlog.pop_front();
-            self.count_error(current, due, None, |e| &mut e.timeout);
+            self.never_sent(current, due);
         }
     }
 

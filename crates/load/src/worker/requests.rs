@@ -6,18 +6,20 @@ use super::{Current, Worker};
 use crate::conn::State;
 
 impl<I: Io> Worker<I> {
-    /// Issues the requests of an open loop that are due.
-    pub(super) fn issue_due(&mut self, current: &mut Current) {
+    /// Issues the requests of an open loop that are due; whether there were any.
+    pub(super) fn issue_due(&mut self, current: &mut Current) -> bool {
+        let mut issued = false;
         while current.left > 0 {
             let Some(schedule) = &mut current.schedule else {
-                return;
+                break;
             };
             let due = schedule.next_ns();
             if due > self.now || due >= current.end {
-                return;
+                break;
             }
+            issued = true;
             schedule.advance();
-            if current.left != u64::MAX {
+            if current.left != u64::MAX && due >= current.from {
                 current.left -= 1;
             }
             // How late this loop is; waiting for a free connection is the servers' doing, and shows
@@ -34,6 +36,13 @@ impl<I: Io> Worker<I> {
             self.backlog.push_back(due);
             self.serve_backlog(current);
         }
+        issued
+    }
+
+    /// A due request that no connection took in time.
+    pub(super) fn never_sent(&mut self, current: &mut Current, due: u64) {
+        let request = self.targets[current.lane].next() as u32;
+        self.count_error(current, due, Some(request), |e| &mut e.timeout);
     }
 
     /// Gives due requests to connections that are free.
@@ -53,11 +62,14 @@ impl<I: Io> Worker<I> {
         if current.left == 0 || now >= current.end || self.conns[number].quota == 0 {
             return;
         }
-        if current.left != u64::MAX {
-            current.left -= 1;
-        }
-        if self.conns[number].quota != u64::MAX {
-            self.conns[number].quota -= 1;
+        // What is cut off at the start counts for nothing.
+        if now >= current.from {
+            if current.left != u64::MAX {
+                current.left -= 1;
+            }
+            if self.conns[number].quota != u64::MAX {
+                self.conns[number].quota -= 1;
+            }
         }
         self.start(current, number, now, now);
     }
