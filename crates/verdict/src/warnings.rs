@@ -217,7 +217,8 @@ fn lost_syns(name: &str, trials: &[&Cell<'_>]) -> Option<String> {
     (late > 0 && median_us < SYN_AGAIN_US / 2.0).then(|| {
         format!(
             "{} of {} connections to {name} took a second or more to open, where the median took \
-             {:.1} ms: their first SYN was lost, as by a full accept queue",
+             {:.1} ms: their first SYN was lost, as by a full accept queue \
+             or a link that loses packets",
             grouped(late),
             grouped(all),
             median_us / 1e3

@@ -263,6 +263,17 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         ready: &[Ready],
         stints: Vec<StintOrder>,
     ) -> Result<Loaded, AgentError> {
+        let hosts = self.options.experiment.hosts.iter();
+        let mut links = hosts.filter_map(|host| host.link);
+        let stints = match stints.first() {
+            // A lost SYN is sent again after a second, which would be some slices.
+            Some(first) if links.any(|link| link.loss > 0.0) => {
+                let connections = setting.load.connections;
+                let opening = schedule::opening(ready.len(), connections, first.pacing);
+                [opening, stints].concat()
+            }
+            _ => stints,
+        };
         let order = self.order(setting, ready, stints);
         self.load_as(order, ready)
     }

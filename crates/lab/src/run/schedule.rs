@@ -38,6 +38,30 @@ pub(super) fn warm_up(lanes: usize, warmup: Duration) -> Vec<StintOrder> {
         .collect()
 }
 
+/// So long is the window of an opening; in an open loop each connection has a request due in it.
+const OPENING_MS: f64 = 1.0;
+
+/// Opens the connections of all lanes: each has a request, and all are answered before the next
+/// stint begins, also those whose first packets were lost.
+pub(super) fn opening(lanes: usize, connections: u32, pacing: Pacing) -> Vec<StintOrder> {
+    let pacing = match pacing {
+        Pacing::Closed => Pacing::Closed,
+        Pacing::Open { .. } => Pacing::Open {
+            rate_per_s: f64::from(connections) / (OPENING_MS / 1e3),
+        },
+    };
+    (0..lanes)
+        .map(|lane| StintOrder {
+            lane,
+            pacing,
+            cut_ms: 0.0,
+            window_ms: OPENING_MS,
+            requests: None,
+            reading: None,
+        })
+        .collect()
+}
+
 /// The most runs that a window is cut into for an outside driver.
 const RUNS_MAX: f64 = 3.0;
 

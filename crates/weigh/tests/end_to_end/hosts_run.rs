@@ -116,6 +116,29 @@ fn a_run_measures_from_each_vantage_point() {
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
+/// A lost SYN is sent again after a second, which is longer than the slices here.
+#[test]
+fn a_link_that_loses_packets_makes_no_trial_invalid() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    let hosts =
+        "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
+    let parts = proxy_and_backend("vm", "vm");
+    let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"500ms\"\n\
+                  window = \"2s\"\nlatency_window = \"1s\"\nlimiter = false\n";
+    place.write("x.toml", &format!("{hosts}{parts}{design}"));
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["done"], 3, "{}", done.err);
+    assert_eq!(document["trials"]["invalid"], 0, "{document:#}");
+    for trial in trials(&place.path("r")) {
+        let reading = &trial["outcome"]["done"]["throughput"];
+        assert_eq!(reading["connections_open_min"], 32, "{trial}");
+    }
+}
+
 #[test]
 fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
     if !can_be_made() {
