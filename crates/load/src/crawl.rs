@@ -1,6 +1,7 @@
 //! The pages of a site, found by following links from one of them.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Address;
@@ -65,7 +66,8 @@ pub enum CrawlError {
 
 /// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
 /// on the same host and below the folder of `start`. `host` is the name with its port as links
-/// spell it; `request` makes the bytes of a request for a path.
+/// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
+/// is asked for, and what was found until then is returned.
 ///
 /// Links are the `href` and `src` of any element, taken as RFC 3986 resolves them.
 ///
@@ -77,6 +79,7 @@ pub fn crawl(
     start: &str,
     limits: CrawlLimits,
     mut request: impl FnMut(&str) -> Vec<u8>,
+    stop: &AtomicBool,
 ) -> Result<Site, CrawlError> {
     let below = &start[..=start
         .split('?')
@@ -87,17 +90,19 @@ pub fn crawl(
     let mut known = BTreeSet::from([start.to_string()]);
     let mut next = VecDeque::from([(start.to_string(), 0)]);
     while let Some((path, depth)) = next.pop_front() {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
         if site.pages.len() == limits.pages {
             site.left = next.len() + 1;
             break;
         }
-        let answer =
-            fetch(address, &request(&path), limits.timeout, PAGE_BYTES_MAX).map_err(|source| {
-                CrawlError::Fetch {
-                    path: path.clone(),
-                    source,
-                }
-            })?;
+        let answer = match fetch(address, &request(&path), limits.timeout, PAGE_BYTES_MAX) {
+            Ok(answer) => answer,
+            // Nobody waits for it any more.
+            Err(_) if stop.load(Ordering::SeqCst) => break,
+            Err(source) => return Err(CrawlError::Fetch { path, source }),
+        };
         if !(200..300).contains(&answer.status) {
             if site.pages.is_empty() {
                 let status = answer.status;
