@@ -2,6 +2,8 @@
 
 /// Elements whose content is no HTML.
 const RAW: [&str; 2] = ["script", "style"];
+/// Longest character reference.
+const REFERENCE_BYTES_MAX: usize = 16;
 
 /// What a page is, by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,15 +145,76 @@ fn tag(text: &str) -> (Tag<'_>, &str) {
             }
         };
         if name.eq_ignore_ascii_case("href") || name.eq_ignore_ascii_case("src") {
-            tag.links.push(value.trim().replace("&amp;", "&"));
+            tag.links.push(decoded(value));
         }
         rest = after;
     }
 }
 
+/// The value of an attribute: its character references are resolved. What is none stays as it is.
+fn decoded(value: &str) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some(at) = rest.find('&') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = rest
+            .bytes()
+            .take(REFERENCE_BYTES_MAX)
+            .position(|b| b == b';');
+        let found = end.and_then(|end| {
+            let character = character(&rest[1..end])?;
+            Some((character, &rest[end + 1..]))
+        });
+        let (character, behind) = found.unwrap_or(('&', &rest[1..]));
+        out.push(character);
+        rest = behind;
+    }
+    out + rest
+}
+
+/// The character that a reference names, without its `&` and `;`.
+fn character(name: &str) -> Option<char> {
+    let Some(number) = name.strip_prefix('#') else {
+        return match name {
+            "amp" => Some('&'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            _ => None,
+        };
+    };
+    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => (digits, 16),
+        None => (number, 10),
+    };
+    // A sign is none of the digits.
+    if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return None;
+    }
+    char::from_u32(u32::from_str_radix(digits, radix).ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn character_references_are_resolved_once() {
+        for (value, means) in [
+            ("/x?a=1&#38;b=3#c", "/x?a=1&b=3#c"),
+            ("&#x26;&#X2f;&amp;&quot;&apos;&lt;&gt;", "&/&\"'<>"),
+            ("&amp;#38;&amp;amp;", "&#38;&amp;"),
+            (
+                "&b=1&amp&;&#;&#x;&#xd800;&none;&#9999999999;&#+38;&",
+                "&b=1&amp&;&#;&#x;&#xd800;&none;&#9999999999;&#+38;&",
+            ),
+            ("a&b;&#233;", "a&b;\u{e9}"),
+        ] {
+            assert_eq!(decoded(value), means);
+        }
+    }
 
     #[test]
     fn what_is_no_html_has_no_links() {

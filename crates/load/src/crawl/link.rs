@@ -2,7 +2,7 @@
 
 /// A link as a path on the page's own host (RFC 3986, 5.2); `None` when it leads elsewhere.
 pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
-    let link = link.split('#').next().unwrap_or_default();
+    let link = link.trim().split('#').next().unwrap_or_default();
     let fit = |c: u8| c.is_ascii_graphic();
     if link.is_empty() || !link.bytes().all(fit) {
         return None;

@@ -56,7 +56,8 @@ fn links_are_found_as_a_browser_finds_them() {
         <img src=pic.png alt="a > b"><!-- <a href="no.html"> --><a
         class=x href = "../up.html"><a href="http://site:81/abs"><a href="//site:81">
         <a href="https://site:81/tls"><a href="mailto:a@b"><a href="http://other/"><a href="">
-        <link href="./deep/./x/../y.css"><a name=q>text<a href="?page=2">"#;
+        <link href="./deep/./x/../y.css"><a name=q>text<a href="?page=2">
+        <a href="/x?a=1&#38;b=3&#35;c">"#;
     assert_eq!(
         links(page, Kind::Html, "site:81", "/dir/one.html?z"),
         [
@@ -68,6 +69,7 @@ fn links_are_found_as_a_browser_finds_them() {
             "/",
             "/dir/deep/y.css",
             "/dir/one.html?page=2",
+            "/x?a=1&b=3",
         ]
     );
 }
