@@ -88,6 +88,7 @@ pub fn crawl(
     mut request: impl FnMut(&str) -> Vec<u8>,
     stop: &AtomicBool,
 ) -> Result<Site, CrawlError> {
+    let start = &link::encoded(start);
     let below = &start[..=start
         .split('?')
         .next()

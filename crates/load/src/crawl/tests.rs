@@ -100,3 +100,21 @@ fn links_are_read_from_html_alone() {
     assert_eq!(paths(&site), ["/", "/html", "/js", "/text", "/end"]);
     assert_eq!(site.refused, []);
 }
+
+#[test]
+fn a_page_is_one_however_its_name_is_written() {
+    let address = serve(|path| match path {
+        "/caf%C3%A9/" => (
+            200,
+            "",
+            "<a href='a b'><a href=a%20b> <a href=HTTP://SITE:81/caf\u{e9}/>",
+        ),
+        "/caf%C3%A9/a%20b" => (200, "", "<a href=' ./ '> <a href='/caf\u{e9}/\u{e9}'>"),
+        "/caf%C3%A9/%C3%A9" => (200, "", ""),
+        _ => (404, "", ""),
+    });
+    let site = crawled(&address, "/caf\u{e9}/").unwrap();
+    let found = ["/caf%C3%A9/", "/caf%C3%A9/a%20b", "/caf%C3%A9/%C3%A9"];
+    assert_eq!(paths(&site), found);
+    assert_eq!(site.refused, []);
+}
