@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Address;
-use net::fetch::{FetchError, fetch};
+use net::fetch::{Answer, FetchError, fetch};
 
 use html::Kind;
 
@@ -16,6 +16,8 @@ mod tests;
 
 /// Largest page.
 const PAGE_BYTES_MAX: usize = 64 << 20;
+/// Most redirects one after the other; as many as wget follows.
+const REDIRECTS_MAX: usize = 20;
 
 /// How far to follow links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +73,22 @@ pub enum CrawlError {
     },
 }
 
+/// A page to ask for.
+struct Next {
+    path: String,
+    /// How many links lead to it from the first page.
+    depth: usize,
+    /// The pages that led here, each by a redirect to the next.
+    from: Vec<String>,
+}
+
 /// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
 /// on the same host and below the folder of `start`. `host` is the name with its port as links
 /// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
 /// is asked for, and what was found until then is returned.
+///
+/// Where a page is redirected on the same host, what is found is the page at which that ends. Where
+/// it ends outside the folder of `start` for the first page, it is that page's folder which counts.
 ///
 /// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them.
 ///
@@ -89,15 +103,20 @@ pub fn crawl(
     stop: &AtomicBool,
 ) -> Result<Site, CrawlError> {
     let start = &link::encoded(start);
-    let below = &start[..=start
-        .split('?')
-        .next()
-        .and_then(|path| path.rfind('/'))
-        .unwrap_or(0)];
+    let mut below = folder(start).to_string();
     let mut site = Site::default();
     let mut known = BTreeSet::from([start.to_string()]);
-    let mut next = VecDeque::from([(start.to_string(), 0)]);
-    while let Some((path, depth)) = next.pop_front() {
+    let mut next = VecDeque::from([Next {
+        path: start.to_string(),
+        depth: 0,
+        from: Vec::new(),
+    }]);
+    while let Some(Next {
+        path,
+        depth,
+        mut from,
+    }) = next.pop_front()
+    {
         if stop.load(Ordering::SeqCst) {
             break;
         }
@@ -111,6 +130,23 @@ pub fn crawl(
             Err(_) if stop.load(Ordering::SeqCst) => break,
             Err(source) => return Err(CrawlError::Fetch { path, source }),
         };
+        if let Some(to) = redirect(&answer, host, &path) {
+            let is_loop = to == path || from.contains(&to);
+            if !is_loop && known.contains(&to) {
+                // It is found by its own name.
+                continue;
+            }
+            if !is_loop && from.len() < REDIRECTS_MAX {
+                known.insert(to.clone());
+                from.push(path);
+                next.push_front(Next {
+                    path: to,
+                    depth,
+                    from,
+                });
+                continue;
+            }
+        }
         if !(200..300).contains(&answer.status) {
             if site.pages.is_empty() {
                 let status = answer.status;
@@ -119,11 +155,18 @@ pub fn crawl(
             site.refused.push((path, answer.status));
             continue;
         }
+        if site.pages.is_empty() && !path.starts_with(&below) {
+            below = folder(&path).to_string();
+        }
         let kind = Kind::of(answer.field("Content-Type"));
         if depth < limits.depth {
             for link in links(&answer.body, kind, host, &path) {
-                if link.starts_with(below) && known.insert(link.clone()) {
-                    next.push_back((link, depth + 1));
+                if link.starts_with(&below) && known.insert(link.clone()) {
+                    next.push_back(Next {
+                        path: link,
+                        depth: depth + 1,
+                        from: Vec::new(),
+                    });
                 }
             }
         }
@@ -134,6 +177,21 @@ pub fn crawl(
         });
     }
     Ok(site)
+}
+
+/// The folder that a page is in, with its slash.
+fn folder(path: &str) -> &str {
+    let end = path.split('?').next().and_then(|path| path.rfind('/'));
+    &path[..=end.unwrap_or(0)]
+}
+
+/// Where an answer sends one on the same host.
+fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let to = std::str::from_utf8(answer.field("Location")?).ok()?;
+    link::resolve(to, host, base)
 }
 
 /// The links of a page on its own host, as paths, in their order.

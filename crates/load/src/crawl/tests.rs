@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use super::*;
 
 /// A server that answers each path with what `answer` says: a status, header fields, a body.
+/// `MORE` in a field is the path and a letter more.
 fn serve(answer: fn(&str) -> (u16, &'static str, &'static str)) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -17,7 +18,9 @@ fn serve(answer: fn(&str) -> (u16, &'static str, &'static str)) -> Address {
                 head.push(byte[0]);
             }
             let head = String::from_utf8_lossy(&head);
-            let (status, fields, body) = answer(head.split(' ').nth(1).unwrap_or_default());
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let (status, fields, body) = answer(path);
+            let fields = fields.replace("MORE", &format!("{path}y"));
             let length = body.len();
             let _ = write!(
                 client,
@@ -117,4 +120,94 @@ fn a_page_is_one_however_its_name_is_written() {
     let found = ["/caf%C3%A9/", "/caf%C3%A9/a%20b", "/caf%C3%A9/%C3%A9"];
     assert_eq!(paths(&site), found);
     assert_eq!(site.refused, []);
+}
+
+#[test]
+fn redirects_on_the_same_host_are_followed() {
+    let address = serve(|path| {
+        match path {
+        "/in/" => (
+            200,
+            "",
+            "<a href=a><a href=b><a href=known><a href=out><a href=far><a href=port><a href=nowhere>
+             <a href=loop><a href=self><a href=gone><a href=end?1><a href=many>",
+        ),
+        "/in/a" => (301, "Location: http://SITE:81/in/sub/\r\n", ""),
+        "/in/sub/" => (200, "", "<a href=c>"),
+        "/in/sub/c" => (308, "location: ../end?a=1&amp;b#x\r\n", ""),
+        "/in/end?a=1&amp;b" => (200, "", ""),
+        "/in/b" => (302, "Location: /in/b1\r\n", "<a href=no>"),
+        "/in/b1" => (303, "Location: b2\r\n", ""),
+        "/in/b2" => (307, "Location: b3 b\r\n", ""),
+        "/in/b3%20b" => (200, "", ""),
+        "/in/known" => (301, "Location: /in/end?1\r\n", ""),
+        "/in/end?1" => (200, "", ""),
+        "/in/out" => (301, "Location: /out/\r\n", ""),
+        "/out/" => (200, "", "<a href=no><a href=/in/last>"),
+        "/in/last" => (200, "", ""),
+        "/in/far" => (302, "Location: http://other:81/in/\r\n", ""),
+        "/in/port" => (302, "Location: http://site/in/\r\n", ""),
+        "/in/nowhere" => (302, "", ""),
+        "/in/loop" => (302, "Location: loop1\r\n", ""),
+        "/in/loop1" => (307, "Location: loop\r\n", ""),
+        "/in/self" => (302, "Location: self#again\r\n", ""),
+        "/in/gone" => (301, "Location: not-there\r\n", ""),
+        // A chain without an end.
+        path if path.starts_with("/in/many") => (302, "Location: MORE\r\n", ""),
+        _ => (404, "", ""),
+    }
+    });
+    let site = crawled(&address, "/in/").unwrap();
+    let found = [
+        "/in/",
+        "/in/sub/",
+        "/in/b3%20b",
+        "/out/",
+        "/in/end?1",
+        "/in/end?a=1&amp;b",
+        "/in/last",
+    ];
+    assert_eq!(paths(&site), found);
+    assert!(site.pages.iter().all(|page| page.status == 200));
+    let refused: Vec<(&str, u16)> = site.refused.iter().map(|(p, s)| (p.as_str(), *s)).collect();
+    let many = format!("/in/many{}", "y".repeat(REDIRECTS_MAX));
+    let left_out = [
+        ("/in/far", 302),
+        ("/in/port", 302),
+        ("/in/nowhere", 302),
+        ("/in/loop1", 307),
+        ("/in/self", 302),
+        ("/in/not-there", 404),
+        (many.as_str(), 302),
+    ];
+    assert_eq!(refused, left_out);
+}
+
+#[test]
+fn the_first_page_may_be_redirected() {
+    let address = serve(|path| match path {
+        "/" => (302, "Location: /en/home\r\n", ""),
+        "/en/home" => (200, "", "<a href=/style><a href=two>"),
+        "/old/page" => (301, "Location: /en/home\r\n", ""),
+        "/docs" => (301, "Location: /docs/\r\n", ""),
+        "/docs/" => (200, "", "<a href=/style><a href=a>"),
+        "/a" => (302, "Location: /b\r\n", ""),
+        "/b" => (302, "Location: /a\r\n", ""),
+        "/far" => (301, "Location: http://other/\r\n", ""),
+        _ => (200, "", ""),
+    });
+    for (start, found) in [
+        ("/", ["/en/home", "/style", "/en/two"].as_slice()),
+        ("/old/page", &["/en/home", "/en/two"]),
+        ("/docs", &["/docs/", "/style", "/docs/a"]),
+    ] {
+        assert_eq!(paths(&crawled(&address, start).unwrap()), found, "{start}");
+    }
+    for (start, end) in [
+        ("/a", "/b answers with status 302"),
+        ("/far", "/far answers with status 301"),
+    ] {
+        let text = crawled(&address, start).unwrap_err().to_string();
+        assert!(text.starts_with(end), "{text}");
+    }
 }
