@@ -6,15 +6,27 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::address::Address;
-use crate::http::{HttpError, Progress, ResponseParser};
+use crate::http::{HttpError, Progress, ResponseHead, ResponseParser, response_fields};
 
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
+    /// The header fields in order, names as they were sent.
+    pub fields: Vec<(String, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of the first field of a name.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields
+            .iter()
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_slice())
+    }
 }
 
 /// Why there is no answer.
@@ -211,6 +223,8 @@ pub fn fetch_after(
     let mut talk = Talk::begin(address, limit)?;
     talk.say(&[greeting, request].concat())?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
+    // What has come up to the end of the head, and some of the body behind it.
+    let mut head = Vec::new();
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -220,6 +234,9 @@ pub fn fetch_after(
                 break;
             }
             return Err(FetchError::Short);
+        }
+        if parser.head() == ResponseHead::default() {
+            head.extend_from_slice(&buffer[..n]);
         }
         let progress = parser.feed(&buffer[..n], |bytes| {
             if body.len() <= body_bytes_max {
@@ -235,6 +252,7 @@ pub fn fetch_after(
     }
     Ok(Answer {
         status: parser.head().status,
+        fields: response_fields(&head),
         body,
     })
 }
@@ -244,6 +262,19 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn the_fields_are_those_of_the_final_answer() {
+        let address = peer(&[
+            b"HTTP/1.1 103 Early Hints\r\nLocation: /no\r\n\r\nHTTP/1.1 200 OK\r\nContent-Ty",
+            b"pe: text/html\r\nContent-Length: 4\r\n\r\nab",
+            b"cd",
+        ]);
+        let answer = fetch(&address, b"ping", Duration::from_secs(10), 100).unwrap();
+        assert_eq!(answer.field("content-type"), Some(&b"text/html"[..]));
+        assert_eq!(answer.field("location"), None);
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"abcd"[..]));
+    }
 
     /// A peer that hears four bytes and says `parts`, each after a while.
     fn peer(parts: &'static [&'static [u8]]) -> Address {

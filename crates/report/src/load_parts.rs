@@ -52,7 +52,11 @@ pub fn crawl_terminal(
         },
         bytes(page_bytes as f64)
     );
-    out.push_str("  pass      time  requests/s       p50       max    client CPU  errors\n");
+    if passes.is_empty() {
+        out.push_str("  no pass was complete\n");
+    } else {
+        out.push_str("  pass      time  requests/s       p50       max    client CPU  errors\n");
+    }
     for (number, pass) in passes.iter().enumerate() {
         let q = pass.response.quantiles();
         out.push_str(&format!(

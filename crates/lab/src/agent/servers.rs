@@ -467,8 +467,11 @@ fn ask_unless(
     let raw = order.raw;
     std::thread::spawn(move || {
         sender.send(if raw {
-            exchange(&address, &request, &wanted, limit, BYTES_MAX)
-                .map(|body| Answer { status: 0, body })
+            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
+                status: 0,
+                fields: Vec::new(),
+                body,
+            })
         } else {
             fetch(&address, &request, limit, BYTES_MAX)
         })

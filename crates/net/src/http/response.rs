@@ -152,6 +152,33 @@ struct Parsed {
     body: Body,
 }
 
+/// The header fields of the first answer in `input` that is not interim, in order; none when its
+/// head is not whole.
+pub fn response_fields(mut input: &[u8]) -> Vec<(String, Vec<u8>)> {
+    loop {
+        let mut fields = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut response = httparse::Response::new(&mut []);
+        let Ok(httparse::Status::Complete(len)) =
+            lenient().parse_response_with_uninit_headers(&mut response, input, &mut fields)
+        else {
+            return Vec::new();
+        };
+        let interim = response.code.is_some_and(|code| code < 200 && code != 101);
+        if !interim {
+            let field = |field: &httparse::Header<'_>| (field.name.into(), field.value.into());
+            return response.headers.iter().map(field).collect();
+        }
+        input = &input[len..];
+    }
+}
+
+fn lenient() -> httparse::ParserConfig {
+    let mut config = httparse::ParserConfig::default();
+    // A client has to bear folded lines (RFC 9112 5.2).
+    config.allow_obsolete_multiline_headers_in_responses(true);
+    config
+}
+
 /// Reads a head: its length and what it says. `input` is at most as long as a head may be.
 fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpError> {
     if matches!(input.first(), Some(b'\r' | b'\n')) {
@@ -160,10 +187,8 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     }
     let mut fields = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
-    let mut config = httparse::ParserConfig::default();
-    // A client has to bear folded lines (RFC 9112 5.2).
-    config.allow_obsolete_multiline_headers_in_responses(true);
-    let len = match config.parse_response_with_uninit_headers(&mut response, input, &mut fields) {
+    let len = match lenient().parse_response_with_uninit_headers(&mut response, input, &mut fields)
+    {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),

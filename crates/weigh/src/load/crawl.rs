@@ -30,7 +30,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         depth: args.depth as usize,
         timeout: args.timeout,
     };
-    let site = load::crawl(&address, &url.host, &url.path, limits, bytes)
+    let site = load::crawl(&address, &url.host, &url.path, limits, bytes, &signals.stop)
         .map_err(|e| Failure::failed(format!("{text}: {e}")))?;
     for (path, status) in &site.refused {
         eprintln!("weigh: {path} answers with status {status} and is left out");
@@ -62,7 +62,12 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         choice: Choice::InOrder,
         proxy_header: None,
     };
-    let readings = passes(args, target, pages as u64, signals)?;
+    let readings = if signals.stopped() {
+        eprintln!("weigh: stopped while looking for pages, after {pages}");
+        Vec::new()
+    } else {
+        passes(args, target, pages as u64, signals)?
+    };
     let problems: Vec<String> = readings.iter().flat_map(verdict::reasons).collect();
     match args.format {
         Format::Json => print_json(&json!({
@@ -117,9 +122,17 @@ fn passes(
         .collect();
     let mut readings = load::run(&job, &signals.stop, |_| {}).map_err(Failure::failed)?;
     // A stop from outside leaves passes that did not happen, and one that was cut short.
-    readings.retain(|reading| reading.requests + reading.errors.total() == pages);
-    if readings.is_empty() {
+    let fetched = |reading: &LoadReading| reading.requests + reading.errors.total();
+    let complete = readings.iter().filter(|r| fetched(r) == pages).count();
+    if signals.stopped() && complete < args.passes as usize {
+        let cut = readings.get(complete).map_or(0, fetched);
+        eprintln!(
+            "weigh: stopped in pass {}, after {cut} of {pages} pages",
+            complete + 1
+        );
+    } else if complete == 0 {
         return Err(Failure::failed("no pass was complete"));
     }
+    readings.retain(|reading| fetched(reading) == pages);
     Ok(readings)
 }

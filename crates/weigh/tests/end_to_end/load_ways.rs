@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{
-    Origin, Place, Running, array, free_port, load, no_errors, number, serve_tcp, serve_unix, skip,
-    words,
+    INT, Origin, Place, Running, TERM, array, free_port, load, no_errors, number, serve_tcp,
+    serve_unix, skip, words,
 };
 use serde_json::Value;
 
@@ -317,6 +317,13 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
     let (document, said) = crawl(&place, &url, &["--pages-max", "2", "--passes", "1"]);
     assert_eq!(document["pages"], 2);
     assert!(said.contains("--pages-max 2"), "{said}");
+    // lighttpd leads from a folder without its slash to the one with it; `/up.html` is below `/`.
+    let (document, _) = crawl(&place, url.trim_end_matches('/'), &["--passes", "2"]);
+    assert_eq!(document["pages"], 5, "{document}");
+    for pass in array(&document["passes"]) {
+        assert_eq!(pass["requests"], 5, "{pass}");
+        no_errors(pass);
+    }
     // Depth 0 is the first page alone.
     let (document, _) = crawl(&place, &url, &["--depth", "0"]);
     assert_eq!(document["pages"], 1);
@@ -344,4 +351,46 @@ fn a_page_that_is_not_there_cannot_be_crawled() {
         words.extend(other);
         place.run(&words).expect(2).says(&["cannot be used with"]);
     }
+}
+
+#[test]
+fn a_crawl_that_is_stopped_says_what_it_fetched() {
+    let slow = |head: &str| {
+        let page = match head.split(' ').nth(1) {
+            Some("/") => "<a href=slow>x</a>",
+            _ => "",
+        };
+        std::thread::sleep(Duration::from_secs(1));
+        (200, page.to_owned())
+    };
+    // The first two requests are those that find the pages.
+    let stop = |asked: usize, signal: i32, format: &str| {
+        let place = Place::new();
+        let (address, talk) = serve_tcp(slow);
+        let url = format!("http://{address}/");
+        let mut running = place.start(&["load", &url, "--crawl", "--format", format]);
+        running.until("it has asked", || talk.heads().len() == asked);
+        running.signal(signal);
+        running.end().expect(128 + signal)
+    };
+    let cases = [
+        (1, INT, "stopped while looking for pages, after 1", 1),
+        (3, INT, "stopped in pass 1, after 0 of 2 pages", 2),
+        (4, TERM, "stopped in pass 1, after 1 of 2 pages", 2),
+        (6, TERM, "stopped in pass 2, after 1 of 2 pages", 2),
+    ];
+    std::thread::scope(|scope| {
+        for (asked, signal, says, pages) in cases {
+            scope.spawn(move || {
+                let done = stop(asked, signal, "json");
+                done.says(&[says]);
+                let document = done.json();
+                assert_eq!(document["pages"], pages, "{document}");
+                let passes = usize::from(asked > 4);
+                assert_eq!(array(&document["passes"]).len(), passes, "{document}");
+            });
+        }
+        let done = stop(3, INT, "text");
+        assert!(done.out.contains("no pass was complete"), "{}", done.out);
+    });
 }

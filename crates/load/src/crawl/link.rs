@@ -1,0 +1,143 @@
+//! From a link to the path that it asks for.
+
+use std::fmt::Write;
+
+/// A link as a path on the page's own host (RFC 3986, 5.2); `None` when it leads elsewhere.
+pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
+    // As browsers do: nothing at the ends, and no line breaks within.
+    let mut link = link
+        .trim_matches(|c: char| c <= ' ')
+        .replace(['\t', '\n', '\r'], "");
+    link.truncate(link.find('#').unwrap_or(link.len()));
+    if link.is_empty() {
+        return None;
+    }
+    let path = if let Some(rest) = behind_scheme(&link) {
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        if !without_port_80(&rest[..end]).eq_ignore_ascii_case(without_port_80(host)) {
+            return None;
+        }
+        match &rest[end..] {
+            "" => "/".to_string(),
+            query if query.starts_with('?') => format!("/{query}"),
+            path => path.to_string(),
+        }
+    } else if link
+        .split(['/', '?'])
+        .next()
+        .is_some_and(|first| first.contains(':'))
+    {
+        return None;
+    } else if link.starts_with('/') {
+        link
+    } else {
+        let base = base.split('?').next().unwrap_or("/");
+        if link.starts_with('?') {
+            format!("{base}{link}")
+        } else {
+            format!("{}{link}", &base[..=base.rfind('/')?])
+        }
+    };
+    Some(encoded(&without_dots(&path)))
+}
+
+/// What comes after `http://` or `//`; schemes may be written in capitals.
+fn behind_scheme(link: &str) -> Option<&str> {
+    let rest = match link.split_at_checked("http:".len()) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http:") => rest,
+        _ => link,
+    };
+    rest.strip_prefix("//")
+}
+
+/// A host without the port that it has where it names none.
+fn without_port_80(host: &str) -> &str {
+    host.strip_suffix(":80").unwrap_or(host)
+}
+
+/// A path and query with what may not stand in them percent-encoded (RFC 3986, 2.1); what is
+/// encoded stays as it is.
+pub(super) fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// Removes `.` and `..` from a path (RFC 3986, 5.2.4).
+fn without_dots(path: &str) -> String {
+    let (path, query) = path.find('?').map_or((path, ""), |at| path.split_at(at));
+    let mut out: Vec<&str> = Vec::new();
+    let mut parts = path.split('/').skip(1).peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        match part {
+            "." | ".." => {
+                if part == ".." {
+                    out.pop();
+                }
+                if last {
+                    out.push("");
+                }
+            }
+            part => out.push(part),
+        }
+    }
+    format!("/{}{query}", out.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_browser_would_ask_for_is_asked_for() {
+        for (link, path) in [
+            (" a b.html ", "/dir/a%20b.html"),
+            ("\n/a\r\n\tb?c d\u{1}#e f", "/ab?c%20d%01"),
+            ("/caf\u{e9}/%C3%A9?\u{20ac}", "/caf%C3%A9/%C3%A9?%E2%82%AC"),
+            ("/\"<x>\"?{a}", "/%22%3Cx%3E%22?{a}"),
+            ("HTTP://SITE:81/x", "/x"),
+            ("hTTp://site:81?Q", "/?Q"),
+            ("//Site:81/\u{e9}", "/%C3%A9"),
+            ("\u{a0}", "/dir/%C2%A0"),
+        ] {
+            assert_eq!(
+                resolve(link, "site:81", "/dir/one").as_deref(),
+                Some(path),
+                "{link}"
+            );
+        }
+        for link in [
+            "HTTPS://site:81/x",
+            "http:x",
+            "http:/x",
+            "http://site/x",
+            "http://site:81 /x",
+            "http://sit\u{e9}:81/x",
+            "MAILTO:a@b",
+            " #x",
+            " ",
+        ] {
+            assert_eq!(resolve(link, "site:81", "/dir/one"), None, "{link}");
+        }
+    }
+
+    #[test]
+    fn port_80_need_not_be_said() {
+        for (link, host) in [
+            ("http://a/x", "A:80"),
+            ("//A:80/x", "a"),
+            ("//[::1]:80/x", "[::1]"),
+        ] {
+            assert_eq!(resolve(link, host, "/").as_deref(), Some("/x"), "{link}");
+        }
+        assert_eq!(resolve("http://[::80]/x", "[::]", "/"), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! The pages of a site, found by following links from one of them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use net::Address;
+use net::fetch::{Answer, FetchError, fetch};
+
+use html::Kind;
+
+mod html;
+mod link;
+#[cfg(test)]
+mod tests;
+
+/// Largest page.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+/// Most redirects one after the other; as many as wget follows.
+const REDIRECTS_MAX: usize = 20;
+
+/// How far to follow links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrawlLimits {
+    /// Most pages.
+    pub pages: usize,
+    /// Most links to follow one after the other from the first page.
+    pub depth: usize,
+    /// Longest wait for a page.
+    pub timeout: Duration,
+}
+
+/// A page that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Path and query.
+    pub path: String,
+    /// Its status.
+    pub status: u16,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The pages that answered with a success, in the order in which they were found.
+    pub pages: Vec<Page>,
+    /// Pages that answered with another status.
+    pub refused: Vec<(String, u16)>,
+    /// Links that were not followed because there were too many pages.
+    pub left: usize,
+}
+
+/// Why a site could not be crawled.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// A page did not come.
+    #[error("{path} does not answer: {source}")]
+    Fetch {
+        /// The page.
+        path: String,
+        /// Why.
+        source: FetchError,
+    },
+    /// The first page has no success.
+    #[error("{path} answers with status {status}: there is nothing to crawl")]
+    Start {
+        /// The page.
+        path: String,
+        /// Its status.
+        status: u16,
+    },
+}
+
+/// A page to ask for.
+struct Next {
+    path: String,
+    /// How many links lead to it from the first page.
+    depth: usize,
+    /// The pages that led here, each by a redirect to the next.
+    from: Vec<String>,
+}
+
+/// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
+/// on the same host and below the folder of `start`. `host` is the name with its port as links
+/// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
+/// is asked for, and what was found until then is returned.
+///
+/// Where a page is redirected on the same host, what is found is the page at which that ends. Where
+/// it ends outside the folder of `start` for the first page, it is that page's folder which counts.
+///
+/// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them.
+///
+/// # Errors
+/// When a page does not answer at all, or the first one answers with no success.
+pub fn crawl(
+    address: &Address,
+    host: &str,
+    start: &str,
+    limits: CrawlLimits,
+    mut request: impl FnMut(&str) -> Vec<u8>,
+    stop: &AtomicBool,
+) -> Result<Site, CrawlError> {
+    let start = &link::encoded(start);
+    let mut below = folder(start).to_string();
+    let mut site = Site::default();
+    let mut known = BTreeSet::from([start.to_string()]);
+    let mut next = VecDeque::from([Next {
+        path: start.to_string(),
+        depth: 0,
+        from: Vec::new(),
+    }]);
+    while let Some(Next {
+        path,
+        depth,
+        mut from,
+    }) = next.pop_front()
+    {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        if site.pages.len() == limits.pages {
+            site.left = next.len() + 1;
+            break;
+        }
+        let answer = match fetch(address, &request(&path), limits.timeout, PAGE_BYTES_MAX) {
+            Ok(answer) => answer,
+            // Nobody waits for it any more.
+            Err(_) if stop.load(Ordering::SeqCst) => break,
+            Err(source) => return Err(CrawlError::Fetch { path, source }),
+        };
+        if let Some(to) = redirect(&answer, host, &path) {
+            let is_loop = to == path || from.contains(&to);
+            if !is_loop && known.contains(&to) {
+                // It is found by its own name.
+                continue;
+            }
+            if !is_loop && from.len() < REDIRECTS_MAX {
+                known.insert(to.clone());
+                from.push(path);
+                next.push_front(Next {
+                    path: to,
+                    depth,
+                    from,
+                });
+                continue;
+            }
+        }
+        if !(200..300).contains(&answer.status) {
+            if site.pages.is_empty() {
+                let status = answer.status;
+                return Err(CrawlError::Start { path, status });
+            }
+            site.refused.push((path, answer.status));
+            continue;
+        }
+        if site.pages.is_empty() && !path.starts_with(&below) {
+            below = folder(&path).to_string();
+        }
+        let kind = Kind::of(answer.field("Content-Type"));
+        if depth < limits.depth {
+            for link in links(&answer.body, kind, host, &path) {
+                if link.starts_with(&below) && known.insert(link.clone()) {
+                    next.push_back(Next {
+                        path: link,
+                        depth: depth + 1,
+                        from: Vec::new(),
+                    });
+                }
+            }
+        }
+        site.pages.push(Page {
+            path,
+            status: answer.status,
+            body: answer.body,
+        });
+    }
+    Ok(site)
+}
+
+/// The folder that a page is in, with its slash.
+fn folder(path: &str) -> &str {
+    let end = path.split('?').next().and_then(|path| path.rfind('/'));
+    &path[..=end.unwrap_or(0)]
+}
+
+/// Where an answer sends one on the same host.
+fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let to = std::str::from_utf8(answer.field("Location")?).ok()?;
+    link::resolve(to, host, base)
+}
+
+/// The links of a page on its own host, as paths, in their order.
+fn links(page: &[u8], kind: Kind, host: &str, base: &str) -> Vec<String> {
+    html::links(page, kind)
+        .iter()
+        .filter_map(|link| link::resolve(link, host, base))
+        .collect()
+}
