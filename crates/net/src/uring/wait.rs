@@ -7,7 +7,26 @@ use io_uring::types::{SubmitArgs, Timespec};
 use super::Uring;
 use crate::stamps;
 
+/// Flags of the call, from `linux/io_uring.h`.
+const GET_EVENTS: u32 = 1 << 0;
+const EXT_ARG: u32 = 1 << 3;
+const NO_IOWAIT: u32 = 1 << 7;
+
 impl Uring {
+    /// Submits, and waits for something to happen. The kernel takes such a wait for one for a disk,
+    /// in its accounts of idle CPUs and in the pressure on disks, unless it is told not to; that it
+    /// can be from 6.15 on.
+    fn wait(&mut self, args: SubmitArgs<'_, '_>) -> io::Result<usize> {
+        if !self.ring.params().is_feature_no_iowait() {
+            return self.ring.submitter().submit_with_args(1, &args);
+        }
+        let entries = self.ring.submission().len() as u32;
+        let flags = GET_EVENTS | EXT_ARG | NO_IOWAIT;
+        // SAFETY: `args` is the structure that the call reads with this flag, and lives until it
+        // returns, as does the time limit in it; entries are as in `push`.
+        unsafe { self.ring.submitter().enter(entries, 1, flags, Some(&args)) }
+    }
+
     fn is_quiet(&mut self) -> bool {
         let queue = self.ring.submission();
         queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
@@ -28,13 +47,12 @@ impl Uring {
             Some(0) if !ready && self.is_quiet() => Ok(0),
             Some(0) => self.ring.submit_and_wait(0),
             _ if ready => self.ring.submit_and_wait(0),
-            None => self.ring.submit_and_wait(1),
+            None => self.wait(SubmitArgs::new()),
             Some(ns) => {
                 let time = Timespec::new()
                     .sec(ns / 1_000_000_000)
                     .nsec((ns % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &args)
+                self.wait(SubmitArgs::new().timespec(&time))
             }
         };
         match result {
