@@ -2,6 +2,10 @@
 //! trusted.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+// First: all others use its macros.
+#[macro_use]
+mod output;
+
 mod agent;
 mod balance;
 mod capacity;
@@ -13,7 +17,6 @@ mod failure;
 mod list;
 mod load;
 mod origin;
-mod output;
 mod progress;
 mod read;
 mod report;

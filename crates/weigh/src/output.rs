@@ -1,8 +1,31 @@
 //! What several verbs share when they print.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Arguments;
+use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
+
+/// As the standard library's, which panics where standard error cannot be written: notes and
+/// progress are dropped then, and what was measured is not lost with them. In the whole program it
+/// takes the other's place.
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::note(format_args!($($text)*)) };
+}
+
+/// As [`eprint!`], with the end of a line.
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::note_line(format_args!($($text)*)) };
+}
+
+/// Writes on standard error, if that can be.
+pub fn note(text: Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Writes a line on standard error, if that can be.
+pub fn note_line(text: Arguments<'_>) {
+    note(format_args!("{text}\n"));
+}
 
 /// Prints one JSON document on standard output.
 pub fn print_json(value: &Value) {

@@ -35,5 +35,6 @@ mod same;
 mod ssh;
 mod started;
 mod stop;
+mod unwritten;
 mod words;
 mod wrong_answers;
