@@ -61,3 +61,44 @@ fn notes_before_a_load_are_dropped_as_well() {
     let output = ended(command, 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains("20 requests in"));
 }
+
+#[test]
+fn a_result_that_could_not_be_written_is_a_failure() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    for words in [
+        vec!["load", &origin.url, "-n", "20", "-q"],
+        vec!["load", &origin.url, "-n", "20", "-q", "--format", "json"],
+        vec!["doctor"],
+        vec!["list", "--format", "json"],
+        vec!["--version"],
+        vec!["load", "--help"],
+    ] {
+        let mut command = place.weigh(&words);
+        command.stdout(full());
+        let output = ended(command, 1);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains("the result could not be written on standard output: No space left"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    for words in [
+        vec!["load", &origin.url, "-n", "20", "-q"],
+        vec!["list"],
+        vec!["--version"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = place.weigh(&words);
+        command.stdout(writer);
+        let output = ended(command, 0);
+        assert!(output.stderr.is_empty(), "{words:?}: {output:?}");
+    }
+}
