@@ -24,6 +24,6 @@ pub use job::{
     Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, Received, Request, Stage,
     Stint, Stop, Target, Wait,
 };
-pub use learn::{LearnError, Learned, learn};
+pub use learn::{LearnError, Learned, learn, learn_unless_stopped};
 pub use rows::Row;
 pub use run::{LoadError, Progress, run};

@@ -25,7 +25,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     let (mut target, _) = target::target(&load)?;
-    let varying = target::check(&load, &mut target)?;
+    let varying = target::check(&load, &mut target, &signals)?;
     if !varying.is_empty() {
         eprintln!("weigh: the answers differ from time to time; their content is not compared");
     }

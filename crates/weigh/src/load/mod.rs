@@ -28,7 +28,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         return crawl::crawl(args, &signals);
     }
     let (mut target, called) = target::target(args)?;
-    let varying = target::check(args, &mut target)?;
+    let varying = target::check(args, &mut target, &signals)?;
     if !varying.is_empty() {
         eprintln!(
             "weigh: the answers to {} differ from time to time; their content is not compared",

@@ -4,11 +4,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use load::{BodyRule, Choice, Expect, LearnError, ProxyHeader, ProxyVersion, Request, StatusRule};
-use load::{Target, learn};
+use load::{Target, learn_unless_stopped};
 use net::{Address, UnixPath};
 
 use crate::cli::{LoadArgs, ProxyProtocol};
 use crate::failure::Failure;
+use crate::signals::Signals;
 
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -263,20 +264,28 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
 
 /// Asks the target first: what it answers now is the measure for all later answers. Returns the
 /// names of requests whose answers differ from time to time.
-pub fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+/// When it does not answer as it should, or a signal came meanwhile.
+pub fn check(
+    args: &LoadArgs,
+    target: &mut Target,
+    signals: &Signals,
+) -> Result<Vec<String>, Failure> {
     if args.body_varies {
-        return Ok(Vec::new());
+        return signals.go_on().map(|()| Vec::new());
     }
     let mut varying = Vec::new();
     for number in 0..target.requests.len() {
         let name = target.requests[number].name.clone();
-        match learn(target, number, args.timeout) {
+        match learn_unless_stopped(target, number, args.timeout, &signals.stop) {
             Ok(learned) => {
                 target.requests[number].expect = learned.expect;
                 if learned.varies {
                     varying.push(name);
                 }
             }
+            Err(LearnError::Stopped) => break,
             Err(LearnError::Status(status)) => {
                 return Err(Failure::failed(format!(
                     "{}: {name} answers with status {status}; say --expect-status {status} if \
@@ -292,6 +301,7 @@ pub fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failur
             }
         }
     }
+    signals.go_on()?;
     Ok(varying)
 }
 

@@ -19,6 +19,7 @@ mod links;
 mod load;
 mod load_live;
 mod load_shapes;
+mod load_stopped;
 mod load_times;
 mod load_ways;
 mod looks;
