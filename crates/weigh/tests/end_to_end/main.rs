@@ -22,6 +22,7 @@ mod load_shapes;
 mod load_stopped;
 mod load_times;
 mod load_ways;
+mod load_words;
 mod looks;
 mod odd_servers;
 mod ordinary_user;

@@ -1,0 +1,75 @@
+//! Whether words that are right by themselves fit this machine and each other: told before anything
+//! is sent.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+
+use net::Address;
+
+use super::target;
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+
+/// Looks at the words of a load.
+///
+/// # Errors
+/// When some do not fit.
+pub fn look(args: &LoadArgs) -> Result<(), Failure> {
+    for source in &args.source {
+        is_own(*source)?;
+    }
+    Ok(())
+}
+
+/// Whether a source is an address of this machine. A datagram's socket is bound to it, which wants
+/// the same of it as a connection and none of its ports.
+fn is_own(source: IpAddr) -> Result<(), Failure> {
+    UdpSocket::bind((source, 0)).map(drop).map_err(|e| {
+        let why = match e.kind() {
+            ErrorKind::AddrNotAvailable => "this machine does not have this address".to_owned(),
+            _ => format!("connections cannot come from it: {e}"),
+        };
+        Failure::words(format!(
+            "--source {source}: {why}; give addresses that `ip address` shows, or one of 127.0.0.0/8 \
+             for a target on this machine"
+        ))
+    })
+}
+
+/// Looks whether connections can go from the sources to the target.
+///
+/// # Errors
+/// When an address is of the other family.
+pub fn look_at_families(args: &LoadArgs, target: &Address) -> Result<(), Failure> {
+    let Some(target) = target.inet() else {
+        return Ok(());
+    };
+    match args
+        .source
+        .iter()
+        .find(|source| source.is_ipv4() != target.is_ipv4())
+    {
+        None => Ok(()),
+        Some(source) => {
+            let family = |is_ipv4| if is_ipv4 { "IPv4" } else { "IPv6" };
+            Err(Failure::words(format!(
+                "--source {source}: expected an {} address, because the target is {target}; give \
+                 such a one, or the target's {} address",
+                family(target.is_ipv4()),
+                family(source.is_ipv4()),
+            )))
+        }
+    }
+}
+
+/// [`look_at_families`] where the target is not made yet.
+///
+/// # Errors
+/// As there, and when the URL is wrong.
+pub fn look_at_families_of_url(args: &LoadArgs, text: &str) -> Result<(), Failure> {
+    if args.source.is_empty() {
+        return Ok(());
+    }
+    let url = target::url(text).map_err(Failure::words)?;
+    look_at_families(args, &target::address(args, &url.host)?)
+}
