@@ -79,6 +79,15 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     if !name_ok || value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
         return Err(wrong());
     }
+    // With a length of the user's beside that of the body, a request would have two.
+    for own in ["Content-Length", "Transfer-Encoding"] {
+        if name.eq_ignore_ascii_case(own) {
+            return Err(format!(
+                "{own} cannot be given: --body FILE gives the length of the body, which is 0 with \
+                 --body /dev/null"
+            ));
+        }
+    }
     Ok((name.to_string(), value.to_string()))
 }
 

@@ -18,7 +18,21 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
     for source in &args.source {
         is_own(*source)?;
     }
-    Ok(())
+    one_host(&args.headers)
+}
+
+/// Whether the headers name one host at most: a request with two is wrong (RFC 9112, 3.2).
+fn one_host(headers: &[(String, String)]) -> Result<(), Failure> {
+    let mut hosts = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value);
+    match (hosts.next(), hosts.next()) {
+        (Some(first), Some(second)) => Err(Failure::words(format!(
+            "--header: expected one Host at most, found `{first}` and `{second}`; leave one out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a source is an address of this machine. A datagram's socket is bound to it, which wants

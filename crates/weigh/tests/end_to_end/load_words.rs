@@ -53,3 +53,35 @@ fn a_source_is_an_address_of_this_machine_and_of_the_targets_family() {
     );
     no_errors(&document);
 }
+
+#[test]
+fn headers_do_not_say_twice_what_a_request_may_say_once() {
+    let place = Place::new();
+    let server = Untouched::start();
+    place.write("body", "12345");
+    for verb in ["load", "capacity"] {
+        let more: &[&str] = match verb {
+            "load" => &[],
+            _ => &["--slo", "p99<1s"],
+        };
+        let refuses = |headers: &[&str], says: &[&str]| {
+            let mut all = more.to_vec();
+            all.extend(headers);
+            server.refuses(&place, verb, &all, says);
+        };
+        refuses(
+            &["--body", "body", "-H", "content-length: 3"],
+            &["Content-Length", "--body FILE gives the length"],
+        );
+        refuses(
+            &["-m", "POST", "-H", "Transfer-Encoding: chunked"],
+            &["Transfer-Encoding", "--body FILE"],
+        );
+        refuses(
+            &["-H", "Host: a", "-H", "host: b"],
+            &["expected one Host at most", "`a` and `b`"],
+        );
+    }
+    let refused = ["--crawl", "-H", "Host: a", "-H", "Host: b"];
+    server.refuses(&place, "load", &refused, &["one Host at most"]);
+}
