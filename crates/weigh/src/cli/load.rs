@@ -30,7 +30,7 @@ pub struct LoadArgs {
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
     /// How long [default: 10s].
-    #[arg(short, long, value_parser = units::duration, conflicts_with = "count")]
+    #[arg(short, long, value_parser = units::some_time, conflicts_with = "count")]
     pub duration: Option<Duration>,
     /// Stop after so many requests instead.
     #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
@@ -87,10 +87,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
     /// Longest wait for an answer.
-    #[arg(long, default_value = "5s", value_parser = units::duration)]
+    #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// Longest wait for a connection [default: that for an answer].
-    #[arg(long, value_parser = units::duration)]
+    #[arg(long, value_parser = units::some_time)]
     pub connect_timeout: Option<Duration>,
     /// The status that counts as good [default: what the first answer has, if it is a success].
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
@@ -146,7 +146,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", requires = "crawl", default_value_t = 5)]
     pub depth: u32,
     /// Length of the rows that the load is cut into.
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
     /// Write the response times of each row to this file, as HdrHistogram's log (1.3, V2).
     #[arg(long, value_name = "FILE")]

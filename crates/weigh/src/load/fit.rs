@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
 
+use load::Stage;
 use net::Address;
 
 use super::target;
@@ -18,7 +19,37 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
     for source in &args.source {
         is_own(*source)?;
     }
+    for cpu in &args.cpus {
+        is_usable(*cpu)?;
+    }
+    asks_for_something(&args.stages)?;
     one_host(&args.headers)
+}
+
+/// Whether a thread can be bound to a CPU, as those of the load will be: one tries it.
+fn is_usable(cpu: u32) -> Result<(), Failure> {
+    let bound = std::thread::spawn(move || net::os::bind_to_cpus(&[cpu])).join();
+    if let Ok(Err(e)) = bound {
+        let usable = net::os::allowed_cpus().unwrap_or_default();
+        let usable: Vec<String> = usable.iter().map(u32::to_string).collect();
+        return Err(Failure::words(format!(
+            "--cpus {cpu}: no thread can be bound to this CPU: {e}; there are {}",
+            usable.join(",")
+        )));
+    }
+    Ok(())
+}
+
+/// Whether requests become due in stages, where there are some.
+fn asks_for_something(stages: &[Stage]) -> Result<(), Failure> {
+    let requests: f64 = stages.iter().map(Stage::requests).sum();
+    match stages.is_empty() || requests > 0.0 {
+        true => Ok(()),
+        false => Err(Failure::words(
+            "--stages: no request becomes due in them; give at least one a rate above 0, such as \
+             10s@2000",
+        )),
+    }
 }
 
 /// Whether the headers name one host at most: a request with two is wrong (RFC 9112, 3.2).

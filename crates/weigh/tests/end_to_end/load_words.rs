@@ -85,3 +85,36 @@ fn headers_do_not_say_twice_what_a_request_may_say_once() {
     let refused = ["--crawl", "-H", "Host: a", "-H", "Host: b"];
     server.refuses(&place, "load", &refused, &["one Host at most"]);
 }
+
+#[test]
+fn values_that_no_load_can_have_are_refused_as_words() {
+    let place = Place::new();
+    let server = Untouched::start();
+    for (more, says) in [
+        (words("--interval 0s"), "at least 10ms, found `0s`"),
+        (words("--interval 1ns"), "at least 10ms, found `1ns`"),
+        (words("--connect-timeout 0s"), "a time above 0"),
+        (words("-d 0s"), "a time above 0"),
+        (words("--stages 1s@0"), "no request becomes due"),
+        (words("--stages 1s@0,2s@0-0"), "no request becomes due"),
+        (words("--cpus 0,9999"), "--cpus 9999: no thread"),
+        (words("--crawl --cpus 999"), "--cpus 999: no thread"),
+    ] {
+        server.refuses(&place, "load", &more, &[says]);
+    }
+    for (more, says) in [
+        ("--step 0s", "a time above 0"),
+        ("--step-max 0s", "a time above 0"),
+        ("--cpus 999", "--cpus 999: no thread"),
+    ] {
+        let more = format!("--slo p99<1s {more}");
+        server.refuses(&place, "capacity", &words(&more), &[says]);
+    }
+    let url = server.url();
+    for words in [
+        vec!["load", &url, "--timeout", "0s"],
+        vec!["capacity", &url, "--slo", "p99<1s", "--timeout", "0s"],
+    ] {
+        place.run(&words).expect(2).says(&["a time above 0"]);
+    }
+}
