@@ -118,3 +118,36 @@ fn values_that_no_load_can_have_are_refused_as_words() {
         place.run(&words).expect(2).says(&["a time above 0"]);
     }
 }
+
+#[test]
+fn options_that_would_say_nothing_are_refused() {
+    let place = Place::new();
+    let server = Untouched::start();
+    let open = "were not provided: <--rate <RATE>";
+    for (more, says) in [
+        ("--passes 3", "--crawl"),
+        ("--passes 3 -d 1s", "--crawl"),
+        ("--pages-max 3 -n 5", "--crawl"),
+        ("--depth 3 -c 1", "--crawl"),
+        ("--arrivals poisson", open),
+        ("--arrivals even -n 5", open),
+        ("--wait spin", open),
+        ("--wait sleep --each-connection 5", open),
+        ("--wait spin --crawl", open),
+        (
+            "--source 127.0.0.1 --unix-socket x",
+            "cannot be used with '--unix-socket",
+        ),
+    ] {
+        server.refuses(&place, "load", &words(more), &[says]);
+    }
+    // Where they say something they are taken.
+    let (address, _talk) = serve_tcp(|_| (200, "x".into()));
+    let url = format!("http://{address}/");
+    for more in [
+        "--rate 100 -n 5 --arrivals poisson --wait sleep",
+        "--stages 100ms@100 --wait sleep",
+    ] {
+        load(&place, &url, &words(more));
+    }
+}
