@@ -20,10 +20,16 @@ pub(super) struct Url {
     pub(super) path: String,
 }
 
+/// What follows a URL's scheme, whose letters may be large or small (RFC 3986, 3.1).
+fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
 /// Takes a URL apart.
 pub(super) fn url(text: &str) -> Result<Url, String> {
-    let rest = text.strip_prefix("http://").ok_or_else(|| {
-        let why = if text.starts_with("https://") {
+    let rest = without_scheme(text, "http://").ok_or_else(|| {
+        let why = if without_scheme(text, "https://").is_some() {
             "TLS is not spoken; measure behind it, with http://"
         } else {
             "expected a URL such as http://127.0.0.1:8080/path"
@@ -133,7 +139,7 @@ fn read_urls(path: &Path, base: Option<&Url>) -> Result<Vec<Wanted>, Failure> {
         let wanted = wanted(line, base)
             .map_err(|why| Failure::words(format!("--urls {name}, line {}: {why}", number + 1)))?;
         if let Some(first) = all.first()
-            && first.url.host != wanted.url.host
+            && !first.url.host.eq_ignore_ascii_case(&wanted.url.host)
         {
             return Err(Failure::words(format!(
                 "--urls {name}, line {}: `{}` is another server than `{}`; the requests of one \
@@ -322,6 +328,8 @@ mod tests {
         );
         assert_eq!(parts("http://127.0.0.1"), expected("127.0.0.1", "/"));
         assert_eq!(parts("http://[::1]?x=1"), expected("[::1]", "/?x=1"));
+        assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
+        assert!(url("HTTPS://x/").unwrap_err().contains("TLS"));
         assert_eq!(resolve("[::1]").unwrap().to_string(), "[::1]:80");
         assert_eq!(resolve("127.0.0.1:81").unwrap().to_string(), "127.0.0.1:81");
         for bad in [
@@ -330,6 +338,7 @@ mod tests {
             "http://",
             "http://a b/",
             "ftp://x/",
+            "http:/\u{fc}/",
         ] {
             assert!(url(bad).is_err(), "{bad}");
         }

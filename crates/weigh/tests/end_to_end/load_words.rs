@@ -151,3 +151,19 @@ fn options_that_would_say_nothing_are_refused() {
         load(&place, &url, &words(more));
     }
 }
+
+#[test]
+fn the_scheme_and_the_host_of_a_url_may_be_large_or_small() {
+    let place = Place::new();
+    let (address, _talk) = serve_tcp(|_| (200, "x".into()));
+    let port = address.port();
+    let (_, document) = load(&place, &format!("HTTP://{address}/"), &["-n", "5"]);
+    no_errors(&document);
+    place.write(
+        "urls",
+        &format!("http://localhost:{port}/a\nHttp://LOCALHOST:{port}/b\n"),
+    );
+    place
+        .run(&["load", "--urls", "urls", "-n", "5", "-q"])
+        .expect(0);
+}
