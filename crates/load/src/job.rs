@@ -281,7 +281,7 @@ pub enum JobError {
 }
 
 /// Shortest row.
-const ROW_MIN: Duration = Duration::from_millis(10);
+pub const ROW_MIN: Duration = Duration::from_millis(10);
 
 fn stages_are_fit(stages: &[Stage]) -> bool {
     let fit = |rate: f64| rate.is_finite() && rate >= 0.0;

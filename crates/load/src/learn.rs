@@ -2,13 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use net::Address;
 use net::fetch::{FetchError, fetch_after};
 use readings::NO_PORT;
 
 use crate::check::{BodyRule, Expect, StatusRule};
-use crate::job::Target;
+use crate::job::{Request, Target};
 
 /// Largest body that answers are compared with byte by byte.
 const REFERENCE_BYTES_MAX: usize = 64 << 20;
@@ -16,6 +19,8 @@ const REFERENCE_BYTES_MAX: usize = 64 << 20;
 const TRIES: usize = 3;
 /// How long to wait before it is asked again where no port is free.
 const PORT_PAUSE: Duration = Duration::from_millis(50);
+/// How often it is looked whether to stop while an answer is awaited.
+const TURN: Duration = Duration::from_millis(20);
 
 /// What a target answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +42,12 @@ pub enum LearnError {
     /// A status that is no success, and none was asked for.
     #[error("it answers with status {0}; give the expected status if that is intended")]
     Status(u16),
+    /// Nobody wants to know any more.
+    #[error("it was stopped")]
+    Stopped,
+    /// The thread that asked died.
+    #[error("the thread that asked died; this is a defect of the program")]
+    Thread,
 }
 
 /// Asks again where no local port is free, for as long as an answer may take: those of connections
@@ -86,16 +97,63 @@ pub(crate) fn why_not_connected(error: &io::Error) -> String {
 /// # Panics
 /// When the target has no request of that number.
 pub fn learn(target: &Target, number: usize, limit: Duration) -> Result<Learned, LearnError> {
-    let request = &target.requests[number];
+    let greeting = greeting(target, number);
+    ask(&target.address, &greeting, &target.requests[number], limit)
+}
+
+/// As [`learn`], and does not wait for an answer any longer when `stop` is set. The thread that
+/// waits is left alone then, until its time limit ends it.
+///
+/// # Errors
+/// As [`learn`], and when it was stopped.
+///
+/// # Panics
+/// As [`learn`].
+pub fn learn_unless_stopped(
+    target: &Target,
+    number: usize,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<Learned, LearnError> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(LearnError::Stopped);
+    }
+    let (address, request) = (target.address.clone(), target.requests[number].clone());
+    let greeting = greeting(target, number);
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more when it was stopped.
+        let _ = tell.send(ask(&address, &greeting, &request, limit));
+    });
+    loop {
+        match told.recv_timeout(TURN) {
+            Ok(learned) => return learned,
+            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+            Err(RecvTimeoutError::Timeout) => return Err(LearnError::Stopped),
+            Err(RecvTimeoutError::Disconnected) => return Err(LearnError::Thread),
+        }
+    }
+}
+
+fn greeting(target: &Target, number: usize) -> Vec<u8> {
     let mut greeting = Vec::new();
     target.greeting(number as u64, &mut greeting);
+    greeting
+}
+
+fn ask(
+    address: &Address,
+    greeting: &[u8],
+    request: &Request,
+    limit: Duration,
+) -> Result<Learned, LearnError> {
     let mut bodies = Vec::new();
     let mut expect = request.expect.clone();
     for _ in 0..TRIES {
         let ask = || {
             fetch_after(
-                &target.address,
-                &greeting,
+                address,
+                greeting,
                 &request.bytes,
                 limit,
                 REFERENCE_BYTES_MAX,
@@ -150,6 +208,28 @@ mod tests {
         let text = LearnError::from(once_there_is_a_port(refused, LIMIT).unwrap_err());
         assert!(!text.to_string().contains(NO_PORT), "{text}");
         assert_eq!(once.get(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_come_is_not_awaited_after_a_stop() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+        let target = Target::new(listener.local_addr().unwrap(), request, Expect::default());
+        let stop = AtomicBool::new(false);
+        let began = Instant::now();
+        let learned = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let asked = listener.accept();
+                stop.store(true, Ordering::Relaxed);
+                asked
+            });
+            let learned = learn_unless_stopped(&target, 0, LIMIT, &stop);
+            // Until then it is open, and says nothing.
+            drop(asked.join().unwrap());
+            learned
+        });
+        assert!(matches!(learned, Err(LearnError::Stopped)), "{learned:?}");
+        assert!(began.elapsed() < LIMIT / 2);
     }
 
     const LIMIT: Duration = Duration::from_secs(60);

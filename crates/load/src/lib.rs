@@ -21,9 +21,9 @@ mod worker;
 pub use check::{BodyRule, Expect, StatusRule};
 pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl};
 pub use job::{
-    Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, Received, Request, Stage,
-    Stint, Stop, Target, Wait,
+    Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, ROW_MIN, Received, Request,
+    Stage, Stint, Stop, Target, Wait,
 };
-pub use learn::{LearnError, Learned, learn};
+pub use learn::{LearnError, Learned, learn, learn_unless_stopped};
 pub use rows::Row;
 pub use run::{LoadError, Progress, run};

@@ -15,6 +15,8 @@ pub enum Failure {
     Words(String),
     /// A file of the caller's is wrong, shown in the file.
     File(Box<miette::Report>),
+    /// A signal came before there was anything to show; this is the status that belongs to it.
+    Stopped(u8),
 }
 
 impl Failure {
@@ -38,6 +40,7 @@ impl Failure {
         match self {
             Failure::Failed(_) => FAILED,
             Failure::Words(_) | Failure::File(_) => WRONG_WORDS,
+            Failure::Stopped(status) => *status,
         }
     }
 
@@ -46,6 +49,7 @@ impl Failure {
         match self {
             Failure::Failed(text) | Failure::Words(text) => eprintln!("weigh: {text}"),
             Failure::File(report) => eprintln!("{report:?}"),
+            Failure::Stopped(_) => eprintln!("weigh: stopped before anything was measured"),
         }
     }
 }

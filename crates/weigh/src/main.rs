@@ -2,6 +2,10 @@
 //! trusted.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+// First: all others use its macros.
+#[macro_use]
+mod output;
+
 mod agent;
 mod balance;
 mod capacity;
@@ -13,7 +17,6 @@ mod failure;
 mod list;
 mod load;
 mod origin;
-mod output;
 mod progress;
 mod read;
 mod report;
@@ -21,6 +24,7 @@ mod run;
 mod signals;
 mod units;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -31,13 +35,23 @@ use failure::Failure;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => {
-            // Help and version are no mistakes; everything else is the caller's, status 2.
-            let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
-        }
+        Err(e) => return not_parsed(&e),
     };
-    match carry_out(cli) {
+    ended(carry_out(cli).and_then(|status| output::all_written().map(|()| status)))
+}
+
+/// Help and version are no mistakes; everything else is the caller's, status 2.
+fn not_parsed(e: &clap::Error) -> ExitCode {
+    let printed = e.print().and_then(|()| std::io::stdout().flush());
+    if e.use_stderr() {
+        return ExitCode::from(2);
+    }
+    output::keep(printed);
+    ended(output::all_written().map(|()| 0))
+}
+
+fn ended(result: Result<u8, Failure>) -> ExitCode {
+    match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             failure.print();

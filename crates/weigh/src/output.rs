@@ -1,8 +1,38 @@
 //! What several verbs share when they print.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Why a result could not be printed, once one could not: `main` asks for it at the end, so that
+/// no verb can forget to.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// As the standard library's, which panics where standard error cannot be written: notes and
+/// progress are dropped then, and what was measured is not lost with them. In the whole program it
+/// takes the other's place.
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::note(format_args!($($text)*)) };
+}
+
+/// As [`eprint!`], with the end of a line.
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::note_line(format_args!($($text)*)) };
+}
+
+/// Writes on standard error, if that can be.
+pub fn note(text: Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Writes a line on standard error, if that can be.
+pub fn note_line(text: Arguments<'_>) {
+    note(format_args!("{text}\n"));
+}
 
 /// Prints one JSON document on standard output.
 pub fn print_json(value: &Value) {
@@ -10,10 +40,35 @@ pub fn print_json(value: &Value) {
     print_text(&(text + "\n"));
 }
 
-/// Prints text on standard output; a reader that has gone is no error.
+/// Prints text on standard output. A reader that has gone is no error; any other is kept for
+/// [`all_written`].
 pub fn print_text(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut out = io::stdout().lock();
+    keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Keeps why a result could not be printed.
+pub fn keep(printed: io::Result<()>) {
+    match printed {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            // The first reason is the one to tell.
+            let _ = UNWRITTEN.set(e);
+        }
+        _ => {}
+    }
+}
+
+/// Whether all results were printed.
+///
+/// # Errors
+/// When one was not.
+pub fn all_written() -> Result<(), Failure> {
+    match UNWRITTEN.get() {
+        None => Ok(()),
+        Some(e) => Err(Failure::failed(format!(
+            "the result could not be written on standard output: {e}"
+        ))),
+    }
 }
 
 /// Columns to print for.

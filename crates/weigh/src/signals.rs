@@ -35,10 +35,11 @@ impl Signals {
             hardening: Arc::new(Mutex::new(Vec::new())),
         };
         for signal in SIGNALS {
-            // In this order: a further signal ends the program the hard way.
+            // In this order: a further signal ends the program the hard way, and whoever sees
+            // that it shall stop knows by which.
             flag::register_conditional_shutdown(signal, 128 + signal, signals.hard.clone())
-                .and_then(|_| flag::register(signal, signals.stop.clone()))
                 .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
+                .and_then(|_| flag::register(signal, signals.stop.clone()))
                 .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
         }
         signals.release();
@@ -85,6 +86,19 @@ impl Signals {
         match self.which.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(128 + signal as u8),
+        }
+    }
+
+    /// Goes on only while no signal has come: for where nothing was measured yet.
+    ///
+    /// # Errors
+    /// When one has come.
+    pub fn go_on(&self) -> Result<(), Failure> {
+        match self.stopped() {
+            false => Ok(()),
+            true => Err(Failure::Stopped(
+                self.status().unwrap_or(128 + SIGINT as u8),
+            )),
         }
     }
 

@@ -9,6 +9,27 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     units::duration(text).map_err(|e| e.to_string())
 }
 
+/// A duration above zero.
+pub fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!(
+            "expected a time above 0, such as 10s or 150ms, found `{text}`"
+        )),
+        time => Ok(time),
+    }
+}
+
+/// The length of a load's rows.
+pub fn row(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < load::ROW_MIN => Err(format!(
+            "expected at least {:?}, found `{text}`",
+            load::ROW_MIN
+        )),
+        time => Ok(time),
+    }
+}
+
 /// A rate in requests per second: `2000`, `2000/s`.
 pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
@@ -79,6 +100,15 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     if !name_ok || value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
         return Err(wrong());
     }
+    // With a length of the user's beside that of the body, a request would have two.
+    for own in ["Content-Length", "Transfer-Encoding"] {
+        if name.eq_ignore_ascii_case(own) {
+            return Err(format!(
+                "{own} cannot be given: --body FILE gives the length of the body, which is 0 with \
+                 --body /dev/null"
+            ));
+        }
+    }
     Ok((name.to_string(), value.to_string()))
 }
 
@@ -90,6 +120,10 @@ mod tests {
     fn units_are_asked_for_and_headers_cannot_smuggle() {
         assert_eq!(duration("150ms"), Ok(Duration::from_millis(150)));
         assert!(duration("10").is_err());
+        assert_eq!(some_time("1ns"), Ok(Duration::from_nanos(1)));
+        assert!(some_time("0s").is_err() && some_time("1").is_err());
+        assert_eq!(row("10ms"), Ok(Duration::from_millis(10)));
+        assert!(row("9ms").is_err() && row("0s").is_err());
         assert_eq!(rate("2000/s"), Ok(2000.0));
         assert!(rate("-1").is_err());
         assert_eq!(share("2%"), Ok(0.02));

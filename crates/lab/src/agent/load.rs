@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Learned, Progress, Received, StatusRule, Stint, Stop,
-    Target, Wait,
+    Arrivals, BodyRule, Expect, Job, Lane, Progress, Received, StatusRule, Stint, Stop, Target,
+    Wait,
 };
 use net::IoKind;
 use readings::Probed;
@@ -29,25 +28,6 @@ fn ms(value: f64) -> Duration {
     Duration::from_secs_f64((value / 1e3).clamp(0.0, 1e9))
 }
 
-/// Learns what a target answers, unless it is stopped meanwhile: where the way to the target is
-/// gone, as when hosts are taken down, it would wait for all of its time limit.
-fn learn(target: &Target, timeout: Duration, stop: &AtomicBool) -> Result<Learned, String> {
-    let (tell, told) = mpsc::channel();
-    let target = target.clone();
-    std::thread::spawn(move || {
-        // Nobody listens any more when it was stopped.
-        let _ = tell.send(load::learn(&target, 0, timeout));
-    });
-    loop {
-        match told.recv_timeout(Duration::from_millis(20)) {
-            Ok(learned) => return learned.map_err(|e| e.to_string()),
-            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
-            Err(RecvTimeoutError::Timeout) => return Err("it was stopped".to_owned()),
-            Err(RecvTimeoutError::Disconnected) => return Err("a thread broke off".to_owned()),
-        }
-    }
-}
-
 /// Turns a lane into what the engine takes; learns its reference body.
 fn lane(order: &LaneOrder, timeout: Duration, stop: &AtomicBool) -> Result<(Lane, bool), String> {
     let expect = Expect {
@@ -62,7 +42,7 @@ fn lane(order: &LaneOrder, timeout: Duration, stop: &AtomicBool) -> Result<(Lane
     let mut target = Target::new(order.address, order.request.clone().into_bytes(), expect);
     let mut varies = false;
     if order.body != BodyOrder::Varies && order.contains.is_none() {
-        let learned = learn(&target, timeout, stop)
+        let learned = load::learn_unless_stopped(&target, 0, timeout, stop)
             .map_err(|e| format!("{} cannot be measured: {e}", order.address))?;
         if learned.varies && order.body == BodyOrder::Same {
             return Err(format!(
@@ -268,38 +248,4 @@ fn watched_run(
     .map_err(|e| e.to_string())?;
     loaded.readings = readings;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-    use std::time::Instant;
-
-    #[test]
-    fn a_target_that_never_answers_is_not_waited_for_once_it_is_stopped() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let expect = Expect {
-            status: StatusRule::Success,
-            body: BodyRule::Any,
-        };
-        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
-        let target = Target::new(listener.local_addr().unwrap(), request, expect);
-        let stop = AtomicBool::new(false);
-        let limit = Duration::from_secs(600);
-        let began = Instant::now();
-        let learned = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| {
-                let asked = listener.accept();
-                stop.store(true, Ordering::Relaxed);
-                asked
-            });
-            let learned = learn(&target, limit, &stop);
-            // Until then it is open, and says nothing.
-            drop(asked.join().unwrap());
-            learned
-        });
-        assert_eq!(learned.err().as_deref(), Some("it was stopped"));
-        assert!(began.elapsed() < limit / 2);
-    }
 }

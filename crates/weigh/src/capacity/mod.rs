@@ -6,7 +6,7 @@ use verdict::capacity::{Judgement, Objective};
 
 use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs};
 use crate::failure::Failure;
-use crate::load::target;
+use crate::load::{fit, target};
 use crate::output::{print_json, print_text, width};
 use crate::signals::Signals;
 
@@ -24,8 +24,9 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let objective = objective(args)?;
     let signals = Signals::listen()?;
     let load = load_args(args)?;
+    fit::look(&load)?;
     let (mut target, _) = target::target(&load)?;
-    let varying = target::check(&load, &mut target)?;
+    let varying = target::check(&load, &mut target, &signals)?;
     if !varying.is_empty() {
         eprintln!("weigh: the answers differ from time to time; their content is not compared");
     }

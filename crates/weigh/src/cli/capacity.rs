@@ -41,10 +41,10 @@ pub struct CapacityArgs {
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
     /// Measured time of a step; longer at rates where the objective's quantile needs it.
-    #[arg(long, default_value = "2s", value_parser = units::duration)]
+    #[arg(long, default_value = "2s", value_parser = units::some_time)]
     pub step: Duration,
     /// Longest measured time of a step.
-    #[arg(long, default_value = "30s", value_parser = units::duration)]
+    #[arg(long, default_value = "30s", value_parser = units::some_time)]
     pub step_max: Duration,
     /// Time before each step's measured one, cut off.
     #[arg(long, default_value = "500ms", value_parser = units::duration)]
@@ -87,7 +87,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
     /// Longest wait for an answer.
-    #[arg(long, default_value = "5s", value_parser = units::duration)]
+    #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// The status that counts as good [default: what the first answer has, if it is a success].
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]

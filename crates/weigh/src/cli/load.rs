@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use load::Stage;
 use net::IoKind;
 
@@ -11,7 +11,13 @@ use super::Format;
 use crate::units::{self, stage};
 
 /// `weigh load`.
+// What belongs to a way of loading requires the group that chooses it: an option that is required
+// alone is not missed where another conflicts with it.
 #[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("open_loop").args(["rate", "stages"]),
+    group = ArgGroup::new("site").args(["crawl"]),
+)]
 pub struct LoadArgs {
     /// Where to, such as http://127.0.0.1:8080/.
     #[arg(required_unless_present = "urls")]
@@ -30,7 +36,7 @@ pub struct LoadArgs {
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
     /// How long [default: 10s].
-    #[arg(short, long, value_parser = units::duration, conflicts_with = "count")]
+    #[arg(short, long, value_parser = units::some_time, conflicts_with = "count")]
     pub duration: Option<Duration>,
     /// Stop after so many requests instead.
     #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
@@ -60,12 +66,12 @@ pub struct LoadArgs {
     )]
     pub stages: Vec<Stage>,
     /// When the requests of an open loop are due.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "open_loop")]
     pub arrivals: Arrivals,
     /// How an open loop waits: `spin` is on time to the microsecond and takes a CPU per thread,
     /// `sleep` takes none and is late by a timer's wake-up; `auto` spins where threads are fewer
     /// than CPUs.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "open_loop")]
     pub wait: Wait,
     /// Whose clock reading tells when an answer came: the kernel's, taken as the packet comes in,
     /// or the program's, when it gets to it; `auto` is the kernel's in an open loop.
@@ -87,10 +93,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
     /// Longest wait for an answer.
-    #[arg(long, default_value = "5s", value_parser = units::duration)]
+    #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// Longest wait for a connection [default: that for an answer].
-    #[arg(long, value_parser = units::duration)]
+    #[arg(long, value_parser = units::some_time)]
     pub connect_timeout: Option<Duration>,
     /// The status that counts as good [default: what the first answer has, if it is a success].
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
@@ -112,7 +118,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub source: Vec<std::net::IpAddr>,
     /// Connect to this Unix socket instead of the URL's host.
-    #[arg(long, value_name = "PATH", conflicts_with = "proxy")]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["proxy", "source"])]
     pub unix_socket: Option<PathBuf>,
     /// Go through this forward proxy, such as http://127.0.0.1:3128.
     #[arg(long, value_name = "URL")]
@@ -137,16 +143,16 @@ pub struct LoadArgs {
     ])]
     pub crawl: bool,
     /// Passes of --crawl.
-    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", requires = "site", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub passes: u32,
     /// Most pages of --crawl.
-    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", requires = "site", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pages_max: u32,
     /// Most links that --crawl follows one after the other.
-    #[arg(long, value_name = "N", requires = "crawl", default_value_t = 5)]
+    #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
     /// Length of the rows that the load is cut into.
-    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
     /// Write the response times of each row to this file, as HdrHistogram's log (1.3, V2).
     #[arg(long, value_name = "FILE")]

@@ -14,6 +14,7 @@ use crate::output::{print_json, print_text};
 use crate::signals::Signals;
 
 mod crawl;
+pub mod fit;
 mod live;
 pub mod target;
 mod watch;
@@ -24,11 +25,14 @@ const INVALID: u8 = 4;
 /// Puts load on a URL.
 pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
+    fit::look(args)?;
     if args.crawl {
+        fit::look_at_families_of_url(args, args.url.as_deref().unwrap_or_default())?;
         return crawl::crawl(args, &signals);
     }
     let (mut target, called) = target::target(args)?;
-    let varying = target::check(args, &mut target)?;
+    fit::look_at_families(args, &target.address)?;
+    let varying = target::check(args, &mut target, &signals)?;
     if !varying.is_empty() {
         eprintln!(
             "weigh: the answers to {} differ from time to time; their content is not compared",

@@ -4,11 +4,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use load::{BodyRule, Choice, Expect, LearnError, ProxyHeader, ProxyVersion, Request, StatusRule};
-use load::{Target, learn};
+use load::{Target, learn_unless_stopped};
 use net::{Address, UnixPath};
 
 use crate::cli::{LoadArgs, ProxyProtocol};
 use crate::failure::Failure;
+use crate::signals::Signals;
 
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +20,16 @@ pub(super) struct Url {
     pub(super) path: String,
 }
 
+/// What follows a URL's scheme, whose letters may be large or small (RFC 3986, 3.1).
+fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
 /// Takes a URL apart.
 pub(super) fn url(text: &str) -> Result<Url, String> {
-    let rest = text.strip_prefix("http://").ok_or_else(|| {
-        let why = if text.starts_with("https://") {
+    let rest = without_scheme(text, "http://").ok_or_else(|| {
+        let why = if without_scheme(text, "https://").is_some() {
             "TLS is not spoken; measure behind it, with http://"
         } else {
             "expected a URL such as http://127.0.0.1:8080/path"
@@ -132,7 +139,7 @@ fn read_urls(path: &Path, base: Option<&Url>) -> Result<Vec<Wanted>, Failure> {
         let wanted = wanted(line, base)
             .map_err(|why| Failure::words(format!("--urls {name}, line {}: {why}", number + 1)))?;
         if let Some(first) = all.first()
-            && first.url.host != wanted.url.host
+            && !first.url.host.eq_ignore_ascii_case(&wanted.url.host)
         {
             return Err(Failure::words(format!(
                 "--urls {name}, line {}: `{}` is another server than `{}`; the requests of one \
@@ -263,20 +270,28 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
 
 /// Asks the target first: what it answers now is the measure for all later answers. Returns the
 /// names of requests whose answers differ from time to time.
-pub fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+/// When it does not answer as it should, or a signal came meanwhile.
+pub fn check(
+    args: &LoadArgs,
+    target: &mut Target,
+    signals: &Signals,
+) -> Result<Vec<String>, Failure> {
     if args.body_varies {
-        return Ok(Vec::new());
+        return signals.go_on().map(|()| Vec::new());
     }
     let mut varying = Vec::new();
     for number in 0..target.requests.len() {
         let name = target.requests[number].name.clone();
-        match learn(target, number, args.timeout) {
+        match learn_unless_stopped(target, number, args.timeout, &signals.stop) {
             Ok(learned) => {
                 target.requests[number].expect = learned.expect;
                 if learned.varies {
                     varying.push(name);
                 }
             }
+            Err(LearnError::Stopped) => break,
             Err(LearnError::Status(status)) => {
                 return Err(Failure::failed(format!(
                     "{}: {name} answers with status {status}; say --expect-status {status} if \
@@ -292,6 +307,7 @@ pub fn check(args: &LoadArgs, target: &mut Target) -> Result<Vec<String>, Failur
             }
         }
     }
+    signals.go_on()?;
     Ok(varying)
 }
 
@@ -312,6 +328,8 @@ mod tests {
         );
         assert_eq!(parts("http://127.0.0.1"), expected("127.0.0.1", "/"));
         assert_eq!(parts("http://[::1]?x=1"), expected("[::1]", "/?x=1"));
+        assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
+        assert!(url("HTTPS://x/").unwrap_err().contains("TLS"));
         assert_eq!(resolve("[::1]").unwrap().to_string(), "[::1]:80");
         assert_eq!(resolve("127.0.0.1:81").unwrap().to_string(), "127.0.0.1:81");
         for bad in [
@@ -320,6 +338,7 @@ mod tests {
             "http://",
             "http://a b/",
             "ftp://x/",
+            "http:/\u{fc}/",
         ] {
             assert!(url(bad).is_err(), "{bad}");
         }

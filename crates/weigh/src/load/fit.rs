@@ -1,0 +1,120 @@
+//! Whether words that are right by themselves fit this machine and each other: told before anything
+//! is sent.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+
+use load::Stage;
+use net::Address;
+
+use super::target;
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+
+/// Looks at the words of a load.
+///
+/// # Errors
+/// When some do not fit.
+pub fn look(args: &LoadArgs) -> Result<(), Failure> {
+    for source in &args.source {
+        is_own(*source)?;
+    }
+    for cpu in &args.cpus {
+        is_usable(*cpu)?;
+    }
+    asks_for_something(&args.stages)?;
+    one_host(&args.headers)
+}
+
+/// Whether a thread can be bound to a CPU, as those of the load will be: one tries it.
+fn is_usable(cpu: u32) -> Result<(), Failure> {
+    let bound = std::thread::spawn(move || net::os::bind_to_cpus(&[cpu])).join();
+    if let Ok(Err(e)) = bound {
+        let usable = net::os::allowed_cpus().unwrap_or_default();
+        let usable: Vec<String> = usable.iter().map(u32::to_string).collect();
+        return Err(Failure::words(format!(
+            "--cpus {cpu}: no thread can be bound to this CPU: {e}; there are {}",
+            usable.join(",")
+        )));
+    }
+    Ok(())
+}
+
+/// Whether requests become due in stages, where there are some.
+fn asks_for_something(stages: &[Stage]) -> Result<(), Failure> {
+    let requests: f64 = stages.iter().map(Stage::requests).sum();
+    match stages.is_empty() || requests > 0.0 {
+        true => Ok(()),
+        false => Err(Failure::words(
+            "--stages: no request becomes due in them; give at least one a rate above 0, such as \
+             10s@2000",
+        )),
+    }
+}
+
+/// Whether the headers name one host at most: a request with two is wrong (RFC 9112, 3.2).
+fn one_host(headers: &[(String, String)]) -> Result<(), Failure> {
+    let mut hosts = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value);
+    match (hosts.next(), hosts.next()) {
+        (Some(first), Some(second)) => Err(Failure::words(format!(
+            "--header: expected one Host at most, found `{first}` and `{second}`; leave one out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a source is an address of this machine. A datagram's socket is bound to it, which wants
+/// the same of it as a connection and none of its ports.
+fn is_own(source: IpAddr) -> Result<(), Failure> {
+    UdpSocket::bind((source, 0)).map(drop).map_err(|e| {
+        let why = match e.kind() {
+            ErrorKind::AddrNotAvailable => "this machine does not have this address".to_owned(),
+            _ => format!("connections cannot come from it: {e}"),
+        };
+        Failure::words(format!(
+            "--source {source}: {why}; give addresses that `ip address` shows, or one of 127.0.0.0/8 \
+             for a target on this machine"
+        ))
+    })
+}
+
+/// Looks whether connections can go from the sources to the target.
+///
+/// # Errors
+/// When an address is of the other family.
+pub fn look_at_families(args: &LoadArgs, target: &Address) -> Result<(), Failure> {
+    let Some(target) = target.inet() else {
+        return Ok(());
+    };
+    match args
+        .source
+        .iter()
+        .find(|source| source.is_ipv4() != target.is_ipv4())
+    {
+        None => Ok(()),
+        Some(source) => {
+            let family = |is_ipv4| if is_ipv4 { "IPv4" } else { "IPv6" };
+            Err(Failure::words(format!(
+                "--source {source}: expected an {} address, because the target is {target}; give \
+                 such a one, or the target's {} address",
+                family(target.is_ipv4()),
+                family(source.is_ipv4()),
+            )))
+        }
+    }
+}
+
+/// [`look_at_families`] where the target is not made yet.
+///
+/// # Errors
+/// As there, and when the URL is wrong.
+pub fn look_at_families_of_url(args: &LoadArgs, text: &str) -> Result<(), Failure> {
+    if args.source.is_empty() {
+        return Ok(());
+    }
+    let url = target::url(text).map_err(Failure::words)?;
+    look_at_families(args, &target::address(args, &url.host)?)
+}
