@@ -508,7 +508,7 @@ impl<I: Io> Worker<I> {
     fn end(&mut self, mut current: Current) {
         // The last row: what is left of the window, with the answers that came after its end.
         let mut left = current.end.saturating_sub(current.row_from);
-        if self.row_is_begun(&current) {
+        if current.schedule.is_some() && self.row_is_begun(&current) {
             left = left.max(current.last_done.saturating_sub(current.row_from));
         }
         if current.row_ns.is_some() && (left > 0 || self.row_is_begun(&current)) {
