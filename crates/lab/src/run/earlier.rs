@@ -10,18 +10,16 @@ use crate::experiment::Rate;
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Group, Plan};
 
-/// The run's journal to be written, what an earlier part has written there, and its header.
-pub(super) fn open_journal(
-    options: &RunOptions<'_>,
-) -> Result<(JournalWriter, Option<Journal>, RunHeader), RunError> {
+/// The journal of a run that shall go on, to be written, and what an earlier part has written
+/// there.
+pub(super) fn go_on(options: &RunOptions<'_>) -> Result<(JournalWriter, Journal), RunError> {
+    Ok(JournalWriter::resume(options.folder)?)
+}
+
+/// Makes the folder of a new run; its journal to be written, and the header.
+pub(super) fn begin(options: &RunOptions<'_>) -> Result<(JournalWriter, RunHeader), RunError> {
     let experiment = options.experiment;
-    if options.resume {
-        let journal = Journal::read(options.folder)?;
-        let writer = JournalWriter::resume(options.folder, &journal)?;
-        let header = journal.header.clone();
-        return Ok((writer, Some(journal), header));
-    }
-    folder::prepare(options.folder, experiment)?;
+    let mut writer = folder::prepare(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let header = RunHeader {
         weigh_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -46,7 +44,7 @@ pub(super) fn open_journal(
             .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
     };
-    let mut writer = JournalWriter::create(options.folder, &header)?;
+    writer.append(&JournalRow::Run(header.clone()))?;
     if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
         for condition in experiment.conditions() {
             writer.append(&JournalRow::Rate(RateChoice {
@@ -56,7 +54,7 @@ pub(super) fn open_journal(
             }))?;
         }
     }
-    Ok((writer, None, header))
+    Ok((writer, header))
 }
 
 /// What an earlier part of the run has done.

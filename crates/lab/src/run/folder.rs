@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
-use crate::journal;
+use crate::journal::{JournalError, JournalWriter};
 use crate::run::{Places, RunError, RunOptions};
 
 /// Settings of the kernel that change what is measured.
@@ -66,26 +67,25 @@ fn stamp(unix_s: u64) -> String {
     )
 }
 
-/// Makes the folder of a new run and writes the experiment with all its defaults.
-pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<(), RunError> {
+/// Makes the folder of a new run and writes the experiment with all its defaults. The journal comes
+/// first, so that of two that begin here at once one is refused before it has written anything.
+pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<JournalWriter, RunError> {
     let error = |why: String| RunError::Folder {
         path: folder.to_path_buf(),
         why,
     };
-    let journal = folder.join(journal::FILE_NAME);
-    // A program that was killed when it had just made the journal has left no row in it.
-    let empty = fs::read(&journal).is_ok_and(|bytes| !bytes.contains(&b'\n'));
-    if empty {
-        fs::remove_file(&journal).map_err(|e| error(e.to_string()))?;
-    } else if journal.exists() {
-        return Err(error(format!(
+    let system = |e: io::Error| error(e.to_string());
+    fs::create_dir_all(folder).map_err(system)?;
+    let writer = JournalWriter::create(folder).map_err(|e| match e {
+        JournalError::Exists { .. } => error(format!(
             "it holds a run already; go on with it by --resume {}, or name another folder",
             folder.display()
-        )));
-    }
-    fs::create_dir_all(folder.join("trials")).map_err(|e| error(e.to_string()))?;
-    fs::write(folder.join("experiment.toml"), experiment.to_toml())
-        .map_err(|e| error(e.to_string()))
+        )),
+        other => error(other.to_string()),
+    })?;
+    fs::create_dir_all(folder.join("trials")).map_err(system)?;
+    fs::write(folder.join("experiment.toml"), experiment.to_toml()).map_err(system)?;
+    Ok(writer)
 }
 
 /// Writes a trial's server logs; a full disk must not cost the trial.

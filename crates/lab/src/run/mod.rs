@@ -38,7 +38,7 @@ pub use judge::Judge;
 pub use places::Places;
 
 use agents::Agents;
-use earlier::{Done, open_journal};
+use earlier::Done;
 use places::Vantages;
 
 /// What a run tells while it goes on.
@@ -190,6 +190,7 @@ impl RunError {
     pub fn is_callers(&self) -> bool {
         match self {
             RunError::Agent(_) | RunError::World(_) | RunError::Host { .. } => false,
+            RunError::Journal(JournalError::GoingOn { .. }) => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
@@ -266,6 +267,11 @@ pub fn run(
     mut tell: impl FnMut(RunEvent),
 ) -> Result<bool, RunError> {
     let experiment = options.experiment;
+    // Before all else: a run that goes on has taken the ports that it names.
+    let earlier = match options.resume {
+        true => Some(earlier::go_on(options)?),
+        false => None,
+    };
     let sentences = missing(experiment, options.recipes);
     if !sentences.is_empty() {
         return Err(RunError::Missing { sentences });
@@ -276,7 +282,16 @@ pub fn run(
     }
     let vantages = Vantages::of(experiment)?;
     let places = vantages.first();
-    let (mut journal, before, header) = open_journal(options)?;
+    let (mut journal, before, header) = match earlier {
+        Some((journal, before)) => {
+            let header = before.header.clone();
+            (journal, Some(before), header)
+        }
+        None => {
+            let (journal, header) = earlier::begin(options)?;
+            (journal, None, header)
+        }
+    };
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);
