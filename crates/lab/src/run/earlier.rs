@@ -5,21 +5,37 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use super::{RunError, RunOptions, folder};
+use super::folder::Made;
+use super::{RunError, RunOptions};
 use crate::experiment::Rate;
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Group, Plan};
 
-/// The journal of a run that shall go on, to be written, and what an earlier part has written
-/// there.
-pub(super) fn go_on(options: &RunOptions<'_>) -> Result<(JournalWriter, Journal), RunError> {
-    Ok(JournalWriter::resume(options.folder)?)
+/// A run's journal, open for writing.
+pub(super) struct Opened {
+    pub(super) journal: JournalWriter,
+    pub(super) header: RunHeader,
+    /// What an earlier part of the run has written there.
+    pub(super) before: Option<Journal>,
+    /// What was made for it, where it is a new one.
+    pub(super) made: Option<Made>,
 }
 
-/// Makes the folder of a new run; its journal to be written, and the header.
-pub(super) fn begin(options: &RunOptions<'_>) -> Result<(JournalWriter, RunHeader), RunError> {
+impl From<(JournalWriter, Journal)> for Opened {
+    fn from((journal, before): (JournalWriter, Journal)) -> Self {
+        Self {
+            journal,
+            header: before.header.clone(),
+            before: Some(before),
+            made: None,
+        }
+    }
+}
+
+/// Makes the folder of a new run and begins its journal.
+pub(super) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
     let experiment = options.experiment;
-    let mut writer = folder::prepare(options.folder, experiment)?;
+    let (made, mut journal) = Made::make(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let header = RunHeader {
         weigh_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -44,17 +60,22 @@ pub(super) fn begin(options: &RunOptions<'_>) -> Result<(JournalWriter, RunHeade
             .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
     };
-    writer.append(&JournalRow::Run(header.clone()))?;
+    journal.append(&JournalRow::Run(header.clone()))?;
     if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
         for condition in experiment.conditions() {
-            writer.append(&JournalRow::Rate(RateChoice {
+            journal.append(&JournalRow::Rate(RateChoice {
                 condition,
                 rate_per_s,
                 slowest_per_s: None,
             }))?;
         }
     }
-    Ok((writer, header))
+    Ok(Opened {
+        journal,
+        header,
+        before: None,
+        made: Some(made),
+    })
 }
 
 /// What an earlier part of the run has done.

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
-use crate::journal::{JournalError, JournalWriter};
+use crate::journal::{self, JournalError, JournalWriter};
 use crate::run::{Places, RunError, RunOptions};
 
 /// Settings of the kernel that change what is measured.
@@ -67,25 +67,61 @@ fn stamp(unix_s: u64) -> String {
     )
 }
 
-/// Makes the folder of a new run and writes the experiment with all its defaults. The journal comes
-/// first, so that of two that begin here at once one is refused before it has written anything.
-pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<JournalWriter, RunError> {
-    let error = |why: String| RunError::Folder {
-        path: folder.to_path_buf(),
-        why,
-    };
-    let system = |e: io::Error| error(e.to_string());
-    fs::create_dir_all(folder).map_err(system)?;
-    let writer = JournalWriter::create(folder).map_err(|e| match e {
-        JournalError::Exists { .. } => error(format!(
-            "it holds a run already; go on with it by --resume {}, or name another folder",
-            folder.display()
-        )),
-        other => error(other.to_string()),
-    })?;
-    fs::create_dir_all(folder.join("trials")).map_err(system)?;
-    fs::write(folder.join("experiment.toml"), experiment.to_toml()).map_err(system)?;
-    Ok(writer)
+/// The folder below that of a run with what belongs to single trials.
+const TRIALS: &str = "trials";
+const EXPERIMENT: &str = "experiment.toml";
+
+/// What this start has made for a new run.
+pub(super) struct Made {
+    folder: PathBuf,
+    /// What was not there before.
+    new: Vec<PathBuf>,
+}
+
+impl Made {
+    /// Makes the folder of a new run and writes the experiment with all its defaults. The journal
+    /// comes first, so that of two that begin here at once one is refused before it has written
+    /// anything.
+    pub(super) fn make(
+        folder: &Path,
+        experiment: &Experiment,
+    ) -> Result<(Self, JournalWriter), RunError> {
+        let error = |why: String| RunError::Folder {
+            path: folder.to_path_buf(),
+            why,
+        };
+        let system = |e: io::Error| error(e.to_string());
+        let (trials, file) = (folder.join(TRIALS), folder.join(EXPERIMENT));
+        let mut new = vec![trials.clone(), file.clone(), folder.to_path_buf()];
+        new.retain(|path| !path.exists());
+        fs::create_dir_all(folder).map_err(system)?;
+        let writer = JournalWriter::create(folder).map_err(|e| match e {
+            JournalError::Exists { .. } => error(format!(
+                "it holds a run already; go on with it by --resume {}, or name another folder",
+                folder.display()
+            )),
+            other => error(other.to_string()),
+        })?;
+        fs::create_dir_all(trials).map_err(system)?;
+        fs::write(file, experiment.to_toml()).map_err(system)?;
+        let folder = folder.to_path_buf();
+        Ok((Self { folder, new }, writer))
+    }
+
+    /// Removes it all: nothing was measured. What somebody else has put there stays, and so does
+    /// the folder then.
+    pub(super) fn take_back(self, journal: JournalWriter) {
+        let _ = fs::remove_file(self.folder.join(journal::FILE_NAME));
+        for path in self.new {
+            // A folder only when it is empty.
+            let _ = match path.is_dir() {
+                true => fs::remove_dir(path),
+                false => fs::remove_file(path),
+            };
+        }
+        // Nobody else begins here before all is gone.
+        drop(journal);
+    }
 }
 
 /// Writes a trial's server logs; a full disk must not cost the trial.
@@ -93,7 +129,7 @@ pub(super) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, Str
     if files.is_empty() {
         return;
     }
-    let dir = folder.join("trials").join(trial.to_string());
+    let dir = folder.join(TRIALS).join(trial.to_string());
     if fs::create_dir_all(&dir).is_ok() {
         for (name, text) in files {
             let _ = fs::write(dir.join(name.replace('/', "_")), text);

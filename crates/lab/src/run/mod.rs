@@ -29,7 +29,7 @@ use crate::agent::AgentError;
 use crate::driver::Driver;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::hosts::{self, WorldError};
-use crate::journal::JournalError;
+use crate::journal::{JournalError, JournalWriter};
 use crate::plan::{Group, Plan};
 use crate::recipe::{RecipeError, Recipes};
 
@@ -38,7 +38,7 @@ pub use judge::Judge;
 pub use places::Places;
 
 use agents::Agents;
-use earlier::Done;
+use earlier::{Done, Opened};
 use places::Vantages;
 
 /// What a run tells while it goes on.
@@ -189,6 +189,7 @@ impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
+            RunError::World(WorldError::Setting(_)) => true,
             RunError::Agent(_) | RunError::World(_) | RunError::Host { .. } => false,
             RunError::Journal(JournalError::GoingOn { .. }) => false,
             // A run that shall go on, but is not there.
@@ -269,7 +270,7 @@ pub fn run(
     let experiment = options.experiment;
     // Before all else: a run that goes on has taken the ports that it names.
     let earlier = match options.resume {
-        true => Some(earlier::go_on(options)?),
+        true => Some(JournalWriter::resume(options.folder)?),
         false => None,
     };
     let sentences = missing(experiment, options.recipes);
@@ -282,15 +283,14 @@ pub fn run(
     }
     let vantages = Vantages::of(experiment)?;
     let places = vantages.first();
-    let (mut journal, before, header) = match earlier {
-        Some((journal, before)) => {
-            let header = before.header.clone();
-            (journal, Some(before), header)
-        }
-        None => {
-            let (journal, header) = earlier::begin(options)?;
-            (journal, None, header)
-        }
+    let Opened {
+        mut journal,
+        header,
+        before,
+        made,
+    } = match earlier {
+        Some(earlier) => earlier.into(),
+        None => earlier::begin(options)?,
     };
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
@@ -322,11 +322,15 @@ pub fn run(
                 .filter_map(|driver| outside::clock_notice(driver)),
         );
     }
-    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
-    let sentences = agents.missing(experiment, options.recipes)?;
-    if !sentences.is_empty() {
-        return Err(RunError::Missing { sentences });
-    }
+    let mut agents = match Agents::ready(options, places, seed) {
+        Ok(agents) => agents,
+        Err(error) => {
+            if let Some(made) = made {
+                made.take_back(journal);
+            }
+            return Err(error);
+        }
+    };
     let from = plan.conditions.first().map(|it| experiment.under(it).load);
     let from = from.and_then(|load| load.host);
     let versions: BTreeMap<String, Option<String>> = drivers
