@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
 use crate::journal::{self, JournalError, JournalWriter};
+use crate::run::given::Given;
 use crate::run::{Places, RunError, RunOptions};
 
 /// Settings of the kernel that change what is measured.
@@ -185,16 +186,17 @@ fn mitigations() -> BTreeMap<String, String> {
 /// What the machine is described in.
 const MACHINE: &str = "hosts.json";
 
-/// Whether the machine of a run was described already.
-pub(super) fn is_described(folder: &Path) -> bool {
-    folder.join(MACHINE).exists()
+/// What stands in a run's `hosts.json` already.
+pub(super) fn described(folder: &Path) -> Option<Value> {
+    let document: Value = serde_json::from_slice(&fs::read(folder.join(MACHINE)).ok()?).ok()?;
+    document["local"].is_object().then_some(document)
 }
 
 /// What `hosts.json` says beside this machine.
 pub(super) struct Described<'a> {
     pub(super) places: &'a Places,
-    /// Of each server.
-    pub(super) configurations: &'a BTreeMap<String, Value>,
+    /// What servers were given.
+    pub(super) given: &'a Given,
     /// Versions of outside drivers.
     pub(super) drivers: &'a BTreeMap<String, Option<String>>,
     /// Versions of servers that are on other machines, by recipe.
@@ -210,11 +212,12 @@ pub(super) fn write_machine(
 ) -> Result<(), RunError> {
     let Described {
         places,
-        configurations,
+        given,
         drivers,
         servers: mut versions,
         hosts,
     } = described;
+    let configurations = given.first();
     for server in options.experiment.start_order() {
         if let Some(recipe) = options.recipes.get(&server.recipe) {
             versions
@@ -233,7 +236,7 @@ pub(super) fn write_machine(
     machine["load_cpus"] = json!(places.load_cpus);
     machine["server_cpus"] = json!(places.server_cpus);
     machine["versions"] = json!(versions);
-    machine["servers"] = json!(configurations);
+    machine["servers"] = given.document(options.experiment);
     machine["drivers"] = json!(drivers);
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
@@ -241,11 +244,28 @@ pub(super) fn write_machine(
     if let Some((key, hosts)) = hosts {
         document[key] = hosts;
     }
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    fs::write(options.folder.join(MACHINE), text + "\n").map_err(|e| RunError::Folder {
-        path: options.folder.to_path_buf(),
-        why: e.to_string(),
-    })
+    keep(options.folder, &document)
+}
+
+/// Writes into `hosts.json` what servers were given since it was made.
+pub(super) fn write_given(options: &RunOptions<'_>, given: &Given) -> Result<(), RunError> {
+    let Some(mut document) = described(options.folder) else {
+        return Ok(());
+    };
+    document["local"]["servers"] = given.document(options.experiment);
+    keep(options.folder, &document)
+}
+
+/// A program that is killed leaves the whole file, as it was or as it is.
+fn keep(folder: &Path, document: &Value) -> Result<(), RunError> {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let new = folder.join(format!("{MACHINE}.new"));
+    fs::write(&new, text + "\n")
+        .and_then(|()| fs::rename(&new, folder.join(MACHINE)))
+        .map_err(|e| RunError::Folder {
+            path: folder.to_path_buf(),
+            why: e.to_string(),
+        })
 }
 
 /// The version that a server's program tells, with the command of its configuration.

@@ -3,9 +3,11 @@
 mod agents;
 mod apart;
 mod between;
+mod described;
 mod earlier;
 mod events;
 mod folder;
+mod given;
 mod group;
 mod judge;
 mod limiter;
@@ -38,6 +40,7 @@ pub use judge::Judge;
 pub use places::Places;
 
 use agents::Agents;
+use described::Description;
 use earlier::{Done, Opened};
 use places::Vantages;
 
@@ -347,9 +350,7 @@ pub fn run(
     }
     let mut apart = apart::Conditions::default();
     let mut told = settings::Told::of(before.as_ref());
-    // How many servers `hosts.json` describes; an earlier part of the run may have died before it
-    // wrote one.
-    let mut described = folder::is_described(options.folder).then_some(usize::MAX);
+    let mut description = Description::of(options, &versions);
     while let Some((block, group)) = groups.pop_front() {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -410,20 +411,8 @@ pub fn run(
             tell(RunEvent::Warning { text: text.clone() });
             journal.append(&JournalRow::Warning { text })?;
         }
-        let servers = configurations.len();
-        let describes_more = described.is_none_or(|before| servers > before);
-        if describes_more && !stop.load(Ordering::Relaxed) {
-            described = Some(servers);
-            let hosts = agents.described();
-            let far = agents.versions(&configurations, options.recipes);
-            let described = folder::Described {
-                places: &drawn,
-                configurations: &configurations,
-                drivers: &versions,
-                servers: far,
-                hosts,
-            };
-            folder::write_machine(options, described)?;
+        if !stop.load(Ordering::Relaxed) {
+            description.take(&group.condition, &configurations, &drawn, &mut agents)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {
