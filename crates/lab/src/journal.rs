@@ -1,10 +1,13 @@
 //! The append-only file of a run's rows.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use readings::{JournalRow, LimiterReading, RateChoice, RunHeader, SettingsReading, Trial};
+
+use crate::lock::{Lock, lock};
 
 /// The journal's name inside a run's folder.
 pub const FILE_NAME: &str = "journal.jsonl";
@@ -35,6 +38,24 @@ pub enum JournalError {
     Header {
         /// The file.
         path: PathBuf,
+    },
+    /// A new one cannot begin where there is one.
+    #[error("{}: there is a journal already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process writes it.
+    #[error(
+        "a run is going on in {}{}; wait until it has ended, or stop it",
+        folder.display(),
+        process.map(|number| format!(" (process {number})")).unwrap_or_default()
+    )]
+    GoingOn {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The process, where the kernel tells.
+        process: Option<u32>,
     },
 }
 
@@ -156,48 +177,65 @@ impl Journal {
     }
 }
 
-/// The end of a journal, open for writing.
+/// The end of a journal, open for writing. As long as it is open nobody else can open it so.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
 }
 
 impl JournalWriter {
-    /// Begins a journal in a folder that has none.
+    /// Makes a journal in a folder that has none, or one without a row: what a program leaves that
+    /// is killed when it has just made it. Its first row shall be the run's header.
     ///
     /// # Errors
-    /// When there is one, or the folder cannot be written.
-    pub fn create(folder: &Path, header: &RunHeader) -> Result<Self, JournalError> {
-        let path = folder.join(FILE_NAME);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|source| JournalError::Io {
-                path: path.clone(),
-                source,
-            })?;
-        let mut writer = Self { path, file };
-        writer.append(&JournalRow::Run(header.clone()))?;
-        Ok(writer)
-    }
-
-    /// Goes on with a journal that was read.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn resume(folder: &Path, journal: &Journal) -> Result<Self, JournalError> {
+    /// When there is one, if only in the hands of another process, or the folder cannot be written.
+    pub fn create(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE_NAME);
         let open = || {
-            let mut file = OpenOptions::new().write(true).open(&path)?;
-            file.set_len(journal.whole_bytes)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok(file)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false);
+            loop {
+                let file = options.open(&path)?;
+                if lock(&file)? != Lock::Held {
+                    return Ok(None);
+                }
+                // Another one may have removed it before it let go.
+                let is_there = fs::metadata(&path)
+                    .is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there.ino()));
+                if is_there {
+                    return begin(file);
+                }
+            }
         };
         match open() {
-            Ok(file) => Ok(Self { path, file }),
+            Ok(Some(file)) => Ok(Self { path, file }),
+            Ok(None) => Err(JournalError::Exists { path }),
             Err(source) => Err(JournalError::Io { path, source }),
         }
+    }
+
+    /// Goes on with the journal of a folder; what it holds so far is returned, too.
+    ///
+    /// # Errors
+    /// When another process writes it, or it cannot be read or written.
+    pub fn resume(folder: &Path) -> Result<(Self, Journal), JournalError> {
+        let path = folder.join(FILE_NAME);
+        let error = |source| JournalError::Io {
+            path: path.clone(),
+            source,
+        };
+        let mut file = OpenOptions::new().write(true).open(&path).map_err(error)?;
+        if let Lock::Others(process) = lock(&file).map_err(error)? {
+            return Err(JournalError::GoingOn {
+                folder: folder.to_path_buf(),
+                process,
+            });
+        }
+        let journal = Journal::read(folder)?;
+        file.set_len(journal.whole_bytes)
+            .and_then(|()| file.seek(SeekFrom::End(0)))
+            .map_err(error)?;
+        Ok((Self { path, file }, journal))
     }
 
     /// Writes a row; when this returns, the row survives the death of the program.
@@ -215,6 +253,18 @@ impl JournalWriter {
                 source,
             })
     }
+}
+
+/// The file of a new journal, emptied; nothing when it holds a row.
+fn begin(mut file: File) -> io::Result<Option<File>> {
+    let mut first = Vec::new();
+    BufReader::new(&file).read_until(b'\n', &mut first)?;
+    if first.ends_with(b"\n") {
+        return Ok(None);
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(Some(file))
 }
 
 #[cfg(test)]
@@ -238,27 +288,70 @@ mod tests {
         }
     }
 
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("weigh-journal-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn warning(text: &str) -> JournalRow {
+        JournalRow::Warning { text: text.into() }
+    }
+
+    fn begun(folder: &Path) -> JournalWriter {
+        let mut writer = JournalWriter::create(folder).unwrap();
+        writer.append(&JournalRow::Run(header())).unwrap();
+        writer
+    }
+
     #[test]
     fn a_cut_off_line_is_ignored_and_overwritten() {
-        let folder = std::env::temp_dir().join(format!("weigh-journal-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut writer = JournalWriter::create(&folder, &header()).unwrap();
-        let warning = |text: &str| JournalRow::Warning { text: text.into() };
+        let folder = folder("cut");
+        let mut writer = begun(&folder);
         writer.append(&warning("one")).unwrap();
         drop(writer);
         let path = folder.join(FILE_NAME);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"row\":\"warn").unwrap();
-        let journal = Journal::read(&folder).unwrap();
+        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        let (mut writer, journal) = JournalWriter::resume(&folder).unwrap();
         assert_eq!(journal.rows, [warning("one")]);
-        let mut writer = JournalWriter::resume(&folder, &journal).unwrap();
         writer.append(&warning("two")).unwrap();
         let journal = Journal::read(&folder).unwrap();
         assert_eq!(journal.warnings(), ["one", "two"]);
-        assert!(JournalWriter::create(&folder, &header()).is_err());
+        drop(writer);
+        assert!(JournalWriter::create(&folder).is_err());
         file.write_all(b"nonsense\n").unwrap();
         let error = Journal::read(&folder).unwrap_err().to_string();
         assert!(error.contains("line 4"), "{error}");
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn one_process_at_a_time_writes_and_all_may_read() {
+        let folder = folder("one");
+        // Left by a program that was killed before it had written a row.
+        fs::write(folder.join(FILE_NAME), "{\"row\":").unwrap();
+        let mut writer = JournalWriter::create(&folder).unwrap();
+        let exists = |folder: &Path| {
+            let error = JournalWriter::create(folder).err();
+            assert!(matches!(error, Some(JournalError::Exists { .. })));
+        };
+        exists(&folder);
+        writer.append(&JournalRow::Run(header())).unwrap();
+        exists(&folder);
+        let text = match JournalWriter::resume(&folder) {
+            Err(error @ JournalError::GoingOn { .. }) => error.to_string(),
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("there are two writers"),
+        };
+        assert!(text.starts_with("a run is going on in "), "{text}");
+        writer.append(&warning("one")).unwrap();
+        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        drop(writer);
+        exists(&folder);
+        assert!(JournalWriter::resume(&folder).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,6 +7,7 @@ mod inner;
 
 mod bound;
 mod control_group;
+mod lock;
 mod netlink;
 
 pub mod agent;

@@ -11,6 +11,7 @@ mod lacking;
 pub(crate) mod leftovers;
 mod namespace;
 pub(crate) mod netlink;
+mod setting;
 mod wire;
 mod wiring;
 mod world;
@@ -26,6 +27,7 @@ use crate::link::router::Addresses;
 pub use lacking::lacking;
 pub use leftovers::sweep;
 pub(crate) use namespace::DEVICE;
+pub use setting::SettingError;
 pub use wiring::serve;
 pub use world::{BuiltHost, World, WorldError, WorldOptions};
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use net::namespace::{self, Namespace};
 use net::tun;
 
 use super::netlink::Route;
+use super::setting::{self, Machine, MakeError};
 use super::{Access, HostSpec};
 use crate::link::router::Addresses;
 
@@ -21,22 +22,6 @@ const NAMES: &str = "/etc/hosts";
 /// A folder that every machine has. For a moment, and in the host's own mount namespace only,
 /// something else is seen in its place.
 const SOME_FOLDER: &str = "/tmp";
-
-/// Settings that are recorded of every host.
-const RECORDED: [&str; 12] = [
-    "net.core.somaxconn",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_wmem",
-];
 
 /// A host's namespaces; they live as long as these files are open.
 pub(super) struct Inside {
@@ -54,7 +39,11 @@ impl Inside {
 }
 
 /// Makes a host's namespaces, with `lo` up, names of all hosts, and the kernel's settings.
-pub(super) fn make(host: &HostSpec, all: &[(String, Addresses)]) -> Result<Inside, String> {
+pub(super) fn make(
+    host: &HostSpec,
+    all: &[(String, Addresses)],
+    machine: &Machine,
+) -> Result<Inside, MakeError> {
     within(|| {
         let failed = |what: &'static str| {
             let name = host.name.clone();
@@ -74,13 +63,9 @@ pub(super) fn make(host: &HostSpec, all: &[(String, Addresses)]) -> Result<Insid
         }
         switch_on("lo").map_err(failed("switch on `lo` of"))?;
         for (name, value) in &host.settings {
-            set(&host.name, name, value)?;
+            setting::set(&host.name, name, value, machine)?;
         }
-        let names = RECORDED.iter().copied();
-        let settings = names
-            .chain(host.settings.iter().map(|(name, _)| name.as_str()))
-            .filter_map(|name| Some((name.to_string(), read(name)?)))
-            .collect();
+        let settings = setting::recorded(host);
         let namespaces = kinds
             .iter()
             .map(|kind| kind.current())
@@ -95,9 +80,9 @@ pub(super) fn make(host: &HostSpec, all: &[(String, Addresses)]) -> Result<Insid
 }
 
 /// Does something on a thread of its own: entering a namespace concerns the thread alone.
-fn within<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+fn within<T: Send>(work: impl FnOnce() -> Result<T, MakeError> + Send) -> Result<T, MakeError> {
     std::thread::scope(|scope| scope.spawn(work).join())
-        .unwrap_or_else(|_| Err("a thread broke off".into()))
+        .unwrap_or_else(|_| Err(MakeError::Failed("a thread broke off".into())))
 }
 
 fn switch_on(device: &str) -> io::Result<()> {
@@ -130,35 +115,13 @@ fn show_names(host: &HostSpec, all: &[(String, Addresses)]) -> io::Result<()> {
     shown
 }
 
-fn path_of(setting: &str) -> PathBuf {
-    Path::new("/proc/sys").join(setting.replace('.', "/"))
-}
-
-fn read(setting: &str) -> Option<String> {
-    let text = fs::read_to_string(path_of(setting)).ok()?;
-    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-fn set(host: &str, setting: &str, value: &str) -> Result<(), String> {
-    fs::write(path_of(setting), value).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => format!(
-            "host `{host}`: this kernel has no setting `{setting}` of a host of its own; those of \
-             the whole machine are set with sysctl"
-        ),
-        io::ErrorKind::InvalidInput => {
-            format!("host `{host}`: the kernel does not take `{value}` for `{setting}`")
-        }
-        _ => format!("host `{host}`: cannot set `{setting}` to `{value}`: {e}"),
-    })
-}
-
 /// Gives a host its TUN device; the file is the other end of it.
 pub(super) fn add_tun(host: &Inside, addresses: Addresses) -> Result<File, io::Error> {
     on_the_inside(host, move || {
         let file = tun::open_tun(DEVICE)?;
         // The links carry IPv4 only. A kernel without IPv6 has no such file.
         let _ = fs::write(
-            path_of(&format!("net.ipv6.conf.{DEVICE}.disable_ipv6")),
+            setting::path_of(&format!("net.ipv6.conf.{DEVICE}.disable_ipv6")),
             "1",
         );
         let mut route = Route::open()?;

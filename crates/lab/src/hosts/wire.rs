@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::HostSpec;
+use super::{HostSpec, SettingError};
 use crate::link::{LinkCounters, LinkKind};
 
 /// An order; each gets one answer.
@@ -54,6 +54,11 @@ pub(super) enum WireAnswer {
     },
     /// It was carried out.
     Done,
+    /// A setting of a host is a mistake.
+    Setting {
+        /// Which, and why.
+        error: SettingError,
+    },
     /// It could not be carried out.
     Failed {
         /// Why.

@@ -6,6 +6,7 @@ use net::namespace::{self, Namespace};
 
 use super::namespace::Inside;
 use super::netlink::Route;
+use super::setting::{Machine, MakeError};
 use super::wire::{WireAnswer, WireOrder, WiredHost};
 use super::{Access, HostSpec, addresses, namespace as inside};
 use crate::link::router::Addresses;
@@ -85,7 +86,11 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String
             if wires.is_some() {
                 return Err("the hosts are there already".into());
             }
-            let built = wires.insert(build(&hosts, kind, seed, &link_cpus)?);
+            let built = match build(&hosts, kind, seed, &link_cpus) {
+                Ok(built) => wires.insert(built),
+                Err(MakeError::Setting(error)) => return Ok(WireAnswer::Setting { error }),
+                Err(MakeError::Failed(why)) => return Err(why),
+            };
             Ok(WireAnswer::Built {
                 version: env!("CARGO_PKG_VERSION").to_string(),
                 kind: built.kind,
@@ -125,7 +130,8 @@ fn build(
     wanted: Option<LinkKind>,
     seed: u64,
     link_cpus: &[u32],
-) -> Result<Wires, String> {
+) -> Result<Wires, MakeError> {
+    let machine = Machine::look(hosts);
     let users = leave_the_machine()?;
     let all: Vec<(String, Addresses)> = hosts
         .iter()
@@ -134,7 +140,7 @@ fn build(
         .collect();
     let made = hosts
         .iter()
-        .map(|host| inside::make(host, &all))
+        .map(|host| inside::make(host, &all, &machine))
         .collect::<Result<Vec<_>, _>>()?;
     let kind = match wanted {
         Some(kind) => kind,

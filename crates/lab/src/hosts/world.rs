@@ -13,7 +13,7 @@ use net::os::{self, ChildSetup};
 
 use super::groups::Groups;
 use super::wire::{WireAnswer, WireOrder, WiredHost};
-use super::{Access, HOSTS_MAX, HostSpec, addresses, leftovers};
+use super::{Access, HOSTS_MAX, HostSpec, SettingError, addresses, leftovers};
 use crate::agent::{Agent, AgentError};
 use crate::link::{LinkCounters, LinkKind};
 
@@ -23,6 +23,9 @@ pub enum WorldError {
     /// The machine or the caller's wishes do not allow it.
     #[error("{0}")]
     Impossible(String),
+    /// A setting of a host is a mistake.
+    #[error(transparent)]
+    Setting(SettingError),
     /// The process that holds the wires was lost.
     #[error("lost the hosts: {0}")]
     Lost(String),
@@ -345,6 +348,7 @@ impl Wiring {
             return Err(lost(&"it has ended"));
         }
         match serde_json::from_str(&answer).map_err(|e| lost(&e))? {
+            WireAnswer::Setting { error } => Err(WorldError::Setting(error)),
             WireAnswer::Failed { reason } => Err(WorldError::Impossible(reason)),
             other => Ok(other),
         }

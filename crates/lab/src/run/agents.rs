@@ -14,7 +14,7 @@ use crate::hosts::{World, WorldError, WorldOptions};
 use crate::link::LinkKind;
 use crate::run::group::Runner;
 use crate::run::machines::Machines;
-use crate::run::{Places, RunError, RunEvent, places};
+use crate::run::{Places, RunError, RunEvent, RunOptions, places};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Links that are later than this on average, ns, are named in the result.
@@ -36,8 +36,22 @@ pub(super) struct Agents {
 }
 
 impl Agents {
+    /// Starts them all, with a look whether all that the experiment needs is there.
+    pub(super) fn ready(
+        options: &RunOptions<'_>,
+        places: &Places,
+        seed: u64,
+    ) -> Result<Self, RunError> {
+        let mut agents = Self::start(options.weigh, options.experiment, places, seed)?;
+        let sentences = agents.missing(options.experiment, options.recipes)?;
+        match sentences.is_empty() {
+            true => Ok(agents),
+            false => Err(RunError::Missing { sentences }),
+        }
+    }
+
     /// Makes the hosts, where they are apart, and starts an agent in each.
-    pub(super) fn start(
+    fn start(
         weigh: &Path,
         experiment: &Experiment,
         places: &Places,

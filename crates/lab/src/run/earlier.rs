@@ -5,23 +5,37 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use super::{RunError, RunOptions, folder};
+use super::folder::Made;
+use super::{RunError, RunOptions};
 use crate::experiment::Rate;
 use crate::journal::{Journal, JournalWriter};
 use crate::plan::{Group, Plan};
 
-/// The run's journal to be written, what an earlier part has written there, and its header.
-pub(super) fn open_journal(
-    options: &RunOptions<'_>,
-) -> Result<(JournalWriter, Option<Journal>, RunHeader), RunError> {
-    let experiment = options.experiment;
-    if options.resume {
-        let journal = Journal::read(options.folder)?;
-        let writer = JournalWriter::resume(options.folder, &journal)?;
-        let header = journal.header.clone();
-        return Ok((writer, Some(journal), header));
+/// A run's journal, open for writing.
+pub(super) struct Opened {
+    pub(super) journal: JournalWriter,
+    pub(super) header: RunHeader,
+    /// What an earlier part of the run has written there.
+    pub(super) before: Option<Journal>,
+    /// What was made for it, where it is a new one.
+    pub(super) made: Option<Made>,
+}
+
+impl From<(JournalWriter, Journal)> for Opened {
+    fn from((journal, before): (JournalWriter, Journal)) -> Self {
+        Self {
+            journal,
+            header: before.header.clone(),
+            before: Some(before),
+            made: None,
+        }
     }
-    folder::prepare(options.folder, experiment)?;
+}
+
+/// Makes the folder of a new run and begins its journal.
+pub(super) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
+    let experiment = options.experiment;
+    let (made, mut journal) = Made::make(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let header = RunHeader {
         weigh_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -46,17 +60,22 @@ pub(super) fn open_journal(
             .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
     };
-    let mut writer = JournalWriter::create(options.folder, &header)?;
+    journal.append(&JournalRow::Run(header.clone()))?;
     if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
         for condition in experiment.conditions() {
-            writer.append(&JournalRow::Rate(RateChoice {
+            journal.append(&JournalRow::Rate(RateChoice {
                 condition,
                 rate_per_s,
                 slowest_per_s: None,
             }))?;
         }
     }
-    Ok((writer, None, header))
+    Ok(Opened {
+        journal,
+        header,
+        before: None,
+        made: Some(made),
+    })
 }
 
 /// What an earlier part of the run has done.

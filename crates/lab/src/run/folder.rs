@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
-use crate::journal;
+use crate::journal::{self, JournalError, JournalWriter};
+use crate::run::given::Given;
 use crate::run::{Places, RunError, RunOptions};
 
 /// Settings of the kernel that change what is measured.
@@ -66,26 +68,61 @@ fn stamp(unix_s: u64) -> String {
     )
 }
 
-/// Makes the folder of a new run and writes the experiment with all its defaults.
-pub(super) fn prepare(folder: &Path, experiment: &Experiment) -> Result<(), RunError> {
-    let error = |why: String| RunError::Folder {
-        path: folder.to_path_buf(),
-        why,
-    };
-    let journal = folder.join(journal::FILE_NAME);
-    // A program that was killed when it had just made the journal has left no row in it.
-    let empty = fs::read(&journal).is_ok_and(|bytes| !bytes.contains(&b'\n'));
-    if empty {
-        fs::remove_file(&journal).map_err(|e| error(e.to_string()))?;
-    } else if journal.exists() {
-        return Err(error(format!(
-            "it holds a run already; go on with it by --resume {}, or name another folder",
-            folder.display()
-        )));
+/// The folder below that of a run with what belongs to single trials.
+const TRIALS: &str = "trials";
+const EXPERIMENT: &str = "experiment.toml";
+
+/// What this start has made for a new run.
+pub(super) struct Made {
+    folder: PathBuf,
+    /// What was not there before.
+    new: Vec<PathBuf>,
+}
+
+impl Made {
+    /// Makes the folder of a new run and writes the experiment with all its defaults. The journal
+    /// comes first, so that of two that begin here at once one is refused before it has written
+    /// anything.
+    pub(super) fn make(
+        folder: &Path,
+        experiment: &Experiment,
+    ) -> Result<(Self, JournalWriter), RunError> {
+        let error = |why: String| RunError::Folder {
+            path: folder.to_path_buf(),
+            why,
+        };
+        let system = |e: io::Error| error(e.to_string());
+        let (trials, file) = (folder.join(TRIALS), folder.join(EXPERIMENT));
+        let mut new = vec![trials.clone(), file.clone(), folder.to_path_buf()];
+        new.retain(|path| !path.exists());
+        fs::create_dir_all(folder).map_err(system)?;
+        let writer = JournalWriter::create(folder).map_err(|e| match e {
+            JournalError::Exists { .. } => error(format!(
+                "it holds a run already; go on with it by --resume {}, or name another folder",
+                folder.display()
+            )),
+            other => error(other.to_string()),
+        })?;
+        fs::create_dir_all(trials).map_err(system)?;
+        fs::write(file, experiment.to_toml()).map_err(system)?;
+        let folder = folder.to_path_buf();
+        Ok((Self { folder, new }, writer))
     }
-    fs::create_dir_all(folder.join("trials")).map_err(|e| error(e.to_string()))?;
-    fs::write(folder.join("experiment.toml"), experiment.to_toml())
-        .map_err(|e| error(e.to_string()))
+
+    /// Removes it all: nothing was measured. What somebody else has put there stays, and so does
+    /// the folder then.
+    pub(super) fn take_back(self, journal: JournalWriter) {
+        let _ = fs::remove_file(self.folder.join(journal::FILE_NAME));
+        for path in self.new {
+            // A folder only when it is empty.
+            let _ = match path.is_dir() {
+                true => fs::remove_dir(path),
+                false => fs::remove_file(path),
+            };
+        }
+        // Nobody else begins here before all is gone.
+        drop(journal);
+    }
 }
 
 /// Writes a trial's server logs; a full disk must not cost the trial.
@@ -93,7 +130,7 @@ pub(super) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, Str
     if files.is_empty() {
         return;
     }
-    let dir = folder.join("trials").join(trial.to_string());
+    let dir = folder.join(TRIALS).join(trial.to_string());
     if fs::create_dir_all(&dir).is_ok() {
         for (name, text) in files {
             let _ = fs::write(dir.join(name.replace('/', "_")), text);
@@ -149,16 +186,17 @@ fn mitigations() -> BTreeMap<String, String> {
 /// What the machine is described in.
 const MACHINE: &str = "hosts.json";
 
-/// Whether the machine of a run was described already.
-pub(super) fn is_described(folder: &Path) -> bool {
-    folder.join(MACHINE).exists()
+/// What stands in a run's `hosts.json` already.
+pub(super) fn described(folder: &Path) -> Option<Value> {
+    let document: Value = serde_json::from_slice(&fs::read(folder.join(MACHINE)).ok()?).ok()?;
+    document["local"].is_object().then_some(document)
 }
 
 /// What `hosts.json` says beside this machine.
 pub(super) struct Described<'a> {
     pub(super) places: &'a Places,
-    /// Of each server.
-    pub(super) configurations: &'a BTreeMap<String, Value>,
+    /// What servers were given.
+    pub(super) given: &'a Given,
     /// Versions of outside drivers.
     pub(super) drivers: &'a BTreeMap<String, Option<String>>,
     /// Versions of servers that are on other machines, by recipe.
@@ -174,11 +212,12 @@ pub(super) fn write_machine(
 ) -> Result<(), RunError> {
     let Described {
         places,
-        configurations,
+        given,
         drivers,
         servers: mut versions,
         hosts,
     } = described;
+    let configurations = given.first();
     for server in options.experiment.start_order() {
         if let Some(recipe) = options.recipes.get(&server.recipe) {
             versions
@@ -197,7 +236,7 @@ pub(super) fn write_machine(
     machine["load_cpus"] = json!(places.load_cpus);
     machine["server_cpus"] = json!(places.server_cpus);
     machine["versions"] = json!(versions);
-    machine["servers"] = json!(configurations);
+    machine["servers"] = given.document(options.experiment);
     machine["drivers"] = json!(drivers);
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
@@ -205,11 +244,28 @@ pub(super) fn write_machine(
     if let Some((key, hosts)) = hosts {
         document[key] = hosts;
     }
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    fs::write(options.folder.join(MACHINE), text + "\n").map_err(|e| RunError::Folder {
-        path: options.folder.to_path_buf(),
-        why: e.to_string(),
-    })
+    keep(options.folder, &document)
+}
+
+/// Writes into `hosts.json` what servers were given since it was made.
+pub(super) fn write_given(options: &RunOptions<'_>, given: &Given) -> Result<(), RunError> {
+    let Some(mut document) = described(options.folder) else {
+        return Ok(());
+    };
+    document["local"]["servers"] = given.document(options.experiment);
+    keep(options.folder, &document)
+}
+
+/// A program that is killed leaves the whole file, as it was or as it is.
+fn keep(folder: &Path, document: &Value) -> Result<(), RunError> {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let new = folder.join(format!("{MACHINE}.new"));
+    fs::write(&new, text + "\n")
+        .and_then(|()| fs::rename(&new, folder.join(MACHINE)))
+        .map_err(|e| RunError::Folder {
+            path: folder.to_path_buf(),
+            why: e.to_string(),
+        })
 }
 
 /// The version that a server's program tells, with the command of its configuration.

@@ -3,9 +3,11 @@
 mod agents;
 mod apart;
 mod between;
+mod described;
 mod earlier;
 mod events;
 mod folder;
+mod given;
 mod group;
 mod judge;
 mod limiter;
@@ -29,7 +31,7 @@ use crate::agent::AgentError;
 use crate::driver::Driver;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::hosts::{self, WorldError};
-use crate::journal::JournalError;
+use crate::journal::{JournalError, JournalWriter};
 use crate::plan::{Group, Plan};
 use crate::recipe::{RecipeError, Recipes};
 
@@ -38,7 +40,8 @@ pub use judge::Judge;
 pub use places::Places;
 
 use agents::Agents;
-use earlier::{Done, open_journal};
+use described::Description;
+use earlier::{Done, Opened};
 use places::Vantages;
 
 /// What a run tells while it goes on.
@@ -189,7 +192,9 @@ impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
+            RunError::World(WorldError::Setting(_)) => true,
             RunError::Agent(_) | RunError::World(_) | RunError::Host { .. } => false,
+            RunError::Journal(JournalError::GoingOn { .. }) => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
@@ -266,6 +271,11 @@ pub fn run(
     mut tell: impl FnMut(RunEvent),
 ) -> Result<bool, RunError> {
     let experiment = options.experiment;
+    // Before all else: a run that goes on has taken the ports that it names.
+    let earlier = match options.resume {
+        true => Some(JournalWriter::resume(options.folder)?),
+        false => None,
+    };
     let sentences = missing(experiment, options.recipes);
     if !sentences.is_empty() {
         return Err(RunError::Missing { sentences });
@@ -276,7 +286,15 @@ pub fn run(
     }
     let vantages = Vantages::of(experiment)?;
     let places = vantages.first();
-    let (mut journal, before, header) = open_journal(options)?;
+    let Opened {
+        mut journal,
+        header,
+        before,
+        made,
+    } = match earlier {
+        Some(earlier) => earlier.into(),
+        None => earlier::begin(options)?,
+    };
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);
@@ -307,11 +325,15 @@ pub fn run(
                 .filter_map(|driver| outside::clock_notice(driver)),
         );
     }
-    let mut agents = Agents::start(options.weigh, experiment, places, seed)?;
-    let sentences = agents.missing(experiment, options.recipes)?;
-    if !sentences.is_empty() {
-        return Err(RunError::Missing { sentences });
-    }
+    let mut agents = match Agents::ready(options, places, seed) {
+        Ok(agents) => agents,
+        Err(error) => {
+            if let Some(made) = made {
+                made.take_back(journal);
+            }
+            return Err(error);
+        }
+    };
     let from = plan.conditions.first().map(|it| experiment.under(it).load);
     let from = from.and_then(|load| load.host);
     let versions: BTreeMap<String, Option<String>> = drivers
@@ -328,9 +350,7 @@ pub fn run(
     }
     let mut apart = apart::Conditions::default();
     let mut told = settings::Told::of(before.as_ref());
-    // How many servers `hosts.json` describes; an earlier part of the run may have died before it
-    // wrote one.
-    let mut described = folder::is_described(options.folder).then_some(usize::MAX);
+    let mut description = Description::of(options, &versions);
     while let Some((block, group)) = groups.pop_front() {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -391,20 +411,8 @@ pub fn run(
             tell(RunEvent::Warning { text: text.clone() });
             journal.append(&JournalRow::Warning { text })?;
         }
-        let servers = configurations.len();
-        let describes_more = described.is_none_or(|before| servers > before);
-        if describes_more && !stop.load(Ordering::Relaxed) {
-            described = Some(servers);
-            let hosts = agents.described();
-            let far = agents.versions(&configurations, options.recipes);
-            let described = folder::Described {
-                places: &drawn,
-                configurations: &configurations,
-                drivers: &versions,
-                servers: far,
-                hosts,
-            };
-            folder::write_machine(options, described)?;
+        if !stop.load(Ordering::Relaxed) {
+            description.take(&group.condition, &configurations, &drawn, &mut agents)?;
         }
         tell(RunEvent::GroupEnds);
         if result.agent_lost {

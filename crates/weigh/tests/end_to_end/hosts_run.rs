@@ -139,6 +139,61 @@ fn a_link_that_loses_packets_makes_no_trial_invalid() {
     }
 }
 
+/// An experiment with a setting of one host.
+fn with_setting(setting: &str) -> String {
+    let parts = proxy_and_backend("vm", "vm");
+    format!(
+        "title = \"t\"\n[hosts.vm]\nsettings = {{ {setting} }}\n{parts}[load]\nhost = \"vm\"\n\
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\n\
+         latency_window = \"0s\"\nlimiter = false\n"
+    )
+}
+
+#[test]
+fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let call = ["run", "x.toml", "--out", "r", "--format", "json"];
+    for (setting, why) in [
+        (
+            "\"net.core.somaxcon\" = 9",
+            "host `vm`: this kernel has no setting `net.core.somaxcon`",
+        ),
+        (
+            "\"net.core.somaxconn\" = \"abc\"",
+            "the kernel does not take `abc` for `net.core.somaxconn`",
+        ),
+        ("\"net.core.somaxconn\" = -5", "does not take `-5`"),
+        (
+            "\"net.ipv4.tcp_congestion_control\" = \"none\"",
+            "does not take `none`",
+        ),
+        (
+            "\"net.ipv4.tcp_available_congestion_control\" = \"reno\"",
+            "`net.ipv4.tcp_available_congestion_control` can only be read",
+        ),
+    ] {
+        place.write("x.toml", &with_setting(setting));
+        place.run(&call).expect(2).says(&[why]);
+        assert!(!place.path("r").exists(), "{setting}");
+    }
+    // Kernels before 5.16 have it, but show it to the machine alone.
+    place.write("x.toml", &with_setting("\"net.core.rmem_max\" = 9999"));
+    let done = place.run(&call).expect(2);
+    done.says(&["`net.core.rmem_max`", "the whole machine"]);
+    assert!(!done.err.contains("os error"), "{}", done.err);
+    // A folder that was there stays, with what was in it.
+    place.write("r/mine", "");
+    place.run(&call).expect(2);
+    assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 1);
+    place.write("x.toml", &with_setting("\"net.core.somaxconn\" = 9"));
+    let document = place.run(&call).result();
+    assert_eq!(document["trials"]["done"], 3);
+    assert!(place.path("r/mine").exists());
+}
+
 #[test]
 fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
     if !can_be_made() {

@@ -87,6 +87,42 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
 }
 
 #[test]
+fn two_processes_do_not_write_the_same_run() {
+    let place = Place::new();
+    let folder = place.path("r");
+    let call = run_with("proxy-cost", &PROXY_COST, "r");
+    let mut running = place.start(&call);
+    running.until("the journal has begun", || begun(&folder));
+    let process = format!("(process {})", running.pid());
+    let done = place.run(&["run", "--resume", "r"]).expect(1);
+    done.says(&["a run is going on in r"]);
+    // Not every kernel tells who.
+    if !std::fs::read("/proc/locks").unwrap_or_default().is_empty() {
+        done.says(&[&process]);
+    }
+    place.run(&call).expect(2).says(&["holds a run already"]);
+    running.until("a trial was measured", || !trials(&folder).is_empty());
+    let report = place.run(&["report", "r", "--format", "json"]);
+    assert!(report.json()["trials"]["done"].as_u64() > Some(0));
+    assert!(!running.has_ended());
+    running.signal(KILL);
+    running.end().expect(-KILL);
+    resume(&place, 6);
+}
+
+#[test]
+fn of_two_that_begin_in_a_folder_at_once_one_is_refused() {
+    let place = Place::new();
+    let call = short_run("proxy-cost", "r");
+    let starts = [place.start(&call), place.start(&call)];
+    let mut ends = starts.map(|start| start.end());
+    ends.sort_by_key(|end| end.status == 2);
+    let [done, refused] = ends;
+    assert_eq!(done.result()["trials"]["done"], 3, "{}", done.err);
+    refused.expect(2).says(&["holds a run already", "--resume"]);
+}
+
+#[test]
 fn real_servers_and_their_scripts_are_gone_too() {
     let place = Place::new();
     if !can_run(&place, "lighttpd-proxy") {

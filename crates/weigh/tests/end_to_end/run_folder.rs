@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Place, RUN, array, journal, quickly, trials};
+use crate::common::{KILL, Place, RUN, array, journal, quickly, run_into, trials};
 use serde_json::Value;
 
 const SETS: [&str; 4] = [
@@ -28,6 +28,84 @@ fn pages_of_any_size_are_measured() {
     let document = place.run(&RUN).result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     assert_eq!(array(&document["table"]).len(), 2, "{document}");
+}
+
+#[test]
+fn each_way_in_which_a_server_is_set_is_kept_once() {
+    let place = Place::new();
+    place.recipe(
+        "echo",
+        "summary = \"t\"\n[params.size]\ntype = \"integer\"\ndefault = 1\n[start]\n\
+         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\"]\n\
+         [files]\n\"size.conf\" = \"size.conf.j2\"\n[ready]\npath = \"/\"\n",
+    );
+    place.write(
+        "recipes/echo/size.conf.j2",
+        "size {{ params.size }} at {{ listen.addr }}",
+    );
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.a]\nrecipe = \"echo\"\n[servers.b]\nrecipe = \"origin\"\n\
+         [subjects]\nx = \"http://a/bytes/{bytes}\"\ny = \"http://b/bytes/{bytes}\"\n\
+         [factors]\n\"a.size\" = [1, 2]\nbytes = [10, 20]\n[load]\nconnections = 4\n\
+         [design]\nblocks = 2\nbaseline = \"x\"\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
+         latency_window = \"0s\"\nlimiter = false\n",
+    );
+    let look = |folder: &str| {
+        let text = fs::read_to_string(place.path(folder).join("hosts.json")).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        document["local"]["servers"].clone()
+    };
+    let conditions = |way: &Value| {
+        let conditions = array(&way["conditions"]).iter();
+        let levels = |one: &Value| (one["a.size"].clone(), one["bytes"].clone());
+        conditions.map(levels).collect::<Vec<_>>()
+    };
+    let whole = |servers: &Value| {
+        let a = &servers["a"];
+        let mut texts = Vec::new();
+        for way in [a, &a["otherwise"][0]] {
+            let text = way["files"]["size.conf"].as_str().unwrap();
+            let found = conditions(way);
+            assert_eq!(found.len(), 2, "{servers}");
+            for (size, _) in found {
+                let size = size.as_str().unwrap().to_owned();
+                assert!(text.starts_with(&format!("size {size} at ")), "{servers}");
+            }
+            texts.push(text[..6].to_owned());
+        }
+        texts.sort();
+        assert_eq!(texts, ["size 1", "size 2"]);
+        assert_eq!(array(&a["otherwise"]).len(), 1, "{servers}");
+        // What no factor sets is there once.
+        assert_eq!(conditions(&servers["b"]).len(), 4, "{servers}");
+        assert!(servers["b"].get("otherwise").is_none(), "{servers}");
+    };
+    place.run(&run_into("r")).result();
+    whole(&look("r"));
+    // A run that goes on adds what it has not seen, and keeps what it has.
+    let mut running = place.start(&run_into("half"));
+    let folder = place.path("half");
+    running.until("a condition was measured", || {
+        folder.join("hosts.json").exists()
+    });
+    running.signal(KILL);
+    running.end().expect(-KILL);
+    let before = look("half");
+    place
+        .run(&[
+            "run",
+            "--resume",
+            "half",
+            "--recipes",
+            "recipes",
+            "--format",
+            "json",
+        ])
+        .result();
+    let after = look("half");
+    whole(&after);
+    assert_eq!(after["a"]["files"], before["a"]["files"]);
 }
 
 /// The figures that scripts rely on.
