@@ -7,7 +7,7 @@ use readings::{ServerProbed, ThreadProbed};
 
 use super::departed::Departed;
 use super::proc_files::{
-    Had, Process, TICK_NS, TICKS_PER_S, Thread, ignores_ends, of_group, uptime_s,
+    GroupTime, Had, Process, TICK_NS, TICKS_PER_S, Thread, ignores_ends, of_group, uptime_s,
 };
 use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
@@ -22,8 +22,8 @@ const SETTLED_S: f64 = 0.2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     had: Had,
-    /// User and system time of its control group, s.
-    group_s: Option<(f64, f64)>,
+    /// What its control group knows, unless its threads say it better.
+    group: Option<GroupTime>,
     threads: BTreeMap<i32, Arc<Thread>>,
     pub(super) rss_bytes: u64,
     pub(super) processes: u32,
@@ -102,13 +102,15 @@ impl Counter {
             self.grown[at] += sum.saturating_sub(self.sums[at]);
         }
         self.sums = sums;
-        if exits.is_none() || !self.processes.tell_threads_apart() {
+        let by_thread = exits.is_some() && self.processes.tell_threads_apart();
+        if !by_thread {
             let [user, system, minor, major] = self.grown;
             (now.had.user_ns, now.had.system_ns) = (user * TICK_NS, system * TICK_NS);
             (now.had.faults_minor, now.had.faults_major) = (minor, major);
         }
-        now.group_s = watched.group().and_then(of_group);
-        if !self.begun && now.group_s.is_none() {
+        let group = watched.group().and_then(of_group);
+        now.group = group.filter(|group| !(by_thread && group.in_ticks));
+        if !self.begun && group.is_none() {
             self.children_uncounted = processes.iter().any(|p| ignores_ends(p.pid));
         }
         now.children_uncounted = self.children_uncounted;
@@ -171,8 +173,11 @@ impl Counts {
             }
         });
         let had = self.had.since(before.had);
-        let (user_s, system_s) = match (self.group_s, before.group_s) {
-            (Some(now), Some(then)) => ((now.0 - then.0).max(0.0), (now.1 - then.1).max(0.0)),
+        let (user_s, system_s) = match (self.group, before.group) {
+            (Some(now), Some(then)) => (
+                (now.user_s - then.user_s).max(0.0),
+                (now.system_s - then.system_s).max(0.0),
+            ),
             _ => (s(had.user_ns), s(had.system_ns)),
         };
         let mut seen = ServerProbed {

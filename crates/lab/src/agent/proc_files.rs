@@ -207,15 +207,28 @@ impl Status {
     }
 }
 
-/// User and system time of all that ever ran in a control group, s.
-pub(super) fn of_group(folder: &Path) -> Option<(f64, f64)> {
+/// What a control group knows of all that ever ran in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupTime {
+    pub(super) user_s: f64,
+    pub(super) system_s: f64,
+    /// Whether it is known in ticks alone, as in version 1.
+    pub(super) in_ticks: bool,
+}
+
+/// User and system time of all that ever ran in a control group.
+pub(super) fn of_group(folder: &Path) -> Option<GroupTime> {
     let read = |file: &str, user: &str, system: &str, per_s: f64| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
         let figure = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().parse::<f64>().ok()
         };
-        Some((figure(user)? / per_s, figure(system)? / per_s))
+        Some(GroupTime {
+            user_s: figure(user)? / per_s,
+            system_s: figure(system)? / per_s,
+            in_ticks: per_s == TICKS_PER_S,
+        })
     };
     read("cpu.stat", "user_usec ", "system_usec ", 1e6)
         .or_else(|| read("cpuacct.stat", "user ", "system ", TICKS_PER_S))
