@@ -72,8 +72,8 @@ fn bound_by_distance(
     let measured = reading.requests_per_s();
     (measured > BOUND_SHARE * bound).then(|| {
         format!(
-            "from host `{from}`, `{subject}` answered {measured:.0} requests/s, {:.0}% of the \
-             {bound:.0} that {connections} connections can have in round trips of {:.0} ms: this \
+            "from host `{from}`, `{subject}` answered {measured:.0} requests/s in block 1, {:.0}% \
+             of the {bound:.0} that {connections} connections can have in round trips of {:.0} ms: this \
              is the distance, not what the servers can do",
             measured / bound * 1e2,
             rtt_s * 1e3
