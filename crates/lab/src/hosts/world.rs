@@ -285,6 +285,11 @@ impl World {
         }
     }
 
+    /// Whether the process that holds the links has ended: no host reaches another any more.
+    pub fn has_lost_its_links(&mut self) -> bool {
+        !matches!(self.wiring.child.try_wait(), Ok(None))
+    }
+
     /// What has become of the packets so far, by host; empty where the kernel carries them.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod folder;
 mod group;
 mod judge;
 mod limiter;
+mod lost;
 mod machines;
 mod noted;
 mod outside;
@@ -407,11 +408,11 @@ pub fn run(
             folder::write_machine(options, described)?;
         }
         tell(RunEvent::GroupEnds);
-        if result.agent_lost {
-            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
-        }
         if stop.load(Ordering::Relaxed) {
             break;
+        }
+        if result.agent_lost {
+            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
         }
         if let Some((reasons, left)) = kept.again(block, group, experiment.design.retries) {
             tell(RunEvent::Again { reasons, left });
