@@ -189,6 +189,14 @@ impl Agent {
         })
     }
 
+    /// Why it is gone, if it is: no order has to be given to see that.
+    pub fn gone(&mut self) -> Option<AgentError> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            _ => Some(self.lost("it ended")),
+        }
+    }
+
     /// The folder that its servers live in.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -15,7 +15,7 @@ impl Agents {
     pub(super) fn lost_part(&mut self, failed: bool) -> Option<String> {
         let end = Instant::now() + SEEN_AFTER;
         loop {
-            let lost = self.lost_links();
+            let lost = self.lost_links().or_else(|| self.lost_agent());
             if lost.is_some() || !failed || Instant::now() >= end {
                 return lost;
             }
@@ -27,5 +27,17 @@ impl Agents {
         let world = self.world.as_mut()?;
         let lost = world.has_lost_its_links();
         lost.then(|| "the process that holds the links was lost".to_owned())
+    }
+
+    /// An agent takes the servers with it that it has started.
+    fn lost_agent(&mut self) -> Option<String> {
+        let apart = self.is_world();
+        self.all_agents().find_map(|(host, agent)| {
+            let why = agent.gone()?;
+            Some(match apart {
+                true => format!("host `{host}`: {why}"),
+                false => why.to_string(),
+            })
+        })
     }
 }

@@ -206,3 +206,18 @@ fn hosts_whose_links_are_lost_are_made_afresh() {
         assert_eq!(reason, "the process that holds the links was lost");
     }
 }
+
+#[test]
+fn trials_name_the_agent_that_was_lost() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    // The first is that of the first host, on which the proxy is: not the one that makes the load.
+    let document = with_a_killed(&place, |process| process.ends_with(" agent)"));
+    assert_eq!(document["trials"]["done"], 9, "{document}");
+    for reason in reasons_in_one_condition(&place) {
+        assert!(reason.contains("lost the agent: it ended"), "{reason}");
+        assert!(reason.starts_with("host `"), "{reason}");
+    }
+}
