@@ -287,7 +287,12 @@ pub fn run(
         .groups()
         .filter(|(block, group)| !done.has(*block, group))
         .collect();
-    if options.resume && kept.is_settled() {
+    // What an earlier part has not reached is left out where all is settled without it; what has
+    // failed there is made again in any case.
+    let failed_before = |one: Option<&(u32, &Group)>| {
+        one.is_some_and(|(block, group)| done.has_tried(*block, group))
+    };
+    if options.resume && !failed_before(groups.front()) && kept.is_settled() {
         groups.clear();
     }
     tell(RunEvent::Begins {
@@ -418,8 +423,9 @@ pub fn run(
             tell(RunEvent::Again { reasons, left });
             groups.push_front((block, group));
         }
-        let block_ends = groups.front().is_none_or(|(next, _)| *next != block);
-        if block_ends && !groups.is_empty() && kept.is_settled() {
+        let next = groups.front();
+        let block_ends = next.is_some_and(|(next, _)| *next != block);
+        if block_ends && !failed_before(next) && kept.is_settled() {
             tell(RunEvent::Settled {
                 block,
                 blocks: experiment.design.blocks,
