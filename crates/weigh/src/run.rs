@@ -148,6 +148,7 @@ pub struct Wanted<'a> {
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
+    signals.before_the_end(lab::agent::end_all);
     let weigh = std::env::current_exe()
         .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))?;
     let options = RunOptions {

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
@@ -9,6 +11,11 @@ use signal_hook::{SigId, flag, low_level};
 use crate::failure::Failure;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// How often a thread that waits for signals looks: seldom before the first, as it takes CPU time
+/// while something is measured.
+const LOOK_FIRST: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What signals have asked for.
 #[derive(Clone)]
@@ -61,6 +68,32 @@ impl Signals {
             hardening.extend(flag::register(signal, self.hard.clone()));
         }
         self.hard.store(self.stopped(), Ordering::SeqCst);
+    }
+
+    /// From now on a second signal ends the program after `work` is done, on a thread of its own;
+    /// a third does not wait for that.
+    pub fn before_the_end(&self, work: impl FnOnce() + Send + 'static) {
+        self.hold();
+        let signals = self.clone();
+        std::thread::spawn(move || {
+            while !signals.stopped() {
+                sleep(LOOK_FIRST);
+            }
+            let again = Arc::new(AtomicBool::new(false));
+            for signal in SIGNALS {
+                if flag::register(signal, again.clone()).is_err() {
+                    // Better the hard way than none.
+                    signals.release();
+                    return;
+                }
+            }
+            while !again.load(Ordering::SeqCst) {
+                sleep(LOOK);
+            }
+            signals.release();
+            work();
+            low_level::exit(signals.status().unwrap_or(1).into());
+        });
     }
 
     fn hardening(&self) -> MutexGuard<'_, Vec<SigId>> {

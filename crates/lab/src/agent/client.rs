@@ -1,16 +1,17 @@
 //! The lab's side of the pipe.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use net::os::{self, ChildSetup};
 
-use super::cgroup;
 use super::clock;
+use super::held::Held;
+use super::patience::Patience;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
@@ -33,11 +34,10 @@ pub enum AgentError {
 /// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
 /// it started.
 pub struct Agent {
-    child: Child,
-    orders: Option<ChildStdin>,
+    held: Held,
     pub(super) answers: Receiver<io::Result<String>>,
-    /// Process groups that it started, killed here should it die.
-    groups: Vec<i32>,
+    /// What it was killed for.
+    killed: Option<String>,
     folder: PathBuf,
     program: PathBuf,
     network: String,
@@ -95,15 +95,13 @@ impl Agent {
         mut child: Child,
         elsewhere: Option<(String, LastWords)>,
     ) -> Result<Self, AgentError> {
-        let orders = child.stdin.take();
         let Some(output) = child.stdout.take() else {
             return Err(AgentError::Lost("it has no output".into()));
         };
         Ok(Self {
-            child,
-            orders,
+            held: Held::new(child),
             answers: read_answers(output),
-            groups: Vec::new(),
+            killed: None,
             folder: PathBuf::new(),
             program: PathBuf::new(),
             network: String::new(),
@@ -122,6 +120,9 @@ impl Agent {
                 ..
             } if version == env!("CARGO_PKG_VERSION") => {
                 self.folder = PathBuf::from(folder);
+                if !self.is_elsewhere() {
+                    self.held.owns_folder(&self.folder);
+                }
                 self.program = PathBuf::from(program);
                 self.network = network;
                 Ok(())
@@ -180,13 +181,30 @@ impl Agent {
 
     /// That it was lost, with what is known of how.
     fn lost(&self, why: impl std::fmt::Display) -> AgentError {
+        let why = self.killed.clone().unwrap_or_else(|| why.to_string());
         AgentError::Lost(match &self.elsewhere {
-            None => why.to_string(),
+            None => why,
             Some((host, words)) => match words.shown() {
                 said if said.is_empty() => format!("host `{host}`: {why}"),
                 said => format!("host `{host}`: {why} ({said})"),
             },
         })
+    }
+
+    /// Why it is gone, if it is: no order has to be given to see that.
+    pub fn gone(&mut self) -> Option<AgentError> {
+        match self.held.ended() {
+            Ok(None) if self.killed.is_none() => None,
+            _ => Some(self.lost("it ended")),
+        }
+    }
+
+    /// It has started a process; what is on another machine its agent there kills itself, as its
+    /// input has ended.
+    fn has_started(&self, pid: i32) {
+        if !self.is_elsewhere() {
+            self.held.has_started(pid);
+        }
     }
 
     /// The folder that its servers live in.
@@ -195,12 +213,9 @@ impl Agent {
     }
 
     pub(super) fn send(&mut self, order: &Order) -> Result<(), AgentError> {
-        let Some(pipe) = &mut self.orders else {
-            return Err(AgentError::Lost("the pipe is closed".into()));
-        };
         let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
         line.push(b'\n');
-        pipe.write_all(&line).map_err(|e| self.lost(e))
+        self.held.send(&line).map_err(|e| self.lost(e))
     }
 
     fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
@@ -209,20 +224,32 @@ impl Agent {
             .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
     }
 
-    /// The next answer, if it comes soon. Tells the agent, once, that `stop` is set.
+    /// The next answer, if it comes soon. Tells the agent, once, that `stop` is set. One that does
+    /// not answer any more is killed.
     fn next_answer(
         &mut self,
         stop: &AtomicBool,
-        cancelled: &mut bool,
+        patience: &mut Patience,
         wait: Duration,
     ) -> Result<Option<Answer>, AgentError> {
-        if !*cancelled && stop.load(Ordering::Relaxed) {
-            *cancelled = true;
+        if !patience.cancelled && stop.load(Ordering::Relaxed) {
+            patience.cancel();
             self.send(&Order::Cancel)?;
         }
         match self.answers.recv_timeout(wait) {
-            Ok(line) => Self::answer(line).map(Some),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Ok(line) => {
+                patience.answered();
+                Self::answer(line).map(Some)
+            }
+            Err(RecvTimeoutError::Timeout) => match patience.is_over_after(wait) {
+                None => Ok(None),
+                Some(waited) => {
+                    let seconds = waited.as_secs();
+                    self.killed = Some(format!("it has not answered for {seconds} s"));
+                    self.held.kill();
+                    Err(self.lost("it was killed"))
+                }
+            },
             Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
         }
     }
@@ -241,16 +268,16 @@ impl Agent {
     /// When the agent is lost or says that it cannot.
     pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
         self.send(order)?;
-        let mut cancelled = false;
+        let mut patience = Patience::with(order);
         let answer = loop {
-            if let Some(answer) = self.next_answer(stop, &mut cancelled, WAIT)? {
+            if let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? {
                 break answer;
             }
         };
         match answer {
             Answer::Failed { reason } => Err(AgentError::Failed(reason)),
             Answer::Started { pid, group } => {
-                self.groups.push(pid);
+                self.has_started(pid);
                 Ok(Answer::Started { pid, group })
             }
             other => Ok(other),
@@ -284,10 +311,11 @@ impl Agent {
         wait: Duration,
         mut meanwhile: impl FnMut(bool),
     ) -> Result<Loaded, AgentError> {
-        self.send(&Order::Load(order))?;
-        let mut cancelled = false;
+        let order = Order::Load(order);
+        self.send(&order)?;
+        let mut patience = Patience::with(&order);
         loop {
-            let answer = self.next_answer(stop, &mut cancelled, wait)?;
+            let answer = self.next_answer(stop, &mut patience, wait)?;
             meanwhile(matches!(answer, Some(Answer::WindowOpens { .. })));
             let Some(answer) = answer else {
                 continue;
@@ -311,17 +339,20 @@ impl Agent {
     /// # Errors
     /// When the agent is lost, or the driver cannot be started.
     pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
-        self.send(&Order::Drive(order))?;
-        let mut cancelled = false;
+        let order = Order::Drive(order);
+        self.send(&order)?;
+        let mut patience = Patience::with(&order);
         loop {
-            let Some(answer) = self.next_answer(stop, &mut cancelled, WAIT)? else {
+            let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? else {
                 continue;
             };
             match answer {
-                Answer::Started { pid, .. } => self.groups.push(pid),
+                Answer::Started { pid, .. } => self.has_started(pid),
                 Answer::Driven(driven) => {
                     // What it started is gone, and its number may become another's.
-                    self.groups.pop();
+                    if !self.is_elsewhere() {
+                        self.held.last_is_gone();
+                    }
                     return Ok(*driven);
                 }
                 Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
@@ -331,7 +362,8 @@ impl Agent {
     }
 }
 
-fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
+/// Reads what a child says, on a thread of its own.
+pub(crate) fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines() {
@@ -341,34 +373,4 @@ fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
         }
     });
     receiver
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.orders = None;
-        for _ in 0..400 {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                Ok(Some(status)) if status.success() => return,
-                _ => break,
-            }
-        }
-        // It did not end well: what it started is killed from here.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if self.elsewhere.is_some() {
-            // An agent on another machine does that itself: its input has ended.
-            return;
-        }
-        const SIGKILL: i32 = 9;
-        for group in &self.groups {
-            let _ = os::kill(-group, SIGKILL);
-        }
-        if let Some(name) = self.folder.file_name() {
-            cgroup::remove_all(&name.to_string_lossy());
-        }
-        if self.folder.starts_with(std::env::temp_dir()) {
-            let _ = std::fs::remove_dir_all(&self.folder);
-        }
-    }
 }

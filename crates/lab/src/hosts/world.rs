@@ -3,19 +3,25 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use net::os::{self, ChildSetup};
 
 use super::groups::Groups;
 use super::wire::{WireAnswer, WireOrder, WiredHost};
 use super::{Access, HOSTS_MAX, HostSpec, SettingError, addresses, leftovers};
-use crate::agent::{Agent, AgentError};
+use crate::agent::{self, Agent, AgentError, Held};
 use crate::link::{LinkCounters, LinkKind};
+
+/// The process that holds the wires does not answer any more when it takes longer. To make hosts
+/// takes a second or two.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why hosts cannot be made or asked.
 #[derive(Debug, thiserror::Error)]
@@ -288,6 +294,11 @@ impl World {
         }
     }
 
+    /// Whether the process that holds the links has ended: no host reaches another any more.
+    pub fn has_lost_its_links(&mut self) -> bool {
+        !matches!(self.wiring.held.ended(), Ok(None))
+    }
+
     /// What has become of the packets so far, by host; empty where the kernel carries them.
     ///
     /// # Errors
@@ -302,9 +313,8 @@ impl World {
 
 /// The process that holds namespaces and wires; when its input closes it ends.
 struct Wiring {
-    child: Child,
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    held: Held,
+    answers: Receiver<io::Result<String>>,
 }
 
 impl Wiring {
@@ -324,29 +334,29 @@ impl Wiring {
             WorldError::Lost(format!("cannot start {}: {e}", program.display()))
         };
         let mut child = command.spawn().map_err(|e| lost(&e))?;
-        let orders = child.stdin.take();
         let output = child
             .stdout
             .take()
             .ok_or_else(|| lost(&"it has no output"))?;
         Ok(Self {
-            child,
-            orders,
-            answers: BufReader::new(output),
+            held: Held::new(child),
+            answers: agent::read_answers(output),
         })
     }
 
     fn ask(&mut self, order: &WireOrder) -> Result<WireAnswer, WorldError> {
         let lost = |e: &dyn std::fmt::Display| WorldError::Lost(e.to_string());
-        let pipe = self.orders.as_mut().ok_or_else(|| lost(&"it has ended"))?;
         let mut line = serde_json::to_vec(order).map_err(|e| lost(&e))?;
         line.push(b'\n');
-        pipe.write_all(&line).map_err(|e| lost(&e))?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).map_err(|e| lost(&e))?;
-        if answer.is_empty() {
-            return Err(lost(&"it has ended"));
-        }
+        self.held.send(&line).map_err(|e| lost(&e))?;
+        let answer = match self.answers.recv_timeout(ANSWERS_WITHIN) {
+            Ok(answer) => answer.map_err(|e| lost(&e))?,
+            Err(RecvTimeoutError::Disconnected) => return Err(lost(&"it has ended")),
+            Err(RecvTimeoutError::Timeout) => {
+                self.held.kill();
+                return Err(lost(&"it does not answer"));
+            }
+        };
         match serde_json::from_str(&answer).map_err(|e| lost(&e))? {
             WireAnswer::Setting { error } => Err(WorldError::Setting(error)),
             WireAnswer::Failed { reason } => Err(WorldError::Impossible(reason)),
@@ -356,15 +366,13 @@ impl Wiring {
 
     /// A file that this process holds open.
     fn descriptor(&self, number: i32) -> io::Result<File> {
-        File::open(format!("/proc/{}/fd/{number}", self.child.id()))
+        File::open(format!("/proc/{}/fd/{number}", self.held.pid()))
     }
 }
 
 impl Drop for Wiring {
     fn drop(&mut self) {
-        self.orders = None;
         // It holds nothing that it would have to put away.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.held.kill();
     }
 }

@@ -124,6 +124,11 @@ impl Agents {
         self.agents.get_mut(name).ok_or_else(lost)
     }
 
+    /// All that there are, with their hosts.
+    pub(super) fn all_agents(&mut self) -> impl Iterator<Item = (&String, &mut Agent)> {
+        self.agents.iter_mut()
+    }
+
     /// Those of machines.
     pub(super) fn with_machines(agents: BTreeMap<String, Agent>, machines: Machines) -> Self {
         Self {

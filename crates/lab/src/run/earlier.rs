@@ -107,6 +107,12 @@ impl Done {
         done
     }
 
+    /// Whether a group was made, well or not.
+    pub(super) fn has_tried(&self, block: u32, group: &Group) -> bool {
+        let is_of = |trial: &Trial| trial.block == block && trial.condition == group.condition;
+        self.trials.iter().any(is_of)
+    }
+
     /// Whether every trial of a group was measured. A group with a failed trial is made again.
     pub(super) fn has(&self, block: u32, group: &Group) -> bool {
         group.lanes.iter().all(|lane| {

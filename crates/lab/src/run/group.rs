@@ -17,6 +17,7 @@ use crate::run::{Places, RunEvent, RunOptions, apart, noted, schedule};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
+
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) options: &'a RunOptions<'a>,
     pub(super) places: &'a Places,
@@ -45,6 +46,26 @@ pub(super) struct GroupResult {
     pub(super) agent_lost: bool,
     /// Why the subjects cannot be measured side by side; nothing was measured then.
     pub(super) disturbed: Option<String>,
+}
+
+impl GroupResult {
+    fn has_failures(&self) -> bool {
+        let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
+        self.disturbed.is_some() || self.outcomes.iter().any(|(_, one)| is_failed(one))
+    }
+
+    /// Puts one reason for all trials of a group, after a part was lost that all of them need:
+    /// nobody knows which of them were measured before.
+    fn all_failed(&mut self, group: &Group, reason: &str) {
+        let failed = |lane: &Lane| {
+            let reason = reason.to_owned();
+            (lane.clone(), Outcome::Failed { reason })
+        };
+        self.outcomes = group.lanes.iter().map(failed).collect();
+        self.rate = None;
+        self.disturbed = None;
+        self.agent_lost = true;
+    }
 }
 
 /// A subject that can be measured.
@@ -91,7 +112,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 Some(reason)
             }
         };
-        if self.stopped() || result.disturbed.is_some() {
+        let lost = self
+            .agents
+            .lost_part(failure.is_some() || result.has_failures());
+        if self.stopped() {
+            result.outcomes.clear();
+        } else if let Some(reason) = lost {
+            result.all_failed(group, &reason);
+        } else if result.disturbed.is_some() {
             result.outcomes.clear();
         } else if let Some(reason) = failure {
             for lane in &group.lanes {
@@ -106,6 +134,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         }
         self.phase("stopping servers");
         self.stop_servers(group, &up, &mut result);
+        result.agent_lost |= self.agents.lost_part(false).is_some();
         result
     }
 

@@ -123,7 +123,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 false => None,
             };
         }
+        let lost = self.agents.lost_part(measured.is_err());
         self.stop_servers(&group, &up, &mut result);
+        if let Some(why) = lost {
+            return Err(AgentError::Lost(why));
+        }
         match measured {
             Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
             Err(AgentError::Failed(why)) => reading.failed = Some(why),

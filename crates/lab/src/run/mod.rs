@@ -11,6 +11,7 @@ mod given;
 mod group;
 mod judge;
 mod limiter;
+mod lost;
 mod machines;
 mod noted;
 mod outside;
@@ -304,7 +305,12 @@ pub fn run(
         .groups()
         .filter(|(block, group)| !done.has(*block, group))
         .collect();
-    if options.resume && kept.is_settled() {
+    // What an earlier part has not reached is left out where all is settled without it; what has
+    // failed there is made again in any case.
+    let failed_before = |one: Option<&(u32, &Group)>| {
+        one.is_some_and(|(block, group)| done.has_tried(*block, group))
+    };
+    if options.resume && !failed_before(groups.front()) && kept.is_settled() {
         groups.clear();
     }
     tell(RunEvent::Begins {
@@ -415,18 +421,19 @@ pub fn run(
             description.take(&group.condition, &configurations, &drawn, &mut agents)?;
         }
         tell(RunEvent::GroupEnds);
-        if result.agent_lost {
-            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
-        }
         if stop.load(Ordering::Relaxed) {
             break;
+        }
+        if result.agent_lost {
+            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
         }
         if let Some((reasons, left)) = kept.again(block, group, experiment.design.retries) {
             tell(RunEvent::Again { reasons, left });
             groups.push_front((block, group));
         }
-        let block_ends = groups.front().is_none_or(|(next, _)| *next != block);
-        if block_ends && !groups.is_empty() && kept.is_settled() {
+        let next = groups.front();
+        let block_ends = next.is_some_and(|(next, _)| *next != block);
+        if block_ends && !failed_before(next) && kept.is_settled() {
             tell(RunEvent::Settled {
                 block,
                 blocks: experiment.design.blocks,

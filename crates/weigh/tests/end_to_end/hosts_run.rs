@@ -236,3 +236,66 @@ fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
         assert!(place.left().is_empty(), "{:?}", place.left());
     }
 }
+
+/// Runs two blocks and kills a child of the program in the first; the run's own document.
+fn with_a_killed(place: &Place, is_it: impl Fn(&str) -> bool) -> serde_json::Value {
+    place.write("x.toml", &experiment());
+    let call = ["run", "x.toml", "--out", "r", "--format", "json"];
+    let mut running = place.start(&[&call[..], &["--set", "design.retries=0"]].concat());
+    running.until_said("block 1/2");
+    running.go_on(Duration::from_millis(1500));
+    let found = descendants(running.pid())
+        .into_iter()
+        .find(|process| is_it(&process.to_string()));
+    net::os::kill(found.unwrap().pid, KILL).unwrap();
+    let done = running.end();
+    assert!(done.status == 0 || done.status == 4, "{}", done.err);
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    done.json()
+}
+
+/// The reasons of a run's failed trials, all of one condition in the first block.
+fn reasons_in_one_condition(place: &Place) -> Vec<String> {
+    let failed: Vec<serde_json::Value> = trials(&place.path("r"))
+        .into_iter()
+        .filter(|trial| trial["outcome"]["failed"].is_object())
+        .collect();
+    assert_eq!(failed.len(), 3, "{failed:#?}");
+    for trial in &failed {
+        assert_eq!(trial["block"], 1, "{trial}");
+        assert_eq!(trial["condition"], failed[0]["condition"], "{trial}");
+    }
+    let reason = |trial: &serde_json::Value| trial["outcome"]["failed"]["reason"].clone();
+    let reasons = failed.iter().map(reason);
+    reasons
+        .map(|one| one.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn hosts_whose_links_are_lost_are_made_afresh() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    let document = with_a_killed(&place, |process| process.ends_with(" wiring)"));
+    assert_eq!(document["trials"]["done"], 9, "{document}");
+    for reason in reasons_in_one_condition(&place) {
+        assert_eq!(reason, "the process that holds the links was lost");
+    }
+}
+
+#[test]
+fn trials_name_the_agent_that_was_lost() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    // The first is that of the first host, on which the proxy is: not the one that makes the load.
+    let document = with_a_killed(&place, |process| process.ends_with(" agent)"));
+    assert_eq!(document["trials"]["done"], 9, "{document}");
+    for reason in reasons_in_one_condition(&place) {
+        assert!(reason.contains("lost the agent: it ended"), "{reason}");
+        assert!(reason.starts_with("host `"), "{reason}");
+    }
+}

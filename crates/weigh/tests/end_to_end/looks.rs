@@ -171,3 +171,30 @@ fn servers_that_do_not_come_up_side_by_side_are_measured_one_after_the_other() {
     let (document, _) = two(&place, "never", &only_one);
     assert_eq!(document["trials"]["failed"], 3, "{document}");
 }
+
+#[test]
+fn what_has_failed_is_made_again_even_where_nothing_is_left_to_settle() {
+    let place = Place::new();
+    place.recipe(
+        "later",
+        "summary = \"ends at once until there is a file\"\n[programs]\nsh = [\"sh\"]\n\
+         [start]\ncommand = [\"{{ programs.sh }}\", \"-c\", \"test -e $HOME/up && \
+         exec {{ weigh }} origin --listen {{ listen.addr }}\"]\n[ready]\npath = \"/\"\n",
+    );
+    place.write(
+        "x.toml",
+        &format!(
+            "title = \"t\"\n[servers.a]\nrecipe = \"later\"\n[subjects]\nx = \"http://a/\"\n\
+             y = \"http://a/bytes/9\"\n[design]\nblocks = 3\nretries = 1\n{QUICK}"
+        ),
+    );
+    let document = place.run(&RUN).expect(4).json();
+    assert_eq!(document["trials"]["done"], 0, "{document}");
+    assert_eq!(document["trials"]["failed"], 9, "{document}");
+    place.write("home/up", "");
+    let mut call = vec!["run", "--resume", "r", "--format", "json"];
+    call.extend(["--recipes", "recipes"]);
+    let document = place.run(&call).result();
+    assert_eq!(document["trials"]["done"], 9, "{document}");
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+}

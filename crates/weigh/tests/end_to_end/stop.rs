@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{
-    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, trials,
+    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, signal,
+    trials,
 };
 
 const SETS: [&str; 3] = [
@@ -143,4 +144,58 @@ fn the_agent_is_not_reached_by_a_terminals_ctrl_c() {
     assert!(!done.err.contains("lost the agent"), "{}", done.err);
     assert_eq!(done.json()["trials"]["failed"], 0);
     assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+/// SIGSTOP on x86 and ARM.
+const STOP: i32 = 19;
+
+/// A run whose agent stands still in its first block.
+fn with_a_stopped_agent(place: &Place) -> Running<'_> {
+    let mut running = start(place);
+    running.until_said("block 1/3");
+    running.go_on(Duration::from_millis(800));
+    let agent = descendants(running.pid())
+        .into_iter()
+        .find(|process| process.to_string().ends_with(" agent)"));
+    signal(agent.unwrap().pid as u32, STOP);
+    running
+}
+
+#[test]
+fn an_agent_that_stands_still_is_given_up_once_the_run_is_to_stop() {
+    let place = Place::new();
+    let running = with_a_stopped_agent(&place);
+    let family = descendants(running.pid());
+    running.signal(INT);
+    let done = running.end_within(Duration::from_secs(25)).expect(130);
+    assert!(alive(&family).is_empty(), "{:?}", alive(&family));
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert_no_groups(&done.agents);
+}
+
+#[test]
+fn a_second_signal_leaves_no_agent_that_stands_still() {
+    let place = Place::new();
+    let mut running = with_a_stopped_agent(&place);
+    let family = descendants(running.pid());
+    running.signal(INT);
+    running.go_on(Duration::from_millis(500));
+    running.signal(INT);
+    // Less than the agent has after the first.
+    let done = running.end_within(Duration::from_secs(7)).expect(130);
+    assert!(alive(&family).is_empty(), "{:?}", alive(&family));
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert_no_groups(&done.agents);
+}
+
+#[test]
+fn an_agent_that_stands_still_costs_its_block() {
+    let place = Place::new();
+    let running = with_a_stopped_agent(&place);
+    let done = running.end();
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "made again: {document}");
+    done.says(&["lost the agent: it has not answered for"]);
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert_no_groups(&done.agents);
 }
