@@ -58,6 +58,9 @@ pub struct SubjectRow {
     pub driver_max_rss_bytes: Option<f64>,
     /// What clients noticed of what happened to servers, over the valid trials.
     pub events: Option<EventsRow>,
+    /// What was seen of servers, machine and networks in the closed loops of the valid trials, added
+    /// up; of the threads of all trials the busiest.
+    pub probed: Option<Probed>,
 }
 
 /// The table: one row for each subject under each condition that was measured at all.
@@ -160,7 +163,19 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
                 .map(|bytes| bytes as f64),
         ),
         events: EventsRow::of(trials),
+        probed: probed(trials),
     }
+}
+
+fn probed(trials: &[&Cell<'_>]) -> Option<Probed> {
+    let valid = trials.iter().filter(|cell| cell.throughput().is_some());
+    valid
+        .filter_map(|cell| cell.reading()?.probed.as_ref())
+        .fold(None, |sum: Option<Probed>, one| {
+            let mut sum = sum.unwrap_or_default();
+            sum.add(one);
+            Some(sum)
+        })
 }
 
 fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
@@ -298,6 +313,9 @@ mod tests {
         assert!((row.server_switches_per_request["origin"] - 1.75).abs() < 1e-9);
         assert!((row.server_faults_per_request["origin"] - 0.25).abs() < 1e-9);
         assert_eq!(row.server_rss_bytes_max["origin"], 2_000_000);
+        let probed = row.probed.as_ref().unwrap();
+        assert_eq!(probed.requests, 200, "of two valid trials");
+        assert_eq!(probed.servers["origin"].faults_minor, 50);
         assert_eq!(row.upstream_connections_per_request, Some(1.25));
         assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
         assert!(!row.at_least);

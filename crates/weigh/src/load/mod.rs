@@ -41,13 +41,24 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     }
     let job = job(args, target);
     let reading = watch::run_watched(&job, args, &called, &signals)?;
+    if reading.duration_s == 0.0 {
+        // In the warm-up.
+        signals.go_on()?;
+    }
     let reasons = verdict::reasons(&reading);
     match args.format {
         Format::Json => {
             let compared = varying.is_empty() && !args.body_varies;
-            print_json(&report::load_json(&reading, extra(&called, compared)));
+            let mut extra = extra(&called, compared);
+            extra.insert("stopped".into(), json!(signals.stopped()));
+            print_json(&report::load_json(&reading, extra));
         }
-        Format::Text => print_text(&report::load_terminal(&reading, &called)),
+        Format::Text => {
+            if signals.stopped() {
+                print_text("It was stopped; this is what was measured until then.\n\n");
+            }
+            print_text(&report::load_terminal(&reading, &called));
+        }
     }
     if let Some(status) = signals.status() {
         return Ok(status);

@@ -177,6 +177,7 @@ fn a_signal_ends_a_load_and_what_was_measured_is_shown() {
     let document = done.json();
     assert!(document["requests"].as_u64().unwrap() > 0);
     assert!(document["duration_s"].as_f64().unwrap() < 79.0);
+    assert_eq!(document["stopped"], true);
 }
 
 #[test]

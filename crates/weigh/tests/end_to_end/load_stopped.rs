@@ -1,5 +1,5 @@
-//! `weigh load` and `weigh capacity`, stopped before there is a load: while the target is asked
-//! what it answers.
+//! `weigh load` and `weigh capacity`, stopped before anything is measured: while the target is asked
+//! what it answers, or in the warm-up.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -32,6 +32,16 @@ fn a_target_that_says_nothing_is_not_awaited_after_a_signal() {
         let _client: (TcpStream, _) = silent.accept().unwrap();
         ends_at_once(running, signal);
     }
+}
+
+#[test]
+fn a_load_that_was_stopped_in_its_warm_up_has_measured_nothing() {
+    let place = Place::new();
+    let (address, talk) = serve_tcp(|_| (200, String::new()));
+    let url = format!("http://{address}/");
+    let mut running = place.start(&["load", &url, "--warmup", "60s", "-d", "60s"]);
+    running.until("it has begun", || talk.heads().len() > 50);
+    ends_at_once(running, INT);
 }
 
 #[test]
