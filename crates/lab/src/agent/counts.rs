@@ -219,6 +219,15 @@ mod tests {
         Counter::new(Descriptors::at_most(64))
     }
 
+    /// Looks, with what the kernel has told of ends, where it tells.
+    fn looks(watched: &Watched<'_>) -> impl FnMut() -> (Counts, Option<Vec<Exit>>) {
+        let (mut exits, mut counter) = (Exits::open(), counter());
+        move || {
+            let told = exits.as_mut().map(Exits::take);
+            (counter.look(watched, told.as_deref()), told)
+        }
+    }
+
     #[test]
     fn each_wait_of_a_thread_is_a_switch_and_what_ended_is_not_taken_back() {
         let mut shell = shell();
@@ -256,12 +265,7 @@ mod tests {
     fn those_that_come_and_go_between_two_looks_are_counted_where_the_kernel_tells() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.pid()]);
-        let mut exits = Exits::open();
-        let mut counter = counter();
-        let mut look = || {
-            let told = exits.as_mut().map(Exits::take);
-            (counter.look(&watched, told.as_deref()), told)
-        };
+        let mut look = looks(&watched);
         let (before, _) = look();
         // Each of them sleeps, and is slept for.
         let asleep = "while [ $i -lt 50 ]; do i=$((i+1)); sleep 0.001; done";
@@ -284,14 +288,9 @@ mod tests {
         const CHILDREN: u64 = 50;
         let mut parent = careless_parent();
         let watched = Watched::Processes(vec![parent.pid()]);
-        let mut exits = Exits::open();
-        let mut counter = counter();
         // What it does the first time alone is not looked at.
         tell(&mut parent, "1");
-        let mut look = || {
-            let told = exits.as_mut().map(Exits::take);
-            (counter.look(&watched, told.as_deref()), told)
-        };
+        let mut look = looks(&watched);
         let (before, _) = look();
         tell(&mut parent, &CHILDREN.to_string());
         let (after, told) = look();
@@ -317,20 +316,15 @@ mod tests {
     fn what_a_parent_waits_for_counts_once() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.pid()]);
-        let mut exits = Exits::open();
-        let mut counter = counter();
-        let mut look = || {
-            let told = exits.as_mut().map(Exits::take);
-            counter.look(&watched, told.as_deref())
-        };
+        let mut look = looks(&watched);
         tell(&mut shell, ":");
         let file = || Process::read(watched.pids()[0]).unwrap().with_children;
-        let (before, first) = (look(), file());
+        let (before, first) = (look().0, file());
         tell(
             &mut shell,
             "i=0; while [ $i -lt 50 ]; do i=$((i+1)); sleep 0; done",
         );
-        let (after, last) = (look(), file());
+        let (after, last) = (look().0, file());
         let seen = after.since(&before).faults_minor;
         let by_file = last[2] - first[2];
         assert!(!after.since(&before).children_uncounted);
