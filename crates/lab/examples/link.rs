@@ -79,7 +79,11 @@ fn measure(program: &Path, kind: LinkKind, link: LinkSpec) -> Result<String> {
     let paced = ["--rate", "1000", "--no-keepalive", "-c", "200", "-d", "3s"];
     let connects = load(&world, program, &[&[URL], &paced[..]].concat())?;
     // Only whole answers are counted, so they are small beside what is sent in the time.
-    let large = format!("{URL}bytes/20000");
+    let bytes = match link.rate_bits_per_s {
+        Some(_) => 20_000,
+        None => 1_000_000,
+    };
+    let large = format!("{URL}bytes/{bytes}");
     let bulk = ["-c", "8", "--warmup", "500ms", "-d", "3s"];
     let bulk = load(&world, program, &[&[large.as_str()][..], &bulk].concat())?;
     drop(server);
