@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{JournalRow, LimiterReading, RateChoice, RunHeader, SettingsReading, Trial};
+use readings::{BottleneckReading, JournalRow, RateChoice, RunHeader, SettingsReading, Trial};
 
 use crate::lock::{Lock, lock};
 
@@ -124,10 +124,10 @@ impl Journal {
     }
 
     /// What was measured to find what limits each subject; of two rows on the same one the later.
-    pub fn limiters(&self) -> Vec<&LimiterReading> {
-        let mut found: Vec<&LimiterReading> = Vec::new();
+    pub fn bottlenecks(&self) -> Vec<&BottleneckReading> {
+        let mut found: Vec<&BottleneckReading> = Vec::new();
         for row in &self.rows {
-            if let JournalRow::Limiter(reading) = row {
+            if let JournalRow::Bottleneck(reading) = row {
                 found.retain(|one| {
                     (&one.condition, &one.subject) != (&reading.condition, &reading.subject)
                 });

@@ -438,7 +438,7 @@ fn events(from: &str, to: &str) -> String {
 #[test]
 fn what_happens_to_servers() {
     let experiment = good(parse(EVENTS));
-    assert!(experiment.design.window.is_zero() && !experiment.design.limiter);
+    assert!(experiment.design.window.is_zero() && !experiment.design.bottleneck);
     let faults: Vec<&str> = experiment
         .conditions()
         .iter()

@@ -147,7 +147,7 @@ fn defaults_are_written_out() {
         "max_error = \"1%\"",
         "retries = 2",
         "apart = \"auto\"",
-        "limiter = true",
+        "bottleneck = true",
         "status = 200",
         "body = \"auto\"",
         "rate = \"auto\"",

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DriverReading, EventsReading, LimiterReading, LoadReading, Probed, SettingsReading};
+use crate::{
+    BottleneckReading, DriverReading, EventsReading, LoadReading, Probed, SettingsReading,
+};
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
@@ -18,7 +20,8 @@ pub enum JournalRow {
     /// One trial, done or failed.
     Trial(Box<Trial>),
     /// What was measured to find out what held a throughput.
-    Limiter(Box<LimiterReading>),
+    #[serde(alias = "limiter")]
+    Bottleneck(Box<BottleneckReading>),
     /// How the servers of the subjects were set under a condition.
     Settings(SettingsReading),
     /// Something the reader of the result should know.

@@ -5,28 +5,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bottleneck;
 mod driver;
 mod errors;
 mod events;
 mod histogram;
 pub mod hlog;
 mod journal;
-mod limiter;
 mod load;
 mod probed;
 mod quantiles;
 mod settings;
 pub mod tools;
 
+pub use bottleneck::{
+    BottleneckReading, Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen,
+};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use events::{EventReading, EventsReading};
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
-};
-pub use limiter::{
-    Change, CpuSeen, KernelSeen, LimiterReading, PortsSeen, Probe, Seen, ServerSeen,
 };
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,

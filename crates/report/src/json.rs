@@ -6,9 +6,11 @@ use verdict::Analysis;
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `noise_floor`, `table`,
-/// `limiters`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// `bottlenecks`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared
+/// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
+    let bottlenecks = bottlenecks(analysis);
     object!({
         "experiment": header.experiment,
         "title": header.title,
@@ -23,7 +25,9 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "comparisons": analysis.comparisons,
         "noise_floor": analysis.noise_floor,
         "table": analysis.table,
-        "limiters": analysis.limiters,
+        "bottlenecks": bottlenecks,
+        // Their name until version 0.2, for one version more.
+        "limiters": bottlenecks,
         "rates": analysis.rates,
         "probes": analysis.probes,
         "settings": analysis.settings,
@@ -38,6 +42,16 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     })
 }
 
+/// Each finding under its present and its former key, for one version more.
+fn bottlenecks(analysis: &Analysis) -> Value {
+    let findings = analysis.bottlenecks.iter().map(|finding| {
+        let mut object = object!(finding);
+        object["limiter"] = object["bottleneck"].clone();
+        object
+    });
+    findings.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +64,7 @@ mod tests {
         let doc = json(&header, &analyse(&header, &trials));
         assert_eq!(doc["experiment"], "proxy-cost");
         assert_eq!(doc["seed"], 42);
-        assert_eq!(doc["limiters"], object!([]));
+        assert_eq!(doc["bottlenecks"], object!([]));
         assert_eq!(doc["stage"]["looks"], object!([6]));
         assert_eq!(doc["stage"]["look"], 1);
         assert_eq!(doc["trials"]["done"], 23);

@@ -71,8 +71,8 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     }
     list(
         &mut out,
-        "Limiters",
-        analysis.limiters.iter().map(|f| f.sentence.clone()),
+        "Bottlenecks",
+        analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
     );
     list(
         &mut out,

@@ -37,9 +37,9 @@ pub fn terminal(
             out.push_str(&wrapped("  ", text, 4, width));
         }
     }
-    if !analysis.limiters.is_empty() {
-        out.push_str(&paint.heading("Limiters"));
-        for finding in &analysis.limiters {
+    if !analysis.bottlenecks.is_empty() {
+        out.push_str(&paint.heading("Bottlenecks"));
+        for finding in &analysis.bottlenecks {
             out.push_str(&wrapped("  ", &finding.sentence, 4, width));
         }
     }

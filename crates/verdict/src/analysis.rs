@@ -1,10 +1,10 @@
 use readings::{Condition, Outcome, RateChoice, RunHeader, Trial};
 use serde::Serialize;
 
+use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
-use crate::limiter::Finding;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
@@ -33,8 +33,8 @@ pub struct Analysis {
     pub invalid: Vec<InvalidTrial>,
     /// What the reader should know.
     pub warnings: Vec<String>,
-    /// What limits each subject, by [`with_limiters`](crate::with_limiters).
-    pub limiters: Vec<Finding>,
+    /// What limits each subject, by [`with_bottlenecks`](crate::with_bottlenecks).
+    pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
     pub rates: Vec<String>,
     /// What looking at servers and machine cost.
@@ -97,7 +97,7 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
         invalid: invalid(&cells),
         warnings,
         noise_floor,
-        limiters: Vec::new(),
+        bottlenecks: Vec::new(),
         rates: Vec::new(),
         probes: machine::cost(&cells),
         settings: Vec::new(),

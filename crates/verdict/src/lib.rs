@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
+mod bottleneck;
 pub mod capacity;
 mod cells;
 mod compare;
@@ -19,7 +20,6 @@ pub mod diagnose;
 mod events;
 mod floor;
 mod holm;
-mod limiter;
 mod looks;
 mod machine;
 mod pairs;
@@ -41,12 +41,12 @@ mod warnings;
 mod fixtures;
 
 pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, rates, settled};
+pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks, with_bottlenecks};
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
 pub use events::EventsRow;
 pub use floor::NoiseFloor;
-pub use limiter::{Effect, Finding, Limiter, Standing, limiters, with_limiters};
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
 pub use rules::Rules;

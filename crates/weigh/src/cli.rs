@@ -92,15 +92,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "limiter", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Look after the last block for what limits each subject: `--limiter=false` does not
+    /// Look after the last block for what limits each subject: `--bottleneck=false` does not
     /// [default: true, with --quick false].
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub limiter: Option<bool>,
+    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub bottleneck: Option<bool>,
     /// Change a value of the experiment, such as design.blocks=20.
     #[arg(long, value_name = "KEY=VALUE", value_parser = units::key_value)]
     pub set: Vec<(String, String)>,
@@ -151,9 +151,9 @@ pub struct CompareArgs {
     /// the slower carries, at most a fifth of what the client could].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// Look after the last block for what limits each subject: `--limiter=false` does not.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
-    pub limiter: bool,
+    /// Look after the last block for what limits each subject: `--bottleneck=false` does not.
+    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub bottleneck: bool,
     /// Folder of the run [default: weigh-runs/compare-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -61,11 +61,11 @@ fn experiment_text(args: &CompareArgs) -> String {
     let _ = writeln!(
         text,
         "\n[design]\nbaseline = {}\nblocks = {}\nwarmup = \"500ms\"\nwindow = \"{window_ms}ms\"\n\
-         latency_window = \"{window_ms}ms\"\nmatters = {}\nlimiter = {}",
+         latency_window = \"{window_ms}ms\"\nmatters = {}\nbottleneck = {}",
         quoted(names[0]),
         args.blocks,
         quoted(&args.matters),
-        args.limiter,
+        args.bottleneck,
     );
     text
 }

@@ -131,7 +131,7 @@ impl Progress {
                     if *left == 1 { "time" } else { "times" }
                 ));
             }
-            RunEvent::LimiterBegins {
+            RunEvent::BottleneckBegins {
                 condition,
                 subject,
                 left,

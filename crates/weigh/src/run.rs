@@ -11,7 +11,7 @@ use lab::run::{Judge, RunOptions, default_folder, missing, run as carry_out};
 use readings::{RunHeader, Trial};
 use serde_json::{Value, json};
 use verdict::{
-    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_limiters,
+    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
     with_settings,
 };
 
@@ -43,8 +43,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let name = args.experiment.as_deref().unwrap_or_default();
     let mut sets = args.set.clone();
     sets.extend(
-        args.limiter
-            .map(|limiter| ("design.limiter".to_owned(), limiter.to_string())),
+        args.bottleneck
+            .map(|bottleneck| ("design.bottleneck".to_owned(), bottleneck.to_string())),
     );
     let experiment =
         catalogue::open_experiment(name, &sets, args.quick, &recipes).map_err(Failure::file)?;
@@ -213,7 +213,7 @@ pub fn decide(folder: &Path) -> Result<Decided, Failure> {
     if !analysis.table.iter().any(|row| row.events.is_some()) {
         analysis.rates = rates(&journal.rates());
     }
-    with_limiters(&mut analysis, &journal.limiters());
+    with_bottlenecks(&mut analysis, &journal.bottlenecks());
     with_settings(&mut analysis, &journal.settings());
     Ok(Decided { journal, analysis })
 }

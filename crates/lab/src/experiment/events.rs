@@ -145,7 +145,7 @@ pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
     if design.apart == Apart::Auto {
         design.apart = Apart::Always;
     }
-    design.limiter = false;
+    design.bottleneck = false;
 }
 
 /// What an experiment with events has to be.

@@ -20,7 +20,7 @@ pub(super) const QUICK_KEYS: [&str; 10] = [
     "max_error",
     "retries",
     "apart",
-    "limiter",
+    "bottleneck",
 ];
 
 /// Each of the keys below is compared with all before it; nobody has this many.
@@ -42,6 +42,13 @@ pub(super) fn apply(
     quick: bool,
 ) -> Vec<String> {
     flatten_dotted(reader, top);
+    for name in ["design", "quick"] {
+        if let Some(Entry { node, .. }) = top.get_mut(name)
+            && let Tree::Table(table) = &mut node.tree
+        {
+            rename_old_keys(table);
+        }
+    }
     let sets: Vec<Set> = sets
         .iter()
         .filter_map(|(key, value)| set(reader, key, value))
@@ -62,6 +69,15 @@ pub(super) fn apply(
         refuse_what_a_factor_hides(reader, top, set);
     }
     sets.iter().map(|set| set.path.join(".")).collect()
+}
+
+/// The key that was called `limiter` until version 0.2 is still accepted.
+fn rename_old_keys(table: &mut Table) {
+    if table.get("bottleneck").is_none()
+        && let Some(entry) = table.get_mut("limiter")
+    {
+        entry.name = "bottleneck".to_owned();
+    }
 }
 
 /// Makes `factors.proxy.workers` and `sysctls.net.core.somaxconn` single keys with dots in them,
@@ -125,7 +141,12 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         start: 0,
         end: key.len(),
     };
-    let Some(path) = key_path(key) else {
+    let current_key = match key {
+        "design.limiter" => "design.bottleneck",
+        "quick.limiter" => "quick.bottleneck",
+        _ => key,
+    };
+    let Some(path) = key_path(current_key) else {
         reader.fault(
             Fault::at(
                 key_place,

@@ -79,9 +79,9 @@ fn whole(
         return None;
     }
     let quick_given = table.get("quick").is_some();
-    let quick_says_limiter = matches!(
+    let quick_says_bottleneck = matches!(
         table.get("quick").map(|entry| &entry.node.tree),
-        Some(super::source::tree::Tree::Table(quick)) if quick.get("limiter").is_some()
+        Some(super::source::tree::Tree::Table(quick)) if quick.get("bottleneck").is_some()
     );
     let set_keys = overrides::apply(reader, &mut table, sets, quick);
     let top = Section::whole(&table);
@@ -104,8 +104,8 @@ fn whole(
             design.latency_window = window;
         }
     }
-    if quick && !quick_says_limiter && !set_keys.iter().any(|set| set == "design.limiter") {
-        design.limiter = false;
+    if quick && !quick_says_bottleneck && !set_keys.iter().any(|set| set == "design.bottleneck") {
+        design.bottleneck = false;
     }
     if !events.is_empty() {
         events::fit(&mut design, &top);

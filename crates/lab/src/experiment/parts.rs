@@ -280,8 +280,8 @@ pub(super) fn design_values(
         Some("always") => design.apart = Apart::Always,
         _ => {}
     }
-    if let Some(limiter) = section.boolean(reader, "limiter") {
-        design.limiter = limiter;
+    if let Some(bottleneck) = section.boolean(reader, "bottleneck") {
+        design.bottleneck = bottleneck;
     }
     let slice_place = section.table.get("slice").or(section.table.get("window"));
     if let (SliceLength::Fixed(slice), Some(entry)) = (design.slice, slice_place)

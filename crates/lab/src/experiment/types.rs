@@ -359,7 +359,7 @@ pub struct Design {
     /// Whether subjects are measured one after the other instead of side by side.
     pub apart: Apart,
     /// Whether what held the throughput is looked for after the last block.
-    pub limiter: bool,
+    pub bottleneck: bool,
 }
 
 /// Whether each subject has the machine for itself while it is measured.
@@ -387,7 +387,7 @@ impl Design {
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,
-            limiter: true,
+            bottleneck: true,
         }
     }
 }

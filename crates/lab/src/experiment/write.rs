@@ -265,7 +265,7 @@ fn design(design: &Design) -> Table {
         Apart::Always => "always",
     };
     put(&mut table, "apart", text(apart));
-    put(&mut table, "limiter", design.limiter.into());
+    put(&mut table, "bottleneck", design.bottleneck.into());
     table
 }
 

@@ -83,7 +83,7 @@ pub(super) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
 pub(super) struct Done {
     pub(super) trials: Vec<Trial>,
     pub(super) rates: BTreeMap<Condition, f64>,
-    pub(super) limiters: Vec<(Condition, String)>,
+    pub(super) bottlenecks: Vec<(Condition, String)>,
 }
 
 impl Done {
@@ -91,8 +91,8 @@ impl Done {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
         done.trials = journal.trials();
-        done.limiters = journal
-            .limiters()
+        done.bottlenecks = journal
+            .bottlenecks()
             .into_iter()
             .map(|reading| (reading.condition.clone(), reading.subject.clone()))
             .collect();

@@ -3,6 +3,7 @@
 mod agents;
 mod apart;
 mod between;
+mod bottleneck;
 mod described;
 mod earlier;
 mod events;
@@ -10,7 +11,6 @@ mod folder;
 mod given;
 mod group;
 mod judge;
-mod limiter;
 mod lost;
 mod machines;
 mod noted;
@@ -101,7 +101,7 @@ pub enum RunEvent {
         left: u32,
     },
     /// After the last block: what limits a subject is looked for.
-    LimiterBegins {
+    BottleneckBegins {
         /// The condition.
         condition: Condition,
         /// The subject.
@@ -442,17 +442,17 @@ pub fn run(
         }
     }
     // Of other machines neither threads nor counters are seen, and nothing can be changed there.
-    let limiter = experiment.design.limiter && !agents.are_machines();
-    if limiter && !stop.load(Ordering::Relaxed) {
-        let wanted: Vec<(Condition, String)> = limiter::wanted(experiment)
+    let bottleneck = experiment.design.bottleneck && !agents.are_machines();
+    if bottleneck && !stop.load(Ordering::Relaxed) {
+        let wanted: Vec<(Condition, String)> = bottleneck::wanted(experiment)
             .into_iter()
-            .filter(|one| !done.limiters.contains(one))
+            .filter(|one| !done.bottlenecks.contains(one))
             .collect();
         for (number, (condition, subject)) in wanted.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            tell(RunEvent::LimiterBegins {
+            tell(RunEvent::BottleneckBegins {
                 condition: condition.clone(),
                 subject: subject.clone(),
                 left: wanted.len() - number,
@@ -471,9 +471,9 @@ pub fn run(
                 versions: &versions,
                 apart: &mut apart,
             };
-            match runner.limiter(condition, subject) {
+            match runner.bottleneck(condition, subject) {
                 Ok(Some(reading)) => {
-                    journal.append(&JournalRow::Limiter(Box::new(reading)))?;
+                    journal.append(&JournalRow::Bottleneck(Box::new(reading)))?;
                 }
                 Ok(None) => {}
                 Err(_) => {

@@ -43,8 +43,8 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(header, trials, &subjects)));
     main.push_str(&list(
-        "Limiters",
-        analysis.limiters.iter().map(|f| f.sentence.clone()),
+        "Bottlenecks",
+        analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
     ));
     main.push_str(&list(
         "Noise floor",

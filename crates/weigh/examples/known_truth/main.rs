@@ -91,7 +91,7 @@ impl Wanted {
             "title = \"known truth\"\n[servers.a]\nrecipe = \"origin\"\n[servers.b]\n\
              recipe = \"origin\"\n[subjects]\na = \"http://a{}\"\nb = \"http://b{}\"\n\
              [load]\nconnections = 16\n[expect]\nbody = \"same\"\n[design]\nblocks = {}\n\
-             matters = \"1%\"\nwarmup = \"300ms\"\nwindow = \"{}\"\nlatency_window = \"{}\"\nlimiter = false\n",
+             matters = \"1%\"\nwarmup = \"300ms\"\nwindow = \"{}\"\nlatency_window = \"{}\"\nbottleneck = false\n",
             page(turns.0),
             page(turns.1),
             self.blocks,

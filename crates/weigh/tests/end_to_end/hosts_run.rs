@@ -36,7 +36,7 @@ blocks = 2
 warmup = "300ms"
 window = "1s"
 latency_window = "0s"
-limiter = false
+bottleneck = false
 "#;
 
 fn experiment() -> String {
@@ -127,7 +127,7 @@ fn a_link_that_loses_packets_makes_no_trial_invalid() {
         "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
     let parts = proxy_and_backend("vm", "vm");
     let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"500ms\"\n\
-                  window = \"2s\"\nlatency_window = \"1s\"\nlimiter = false\n";
+                  window = \"2s\"\nlatency_window = \"1s\"\nbottleneck = false\n";
     place.write("x.toml", &format!("{hosts}{parts}{design}"));
     let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
     let document = done.result();
@@ -145,7 +145,7 @@ fn with_setting(setting: &str) -> String {
     format!(
         "title = \"t\"\n[hosts.vm]\nsettings = {{ {setting} }}\n{parts}[load]\nhost = \"vm\"\n\
          [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\n\
-         latency_window = \"0s\"\nlimiter = false\n"
+         latency_window = \"0s\"\nbottleneck = false\n"
     )
 }
 

@@ -225,7 +225,7 @@ const SHORT: [&str; 5] = [
     "design.warmup=50ms",
     "design.window=200ms",
     "design.latency_window=0s",
-    "design.limiter=false",
+    "design.bottleneck=false",
 ];
 
 fn on_hosts() -> String {

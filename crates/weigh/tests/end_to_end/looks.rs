@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{Place, RUN, array, journal, trials};
 
 const QUICK: &str =
-    "warmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nlimiter = false\n";
+    "warmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nbottleneck = false\n";
 
 #[test]
 fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {

@@ -4,6 +4,8 @@
 
 mod balance_control;
 mod balance_failover;
+mod bottleneck;
+mod bottlenecks;
 mod capacity;
 mod catalogue;
 mod common;
@@ -13,8 +15,6 @@ mod hosts;
 mod hosts_run;
 mod kill;
 mod lighttpd;
-mod limiter;
-mod limiters;
 mod links;
 mod load;
 mod load_live;

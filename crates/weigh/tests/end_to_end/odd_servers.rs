@@ -27,7 +27,7 @@ fn run(place: &Place, more: &str) -> (i32, String, Value) {
              [servers.odd]\nrecipe = \"odd\"\n\
              [subjects]\ngood = \"http://good/\"\nodd = \"http://odd/\"\n\
              [load]\nconnections = 4\n{more}\n\
-             [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\nlimiter = false\n"
+             [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\nbottleneck = false\n"
         ),
     );
     let done = place.run(&RUN);
@@ -144,7 +144,7 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_words() {
         "title = \"t\"\n[servers.odd]\nrecipe = \"odd\"\n[servers.good]\nrecipe = \"origin\"\n\
          [subjects]\ngood = \"http://good/\"\nodd = \"http://odd/\"\n[load]\nconnections = 4\n\
          timeout = \"1s\"\n\
-         [design]\nblocks = 1\nwarmup = \"1s\"\nwindow = \"1s\"\nlatency_window = \"0s\"\nlimiter = false\n",
+         [design]\nblocks = 1\nwarmup = \"1s\"\nwindow = \"1s\"\nlatency_window = \"0s\"\nbottleneck = false\n",
     );
     let done = place.run(&RUN);
     let document = done.expect(4).result();

@@ -33,7 +33,7 @@ blocks = 1
 warmup = "300ms"
 window = "1s"
 latency_window = "0s"
-limiter = false
+bottleneck = false
 "#;
 
 /// A control group that belongs to an ordinary user, as the service manager makes them.

@@ -21,7 +21,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 }
 
 const DESIGN: &str =
-    "[design]\nblocks = 1\nlatency_window = \"0s\"\nretries = 0\nlimiter = false\n";
+    "[design]\nblocks = 1\nlatency_window = \"0s\"\nretries = 0\nbottleneck = false\n";
 
 fn design(warmup: &str, window: &str) -> String {
     format!("{DESIGN}warmup = \"{warmup}\"\nwindow = \"{window}\"\n")

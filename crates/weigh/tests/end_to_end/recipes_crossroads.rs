@@ -35,7 +35,7 @@ warmup = "100ms"
 window = "300ms"
 slice = "150ms"
 latency_window = "0s"
-limiter = false
+bottleneck = false
 "#;
 
 fn text(value: &str) -> Value {

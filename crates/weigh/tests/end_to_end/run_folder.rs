@@ -23,7 +23,7 @@ fn pages_of_any_size_are_measured() {
          [subjects]\nx = \"http://o/bytes/{bytes}\"\n\
          [factors]\nbytes = [100, 2000000]\n[load]\nconnections = 4\n\
          [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"300ms\"\n\
-         latency_window = \"0s\"\nlimiter = false\n",
+         latency_window = \"0s\"\nbottleneck = false\n",
     );
     let document = place.run(&RUN).result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
@@ -49,7 +49,7 @@ fn each_way_in_which_a_server_is_set_is_kept_once() {
          [subjects]\nx = \"http://a/bytes/{bytes}\"\ny = \"http://b/bytes/{bytes}\"\n\
          [factors]\n\"a.size\" = [1, 2]\nbytes = [10, 20]\n[load]\nconnections = 4\n\
          [design]\nblocks = 2\nbaseline = \"x\"\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
-         latency_window = \"0s\"\nlimiter = false\n",
+         latency_window = \"0s\"\nbottleneck = false\n",
     );
     let look = |folder: &str| {
         let text = fs::read_to_string(place.path(folder).join("hosts.json")).unwrap();
@@ -132,7 +132,7 @@ fn contract(document: &Value) {
     }
     assert_eq!(comparisons[0]["metric"], "requests_per_s");
     assert_eq!(comparisons[0]["blocks"], 3);
-    assert!(document["limiters"].is_array() && document["warnings"].is_array());
+    assert!(document["bottlenecks"].is_array() && document["warnings"].is_array());
     assert_eq!(document["trials"]["done"], 9);
     assert_eq!(document["trials"]["failed"], 0);
 }
@@ -236,7 +236,7 @@ fn the_folder_of_a_run_is_made_below_the_working_folder_when_none_is_named() {
         "tiny.toml",
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/\"\n\
          y = \"http://o/bytes/9\"\n[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
-         latency_window = \"0s\"\nlimiter = false\n",
+         latency_window = \"0s\"\nbottleneck = false\n",
     );
     let done = place.run(&["run", "tiny.toml", "--format", "json"]);
     assert_eq!(done.result()["trials"]["done"], 3);

@@ -19,7 +19,7 @@ fn a_url_compared_with_itself_is_hardly_ever_faster_or_slower() {
             "5",
             "--window",
             "300ms",
-            "--limiter=false",
+            "--bottleneck=false",
             "--format",
             "json",
             "--seed",

@@ -32,7 +32,7 @@ warmup = "200ms"
 window = "600ms"
 latency_window = "400ms"
 retries = 0
-limiter = false
+bottleneck = false
 "#;
 
 /// All but the hosts.

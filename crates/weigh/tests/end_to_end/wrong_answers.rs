@@ -23,7 +23,7 @@ fn all_invalid(document: &Value, texts: &[&str]) {
 fn compare(place: &Place, subjects: &[String; 2]) -> Done {
     let mut call = vec!["compare", &subjects[0], &subjects[1]];
     call.extend(["-c", "4", "--blocks", "1", "--window", "200ms"]);
-    call.extend(["--limiter=false", "--format", "json", "--out", "r"]);
+    call.extend(["--bottleneck=false", "--format", "json", "--out", "r"]);
     place.run(&call)
 }
 
@@ -42,7 +42,7 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
          [servers.bad]\nrecipe = \"gateway\"\n\
          [subjects]\ngood = \"http://good/\"\nbad = \"http://bad/status/502\"\n\
          [expect]\nstatus = 200\n\
-         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\nlimiter = false\n",
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\nbottleneck = false\n",
     );
     let run = ["run", "x.toml", "--recipes", "recipes", "--out", "r"];
     let done = place.run(&run).expect(4);

@@ -11,7 +11,7 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 
-use readings::{Condition, LimiterReading};
+use readings::{BottleneckReading, Condition};
 use serde::Serialize;
 
 use crate::Analysis;
@@ -23,7 +23,7 @@ pub use effects::Effect;
 /// The part that held a throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limiter {
+pub enum Bottleneck {
     /// The load generator, or that it shares a CPU with the servers.
     Client,
     /// The CPU time of the servers on the path.
@@ -44,19 +44,19 @@ pub enum Limiter {
     Unknown,
 }
 
-impl Limiter {
+impl Bottleneck {
     /// The words in a sentence.
     pub fn words(self) -> &'static str {
         match self {
-            Limiter::Client => "the client",
-            Limiter::Server => "the server",
-            Limiter::Concurrency => "concurrency",
-            Limiter::AcceptQueue => "the accept queue",
-            Limiter::Ports => "ports",
-            Limiter::UpstreamConnections => "upstream connections",
-            Limiter::Network => "the network",
-            Limiter::OtherPrograms => "other programs on its CPUs",
-            Limiter::Unknown => "something unknown",
+            Bottleneck::Client => "the client",
+            Bottleneck::Server => "the server",
+            Bottleneck::Concurrency => "concurrency",
+            Bottleneck::AcceptQueue => "the accept queue",
+            Bottleneck::Ports => "ports",
+            Bottleneck::UpstreamConnections => "upstream connections",
+            Bottleneck::Network => "the network",
+            Bottleneck::OtherPrograms => "other programs on its CPUs",
+            Bottleneck::Unknown => "something unknown",
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Finding {
     /// The subject.
     pub subject: String,
     /// What limits it.
-    pub limiter: Limiter,
+    pub bottleneck: Bottleneck,
     /// How sure that is.
     pub standing: Standing,
     /// The server that it is about, where it is about one.
@@ -96,7 +96,7 @@ pub struct Finding {
 
 /// A suspicion and what speaks for it.
 struct Suspect {
-    limiter: Limiter,
+    bottleneck: Bottleneck,
     standing: Standing,
     server: Option<String>,
     /// Figures, without a full stop.
@@ -104,7 +104,7 @@ struct Suspect {
 }
 
 /// Says what limits each subject: of each at least one finding, the surest first.
-pub fn limiters(readings: &[&LimiterReading]) -> Vec<Finding> {
+pub fn bottlenecks(readings: &[&BottleneckReading]) -> Vec<Finding> {
     readings
         .iter()
         .flat_map(|reading| of_subject(reading))
@@ -112,9 +112,9 @@ pub fn limiters(readings: &[&LimiterReading]) -> Vec<Finding> {
 }
 
 /// Puts findings into an analysis: a throughput that the client limits is 'at least'.
-pub fn with_limiters(analysis: &mut Analysis, readings: &[&LimiterReading]) {
-    analysis.limiters = limiters(readings);
-    for finding in analysis.limiters.iter().filter(|f| f.at_least) {
+pub fn with_bottlenecks(analysis: &mut Analysis, readings: &[&BottleneckReading]) {
+    analysis.bottlenecks = bottlenecks(readings);
+    for finding in analysis.bottlenecks.iter().filter(|f| f.at_least) {
         let row = analysis
             .table
             .iter_mut()
@@ -125,7 +125,7 @@ pub fn with_limiters(analysis: &mut Analysis, readings: &[&LimiterReading]) {
     }
 }
 
-fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
+fn of_subject(reading: &BottleneckReading) -> Vec<Finding> {
     let effects = Effects::of(reading);
     let mut suspects = match &reading.failed {
         Some(reason) => suspects::of_failure(reading, reason).into_iter().collect(),
@@ -138,7 +138,7 @@ fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
             None => suspects::all_figures(reading, &effects),
         };
         suspects.push(Suspect {
-            limiter: Limiter::Unknown,
+            bottleneck: Bottleneck::Unknown,
             standing: Standing::Unknown,
             server: None,
             why,
@@ -149,7 +149,7 @@ fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
         .into_iter()
         .map(|suspect| {
             // What is only suspected gives way to what is confirmed.
-            let at_least = suspect.limiter == Limiter::Client
+            let at_least = suspect.bottleneck == Bottleneck::Client
                 && (suspect.standing == Standing::Confirmed || !confirmed);
             finding(reading, &effects, suspect, at_least)
         })
@@ -157,7 +157,7 @@ fn of_subject(reading: &LimiterReading) -> Vec<Finding> {
 }
 
 fn finding(
-    reading: &LimiterReading,
+    reading: &BottleneckReading,
     effects: &Effects,
     suspect: Suspect,
     at_least: bool,
@@ -168,8 +168,10 @@ fn finding(
     };
     let who = &reading.subject;
     let what = match &suspect.server {
-        Some(server) if suspect.limiter == Limiter::Server => format!("the server `{server}`"),
-        _ => suspect.limiter.words().to_owned(),
+        Some(server) if suspect.bottleneck == Bottleneck::Server => {
+            format!("the server `{server}`")
+        }
+        _ => suspect.bottleneck.words().to_owned(),
     };
     let mut sentence = match suspect.standing {
         Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed: "),
@@ -186,7 +188,7 @@ fn finding(
     Finding {
         condition: reading.condition.clone(),
         subject: reading.subject.clone(),
-        limiter: suspect.limiter,
+        bottleneck: suspect.bottleneck,
         standing: suspect.standing,
         server: suspect.server,
         at_least,

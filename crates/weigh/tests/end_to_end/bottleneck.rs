@@ -1,38 +1,38 @@
-//! Limiters provoked on purpose: each is named. What a change must show hangs on what else the
+//! Bottlenecks provoked on purpose: each is named. What a change must show hangs on what else the
 //! machine does, so names are asserted, and no speeds.
 
 use crate::common::{Place, RUN, array, quickly, skip};
 use serde_json::Value;
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
-                      latency_window = \"0s\"\nretries = 0\nlimiter = true\n";
+                      latency_window = \"0s\"\nretries = 0\nbottleneck = true\n";
 
-/// Runs an experiment; the limiters of its document.
-fn limiters(place: &Place, text: &str) -> Vec<Value> {
+/// Runs an experiment; the bottlenecks of its document.
+fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
     std::fs::create_dir_all(place.path("recipes")).unwrap();
     place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
     let document = place.run(&RUN).result();
-    let found = array(&document["limiters"]).clone();
+    let found = array(&document["bottlenecks"]).clone();
     assert!(!found.is_empty(), "{document}");
     let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
-    assert!(page.contains("<h2>Limiters</h2>"));
+    assert!(page.contains("<h2>Bottlenecks</h2>"));
     assert!(place.left().is_empty(), "{:?}", place.left());
     std::fs::remove_dir_all(place.path("r")).unwrap();
     found
 }
 
 /// What was found under this name, and all that was found. A machine that is busy with other things
-/// may hide a limiter once; it has five tries.
+/// may hide a bottleneck once; it has five tries.
 #[track_caller]
-pub fn provoked(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
-    found(place, text, |one| one["limiter"] == limiter)
+pub fn provoked(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| one["bottleneck"] == bottleneck)
 }
 
 /// The same for one that has to be confirmed.
 #[track_caller]
-pub fn confirmed(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>) {
+pub fn confirmed(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
     found(place, text, |one| {
-        one["limiter"] == limiter && one["standing"] == "confirmed"
+        one["bottleneck"] == bottleneck && one["standing"] == "confirmed"
     })
 }
 
@@ -40,7 +40,7 @@ pub fn confirmed(place: &Place, text: &str, limiter: &str) -> (Value, Vec<Value>
 fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
     let mut last = Vec::new();
     for _ in 0..5 {
-        last = limiters(place, text);
+        last = bottlenecks(place, text);
         if let Some(one) = last.iter().find(|one| is_it(one)) {
             return (one.clone(), last);
         }
@@ -152,7 +152,7 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
 }
 
 #[test]
-fn without_the_search_there_are_no_limiters() {
+fn without_the_search_there_are_no_bottlenecks() {
     let place = Place::alone();
     let sets = [
         "design.blocks=1",
@@ -161,13 +161,13 @@ fn without_the_search_there_are_no_limiters() {
         "design.retries=0",
     ];
     let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
-    assert_eq!(array(&document["limiters"]).len(), 0);
+    assert_eq!(array(&document["bottlenecks"]).len(), 0);
     let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
-    assert!(kept.contains("limiter = false"), "{kept}");
+    assert!(kept.contains("bottleneck = false"), "{kept}");
     let mut call = quickly("proxy-cost", &sets, "s");
-    call.push("--limiter");
+    call.push("--bottleneck");
     let document = place.run(&call).result();
-    let subjects: Vec<&str> = array(&document["limiters"])
+    let subjects: Vec<&str> = array(&document["bottlenecks"])
         .iter()
         .map(|one| one["subject"].as_str().unwrap())
         .collect();

@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use readings::{Change, Condition, LimiterReading, LoadReading, NO_PORT, Pacing, Probe, WrongKind};
+use readings::{
+    BottleneckReading, Change, Condition, LoadReading, NO_PORT, Pacing, Probe, WrongKind,
+};
 
 use crate::agent::AgentError;
 use crate::agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
@@ -76,11 +78,11 @@ impl Changed {
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Makes the loads on one subject. `None` when the run was stopped meanwhile.
-    pub(super) fn limiter(
+    pub(super) fn bottleneck(
         &mut self,
         condition: &Condition,
         subject: &str,
-    ) -> Result<Option<LimiterReading>, AgentError> {
+    ) -> Result<Option<BottleneckReading>, AgentError> {
         let group = Group {
             condition: condition.clone(),
             lanes: vec![Lane {
@@ -90,7 +92,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             }],
         };
         let setting = apart::setting(self.options.experiment, &group);
-        let mut reading = LimiterReading {
+        let mut reading = BottleneckReading {
             condition: condition.clone(),
             subject: subject.to_owned(),
             client_cpus: self.places.load_cpus.clone(),
@@ -103,7 +105,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 .and_then(|one| self.agents.slowest_link(&setting, one)),
             ports: self.agents.ports_that_run_out(setting.load.host.as_deref()),
             server_ports: self.agents.ports_of_servers(&setting),
-            ..LimiterReading::default()
+            ..BottleneckReading::default()
         };
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut result = GroupResult::default();
@@ -185,7 +187,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         setting: &Setting,
         ready: &[Ready],
         random: &mut fastrand::Rng,
-        reading: &mut LimiterReading,
+        reading: &mut BottleneckReading,
     ) -> Result<(), AgentError> {
         let warmup = self.options.experiment.design.warmup.min(WARM_UP_MAX);
         let warm = self.load(setting, ready, schedule::warm_up(1, warmup))?;
@@ -255,7 +257,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         setting: &Setting,
         order: &LoadOrder,
         first: &Probe,
-        reading: &mut LimiterReading,
+        reading: &mut BottleneckReading,
     ) -> Vec<Changed> {
         let mut changes = Vec::new();
         let connections = order.lanes[0].connections;

@@ -1,10 +1,10 @@
-//! What was seen, and which limiters it speaks for.
+//! What was seen, and which bottlenecks it speaks for.
 
-use readings::{Change, LimiterReading, NO_PORT, Probe};
+use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
 use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
-use super::{Limiter, Standing, Suspect};
+use super::{Bottleneck, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
 /// From this share of a CPU on a thread counts as full: the rest is what the scheduler and the
@@ -43,10 +43,10 @@ const PORTS_LEFT: f64 = 0.1;
 /// More ports must bring so much more throughput.
 const PORTS_GAIN: f64 = 1.1;
 /// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
-/// next limiter is near.
+/// next bottleneck is near.
 const LINK_GAIN: f64 = 1.2;
 
-pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspect> {
+pub(super) fn suspects(reading: &BottleneckReading, effects: &Effects) -> Vec<Suspect> {
     let seen = Seen::of(reading);
     if seen.unchanged.is_empty() {
         return Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn suspects(reading: &LimiterReading, effects: &Effects) -> Vec<Suspe
 }
 
 /// What a failure speaks for: a load that has no port left measures nothing.
-pub(super) fn of_failure(reading: &LimiterReading, reason: &str) -> Option<Suspect> {
+pub(super) fn of_failure(reading: &BottleneckReading, reason: &str) -> Option<Suspect> {
     let refused: u64 = of_change(reading, Change::None)
         .map(|probe| probe.no_port)
         .sum();
@@ -92,7 +92,7 @@ pub(super) fn of_failure(reading: &LimiterReading, reason: &str) -> Option<Suspe
     }
     parts.push(format!("it could not be measured to the end: {reason}"));
     Some(Suspect {
-        limiter: Limiter::Ports,
+        bottleneck: Bottleneck::Ports,
         standing: Standing::Suspected,
         server: None,
         why: parts.join("; "),
@@ -153,7 +153,7 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         (None, None) => Standing::Suspected,
     };
     Some(Suspect {
-        limiter: Limiter::Client,
+        bottleneck: Bottleneck::Client,
         standing,
         server: None,
         why,
@@ -217,7 +217,7 @@ fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         None => Standing::Suspected,
     };
     Some(Suspect {
-        limiter: Limiter::Server,
+        bottleneck: Bottleneck::Server,
         standing,
         server: Some(name.clone()),
         why,
@@ -261,7 +261,7 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
         ));
     }
     Some(Suspect {
-        limiter: Limiter::Concurrency,
+        bottleneck: Bottleneck::Concurrency,
         standing,
         server: None,
         why,
@@ -304,7 +304,7 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         _ => Standing::Suspected,
     };
     Some(Suspect {
-        limiter: Limiter::AcceptQueue,
+        bottleneck: Bottleneck::AcceptQueue,
         standing,
         server: None,
         why,
@@ -346,7 +346,7 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         }
     }
     Some(Suspect {
-        limiter: Limiter::Ports,
+        bottleneck: Bottleneck::Ports,
         standing,
         server: full.and_then(|taken| taken.server.clone()),
         why: parts.join("; "),
@@ -360,7 +360,7 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     }
     let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
     Some(Suspect {
-        limiter: Limiter::UpstreamConnections,
+        bottleneck: Bottleneck::UpstreamConnections,
         standing: Standing::Suspected,
         server: None,
         why: format!(
@@ -406,7 +406,7 @@ fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         ));
     }
     Some(Suspect {
-        limiter: Limiter::Network,
+        bottleneck: Bottleneck::Network,
         standing: match gain {
             Some(_) => Standing::Confirmed,
             None => Standing::Suspected,
@@ -423,7 +423,7 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
         return None;
     }
     Some(Suspect {
-        limiter: Limiter::OtherPrograms,
+        bottleneck: Bottleneck::OtherPrograms,
         standing: Standing::Suspected,
         server: None,
         why: format!(
@@ -435,7 +435,7 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
 }
 
 /// The figures where nothing stands out.
-pub(super) fn all_figures(reading: &LimiterReading, effects: &Effects) -> String {
+pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> String {
     let seen = Seen::of(reading);
     let servers: Vec<String> = seen
         .server_names()

@@ -48,7 +48,7 @@ fn server(cpus: f64, busiest: &[f64]) -> ServerSeen {
 }
 
 /// Three loads of each kind around the rates given, unchanged first.
-fn reading(rates: &[(Change, f64)], shape: impl Fn(&mut Probe)) -> LimiterReading {
+fn reading(rates: &[(Change, f64)], shape: impl Fn(&mut Probe)) -> BottleneckReading {
     let probes = [0.98, 1.0, 1.02]
         .into_iter()
         .flat_map(|wobble| {
@@ -62,7 +62,7 @@ fn reading(rates: &[(Change, f64)], shape: impl Fn(&mut Probe)) -> LimiterReadin
             one
         })
         .collect();
-    LimiterReading {
+    BottleneckReading {
         subject: "direct".into(),
         probes,
         client_threads: 1,
@@ -70,7 +70,7 @@ fn reading(rates: &[(Change, f64)], shape: impl Fn(&mut Probe)) -> LimiterReadin
         server_cpus: vec![0],
         keepalive: true,
         ports: Some(28_000),
-        ..LimiterReading::default()
+        ..BottleneckReading::default()
     }
 }
 
@@ -84,16 +84,16 @@ fn rates(thread: f64, twice: f64, cpu: f64) -> [(Change, f64); 4] {
 }
 
 #[track_caller]
-fn first(reading: &LimiterReading) -> (Limiter, Standing, String) {
-    let found = limiters(&[reading]);
+fn first(reading: &BottleneckReading) -> (Bottleneck, Standing, String) {
+    let found = bottlenecks(&[reading]);
     let one = &found[0];
-    (one.limiter, one.standing, one.sentence.clone())
+    (one.bottleneck, one.standing, one.sentence.clone())
 }
 
 #[test]
 fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least() {
-    let found = limiters(&[&reading(&rates(1.8, 1.0, 0.9), |p| p.client = vec![0.99])]);
-    assert_eq!(found[0].limiter, Limiter::Client);
+    let found = bottlenecks(&[&reading(&rates(1.8, 1.0, 0.9), |p| p.client = vec![0.99])]);
+    assert_eq!(found[0].bottleneck, Bottleneck::Client);
     assert_eq!(found[0].standing, Standing::Confirmed);
     assert!(found[0].at_least);
     assert!(
@@ -120,10 +120,10 @@ fn a_client_that_rests_most_of_the_time_is_not_accused_whatever_another_thread_b
         p.seen.client_wanted = 0.28;
     };
     let made = reading(&rates(1.44, 1.0, 0.9), resting);
-    assert_eq!(first(&made).0, Limiter::Unknown);
+    assert_eq!(first(&made).0, Bottleneck::Unknown);
     let works = |p: &mut Probe| p.seen.client_wanted = 0.6;
     let made = reading(&rates(1.44, 1.0, 0.9), works);
-    assert_eq!(first(&made).0, Limiter::Client);
+    assert_eq!(first(&made).0, Bottleneck::Client);
 }
 
 #[test]
@@ -135,8 +135,11 @@ fn a_client_that_shares_a_cpu_is_confirmed_by_one_of_its_own() {
         made.client_cpus = vec![0];
         first(&made)
     };
-    let (limiter, standing, sentence) = with(1.4);
-    assert_eq!((limiter, standing), (Limiter::Client, Standing::Confirmed));
+    let (bottleneck, standing, sentence) = with(1.4);
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Client, Standing::Confirmed)
+    );
     assert!(
         sentence.contains("shares CPU 0 with the servers"),
         "{sentence}"
@@ -145,8 +148,11 @@ fn a_client_that_shares_a_cpu_is_confirmed_by_one_of_its_own() {
         sentence.contains("on a CPU of its own it brings 1.40 times"),
         "{sentence}"
     );
-    let (limiter, standing, _) = with(1.0);
-    assert_eq!((limiter, standing), (Limiter::Client, Standing::Suspected));
+    let (bottleneck, standing, _) = with(1.0);
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Client, Standing::Suspected)
+    );
 }
 
 #[test]
@@ -157,8 +163,11 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
     };
     let mut made = reading(&rates(1.0, 1.02, 0.5), one_of_four);
     made.server_cpus = vec![0, 1, 2, 3];
-    let (limiter, standing, sentence) = first(&made);
-    assert_eq!((limiter, standing), (Limiter::Server, Standing::Confirmed));
+    let (bottleneck, standing, sentence) = first(&made);
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Server, Standing::Confirmed)
+    );
     assert!(
         sentence.contains("the server `w`, confirmed: one of its 4 threads is full (97% of a CPU), the next took 1%"),
         "{sentence}"
@@ -171,8 +180,8 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
 
 #[test]
 fn a_server_with_time_to_spare_is_not_accused_for_losing_some() {
-    let (limiter, _, sentence) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
-    assert_eq!(limiter, Limiter::Unknown);
+    let (bottleneck, _, sentence) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
+    assert_eq!(bottleneck, Bottleneck::Unknown);
     assert!(
         sentence.starts_with("what limits direct is unknown: "),
         "{sentence}"
@@ -193,20 +202,20 @@ fn throughput_in_proportion_to_connections_is_concurrency() {
         p.seen.servers.clear();
     };
     let changes = [(Change::None, 79.6), (Change::TwiceTheConnections, 159.0)];
-    let (limiter, standing, sentence) = first(&reading(&changes, slow));
+    let (bottleneck, standing, sentence) = first(&reading(&changes, slow));
     assert_eq!(
-        (limiter, standing),
-        (Limiter::Concurrency, Standing::Confirmed)
+        (bottleneck, standing),
+        (Bottleneck::Concurrency, Standing::Confirmed)
     );
     assert!(
         sentence.contains("4 connections and a median answer time of 50.10 ms"),
         "{sentence}"
     );
     // Nothing was changed: all connections are busy with answers that take the same time.
-    let (limiter, standing, _) = first(&reading(&changes[..1], slow));
+    let (bottleneck, standing, _) = first(&reading(&changes[..1], slow));
     assert_eq!(
-        (limiter, standing),
-        (Limiter::Concurrency, Standing::Suspected)
+        (bottleneck, standing),
+        (Bottleneck::Concurrency, Standing::Suspected)
     );
 }
 
@@ -222,10 +231,10 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::HalfTheConnections, 1040.0));
-    let (limiter, standing, sentence) = first(&reading(&changes, queue));
+    let (bottleneck, standing, sentence) = first(&reading(&changes, queue));
     assert_eq!(
-        (limiter, standing),
-        (Limiter::AcceptQueue, Standing::Confirmed)
+        (bottleneck, standing),
+        (Bottleneck::AcceptQueue, Standing::Confirmed)
     );
     assert!(
         sentence.contains("120 connections found it full"),
@@ -241,20 +250,20 @@ fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
         p.no_port = 20;
     });
-    assert_eq!(first(&made).0, Limiter::Ports);
+    assert_eq!(first(&made).0, Bottleneck::Ports);
     let made = reading(&rates(1.0, 1.0, 0.9), |p| {
         p.seen.kernel.accepted = (p.requests_per_s * 1.0) as u64;
         p.seen.servers.insert("proxy".into(), server(0.3, &[0.3]));
     });
-    let (limiter, standing, sentence) = first(&made);
+    let (bottleneck, standing, sentence) = first(&made);
     assert_eq!(
-        (limiter, standing),
-        (Limiter::UpstreamConnections, Standing::Suspected)
+        (bottleneck, standing),
+        (Bottleneck::UpstreamConnections, Standing::Suspected)
     );
     assert!(sentence.contains("1.00 new connections"), "{sentence}");
     let mut made = reading(&rates(1.0, 1.0, 0.9), |p| p.bytes_per_s = 5.9e6);
     made.link_bits_per_s = Some(50e6);
-    assert_eq!(first(&made).0, Limiter::Network);
+    assert_eq!(first(&made).0, Bottleneck::Network);
 }
 
 #[test]
@@ -266,16 +275,22 @@ fn a_link_that_twice_its_rate_moves_is_confirmed_and_one_that_it_does_not_is_not
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::TwiceTheLinkRate, 1950.0));
-    let (limiter, standing, sentence) = first(&over(&changes));
-    assert_eq!((limiter, standing), (Limiter::Network, Standing::Confirmed));
+    let (bottleneck, standing, sentence) = first(&over(&changes));
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Network, Standing::Confirmed)
+    );
     assert!(
         sentence.contains("47.2 Mbit/s of answers over a link of 50.0 Mbit/s"),
         "{sentence}"
     );
     assert!(sentence.contains("1.95 times"), "{sentence}");
     changes[4].1 = 1010.0;
-    let (limiter, standing, _) = first(&over(&changes));
-    assert_eq!((limiter, standing), (Limiter::Network, Standing::Suspected));
+    let (bottleneck, standing, _) = first(&over(&changes));
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Network, Standing::Suspected)
+    );
 }
 
 #[test]
@@ -288,8 +303,11 @@ fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::HalfTheConnections, 1010.0));
-    let (limiter, standing, sentence) = first(&reading(&changes, refused));
-    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Confirmed));
+    let (bottleneck, standing, sentence) = first(&reading(&changes, refused));
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Ports, Standing::Confirmed)
+    );
     assert!(
         sentence.contains("300 connections found no free port (EADDRNOTAVAIL)"),
         "{sentence}"
@@ -338,17 +356,17 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
         made
     };
     // The kernel looks through every second port before it tries the others.
-    assert_eq!(first(&waiting(13_900, 1)).0, Limiter::Ports);
+    assert_eq!(first(&waiting(13_900, 1)).0, Bottleneck::Ports);
     // Sockets by the thousand wait on the one port of a server.
-    assert_eq!(first(&waiting(1, 1)).0, Limiter::Unknown);
-    let (limiter, _, sentence) = first(&waiting(27_000, 1));
-    assert_eq!(limiter, Limiter::Ports);
+    assert_eq!(first(&waiting(1, 1)).0, Bottleneck::Unknown);
+    let (bottleneck, _, sentence) = first(&waiting(27_000, 1));
+    assert_eq!(bottleneck, Bottleneck::Ports);
     assert!(
         sentence.contains("27,000 of 28,000 ports waited in TIME_WAIT"),
         "{sentence}"
     );
-    let found = &limiters(&[&waiting(1, 199)])[0];
-    assert_eq!(found.limiter, Limiter::Ports);
+    let found = &bottlenecks(&[&waiting(1, 199)])[0];
+    assert_eq!(found.bottleneck, Bottleneck::Ports);
     assert_eq!(found.server.as_deref(), Some("proxy"));
     assert!(
         found.sentence.contains("199 of 200 ports of `proxy`"),
@@ -358,7 +376,7 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
     // A load that keeps its connections opens none: the sockets are others'.
     let mut made = waiting(27_000, 1);
     made.keepalive = true;
-    assert_eq!(first(&made).0, Limiter::Unknown);
+    assert_eq!(first(&made).0, Bottleneck::Unknown);
 }
 
 #[test]
@@ -369,44 +387,50 @@ fn a_load_that_opens_connections_itself_accuses_no_upstream() {
         p.seen.kernel.accepted = p.requests_per_s as u64;
         p.seen.servers.insert("proxy".into(), server(0.3, &[0.3]));
     });
-    assert_eq!(first(&made).0, Limiter::Unknown);
+    assert_eq!(first(&made).0, Bottleneck::Unknown);
 }
 
 #[test]
 fn what_could_not_be_measured_is_unknown_with_the_reason() {
-    let made = LimiterReading {
+    let made = BottleneckReading {
         subject: "direct".into(),
         failed: Some("no port".into()),
-        ..LimiterReading::default()
+        ..BottleneckReading::default()
     };
-    let (limiter, standing, sentence) = first(&made);
-    assert_eq!((limiter, standing), (Limiter::Unknown, Standing::Unknown));
+    let (bottleneck, standing, sentence) = first(&made);
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Unknown, Standing::Unknown)
+    );
     assert!(sentence.contains("no port"));
 }
 
 #[test]
 fn a_load_that_finds_no_port_at_all_is_limited_by_ports() {
-    let made = |waiting| LimiterReading {
+    let made = |waiting| BottleneckReading {
         subject: "direct".into(),
         ports: Some(200),
         failed: Some("cannot be measured".into()),
         waiting_at_failure: Some(waiting),
-        ..LimiterReading::default()
+        ..BottleneckReading::default()
     };
-    let (limiter, standing, sentence) = first(&made(200));
-    assert_eq!((limiter, standing), (Limiter::Ports, Standing::Suspected));
+    let (bottleneck, standing, sentence) = first(&made(200));
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Ports, Standing::Suspected)
+    );
     assert!(
         sentence.contains("200 of 200 ports waited in TIME_WAIT"),
         "{sentence}"
     );
     assert!(sentence.contains("cannot be measured"), "{sentence}");
-    assert_eq!(first(&made(5)).0, Limiter::Unknown);
+    assert_eq!(first(&made(5)).0, Bottleneck::Unknown);
     // Connections that are about to be closed hold ports, too: what was refused tells.
-    let refused = LimiterReading {
+    let refused = BottleneckReading {
         failed: Some("Cannot assign requested address: no local port is free".into()),
         ..made(5)
     };
-    assert_eq!(first(&refused).0, Limiter::Ports);
+    assert_eq!(first(&refused).0, Bottleneck::Ports);
 }
 
 #[test]
@@ -418,11 +442,14 @@ fn segments_sent_again_for_a_full_accept_queue_accuse_no_link() {
             p.seen.kernel.listen_overflows = for_the_queue;
         })
     };
-    let named = |made: &LimiterReading| -> Vec<Limiter> {
-        limiters(&[made]).iter().map(|one| one.limiter).collect()
+    let named = |made: &BottleneckReading| -> Vec<Bottleneck> {
+        bottlenecks(&[made])
+            .iter()
+            .map(|one| one.bottleneck)
+            .collect()
     };
-    assert_eq!(named(&lost(0)), [Limiter::Network]);
-    assert_eq!(named(&lost(400)), [Limiter::AcceptQueue]);
+    assert_eq!(named(&lost(0)), [Bottleneck::Network]);
+    assert_eq!(named(&lost(400)), [Bottleneck::AcceptQueue]);
 }
 
 #[test]
@@ -435,15 +462,15 @@ fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
         p.seen.client_wanted = 0.5;
         p.seen.cpus.iter_mut().for_each(|cpu| cpu.busy = 1.0);
     });
-    let found = limiters(&[&made]);
-    assert_eq!(found[0].limiter, Limiter::Server);
+    let found = bottlenecks(&[&made]);
+    assert_eq!(found[0].bottleneck, Bottleneck::Server);
     assert_eq!(found[0].standing, Standing::Confirmed);
     let sentence = &found[0].sentence;
     assert!(
         sentence.contains("took 20% of a CPU, which it wanted 98% of the time"),
         "{sentence}"
     );
-    assert_eq!(found[1].limiter, Limiter::OtherPrograms);
+    assert_eq!(found[1].bottleneck, Bottleneck::OtherPrograms);
     assert!(
         found[1]
             .sentence

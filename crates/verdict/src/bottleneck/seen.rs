@@ -1,6 +1,6 @@
 //! What the loads without a change have shown, taken together.
 
-use readings::{Change, LimiterReading, Probe, ServerSeen};
+use readings::{BottleneckReading, Change, Probe, ServerSeen};
 
 use super::effects::of_change;
 use crate::text::grouped;
@@ -10,12 +10,12 @@ pub(super) const UPSTREAM_SHARE: f64 = 0.1;
 
 /// The loads without a change, taken together.
 pub(super) struct Seen<'a> {
-    pub(super) reading: &'a LimiterReading,
+    pub(super) reading: &'a BottleneckReading,
     pub(super) unchanged: Vec<&'a Probe>,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn of(reading: &'a LimiterReading) -> Self {
+    pub(super) fn of(reading: &'a BottleneckReading) -> Self {
         Self {
             reading,
             unchanged: of_change(reading, Change::None).collect(),

@@ -9,7 +9,7 @@ use crate::Condition;
 /// The short loads on one subject under one condition, after the last block: some as the
 /// experiment has it and, between them, some with one thing changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LimiterReading {
+pub struct BottleneckReading {
     /// The condition.
     pub condition: Condition,
     /// The subject.

@@ -1,6 +1,6 @@
 //! What each change did to the throughput.
 
-use readings::{Change, LimiterReading, Probe};
+use readings::{BottleneckReading, Change, Probe};
 use serde::Serialize;
 
 use crate::text::number;
@@ -28,7 +28,7 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    pub(super) fn of(reading: &LimiterReading) -> Self {
+    pub(super) fn of(reading: &BottleneckReading) -> Self {
         let logs = |change: Change| -> Vec<f64> {
             of_change(reading, change)
                 .map(|probe| probe.requests_per_s.max(1e-3).ln())
@@ -132,7 +132,10 @@ pub(super) fn times(ratio: f64) -> String {
 }
 
 /// The loads with a change.
-pub(super) fn of_change(reading: &LimiterReading, change: Change) -> impl Iterator<Item = &Probe> {
+pub(super) fn of_change(
+    reading: &BottleneckReading,
+    change: Change,
+) -> impl Iterator<Item = &Probe> {
     reading
         .probes
         .iter()

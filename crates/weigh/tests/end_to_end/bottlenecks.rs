@@ -1,10 +1,10 @@
-//! Limiters provoked on hosts that are apart, with links, settings and ports of their own: each is
+//! Bottlenecks provoked on hosts that are apart, with links, settings and ports of their own: each is
 //! named, and confirmed where what the lab changes can show it. No speed is asserted.
 
 use lab::link::{LinkKind, LinkSpec};
 
+use crate::bottleneck::{confirmed, provoked};
 use crate::common::{Place, array, far, hosts_or_skip, skip};
-use crate::limiter::{confirmed, provoked};
 
 /// Whether this machine can have hosts with links; says so when it cannot.
 fn can_be_made() -> bool {
