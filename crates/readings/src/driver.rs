@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::tools::ToolLatency;
+use crate::ToolLatency;
 use crate::{ErrorCounts, Pacing};
 
 /// A latency of an outside driver is used only where it is so many times the step in which the

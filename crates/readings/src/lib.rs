@@ -1,7 +1,7 @@
 //! The data types that the rooms hand each other.
 //!
 //! Everything here is plain data with units in the field names. Nothing here measures, decides or
-//! prints: `load` and `lab` fill these types, `verdict` and `report` read them.
+//! prints: `load` and `run` fill these types, `verdict` and `report` read them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -11,12 +11,13 @@ mod errors;
 mod events;
 mod histogram;
 pub mod hlog;
+mod host;
 mod journal;
 mod load;
 mod probed;
 mod quantiles;
 mod settings;
-pub mod tools;
+mod tool;
 
 pub use bottleneck::{
     BottleneckReading, Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen,
@@ -25,6 +26,9 @@ pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use events::{EventReading, EventsReading};
 pub use histogram::{Histogram, HistogramError};
+pub use host::{
+    Access, DirectionCounters, HostSpec, LinkCounters, LinkKind, LinkSpec, PACKET_BYTES_MAX,
+};
 pub use journal::{
     Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
@@ -38,3 +42,4 @@ pub use probed::{
 };
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
+pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};

@@ -1,6 +1,6 @@
 //! What other tools printed, as text, Markdown and JSON.
 
-use readings::tools::{ToolLatency, ToolReading};
+use readings::{ToolLatency, ToolReading};
 use serde_json::{Value, json};
 use verdict::diagnose::{Finding, FindingKind};
 use verdict::text::{counted, grouped, rate};
@@ -162,7 +162,7 @@ fn table(readings: &[ToolReading]) -> Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readings::tools::Tool;
+    use readings::Tool;
     use verdict::diagnose::diagnose;
 
     fn wrk() -> ToolReading {

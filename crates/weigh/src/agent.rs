@@ -6,12 +6,12 @@ use crate::failure::Failure;
 
 /// Carries out orders from standard input until it ends.
 pub fn agent() -> Result<u8, Failure> {
-    lab::agent::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
+    agent::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
     Ok(0)
 }
 
 /// Makes hosts as standard input asks for them, and keeps them until it ends.
 pub fn wiring() -> Result<u8, Failure> {
-    lab::hosts::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
+    hosts::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
     Ok(0)
 }

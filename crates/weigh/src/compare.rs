@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lab::experiment::Experiment;
-use lab::run::default_folder;
+use experiment::Experiment;
+use run::default_folder;
 
 use crate::cli::{CompareArgs, OwnFolders};
 use crate::examine;

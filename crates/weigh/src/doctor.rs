@@ -1,6 +1,6 @@
 //! `weigh doctor` on the terminal.
 
-use lab::doctor::{Examination, Finding, Level};
+use doctor::{Examination, Finding, Level};
 
 /// Columns of the terminal that explanations are broken at.
 const WIDTH: usize = 80;
@@ -118,7 +118,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::doctor::Topic;
+    use doctor::Topic;
 
     fn finding(topic: Topic, level: Level, found: &str, mend: Option<&str>) -> Finding {
         Finding {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use lab::recipe::Recipes;
-use lab::{catalogue, doctor as examination, listing};
+use ::doctor::{self as examination, listing};
+use experiment::Recipes;
+use experiment::catalogue;
 
 use crate::cli::{DoctorArgs, Format, ListArgs, OwnFolders};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! `weigh list` on the terminal.
 
-use lab::listing::{Listing, RecipeSource};
+use doctor::listing::{Listing, RecipeSource};
 
 /// A listing for a person to read: a section for experiments, recipes and drivers each, and a
 /// sentence on what is missing.
@@ -142,7 +142,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::listing::{ListedDriver, ListedExperiment, ListedRecipe};
+    use doctor::listing::{ListedDriver, ListedExperiment, ListedRecipe};
 
     fn listing() -> Listing {
         let experiment = |name: &str, missing: &[&str]| ListedExperiment {

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::run::RunEvent;
 use readings::Outcome;
+use run::RunEvent;
 use verdict::Looks;
 
 /// Shows how a run goes on: a bar on a terminal, a line per step elsewhere.

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 
-use readings::tools::{ToolReading, looked_for, read_text};
 use report::Read;
+use tools::{ToolReading, looked_for, read_text};
 use verdict::diagnose;
 
 use crate::cli::{ReadArgs, ReadFormat};

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::catalogue;
-use lab::experiment::Experiment;
-use lab::journal::Journal;
-use lab::plan::Plan;
-use lab::recipe::Recipes;
-use lab::run::{Judge, RunOptions, default_folder, missing, run as carry_out};
+use doctor::missing;
+use experiment::Experiment;
+use experiment::Recipes;
+use experiment::catalogue;
+use experiment::plan::Plan;
 use readings::{RunHeader, Trial};
+use run::journal::Journal;
+use run::{Judge, RunOptions, default_folder, run as carry_out};
 use serde_json::{Value, json};
 use verdict::{
     Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
@@ -74,7 +75,7 @@ fn dry_run(
     let plan = Plan::new(experiment, seed);
     let mut missing = missing(experiment, recipes);
     if experiment.hosts_are_apart() {
-        missing.extend(lab::hosts::lacking(&experiment.hosts));
+        missing.extend(hosts::lacking(&experiment.hosts));
     }
     match format {
         Format::Text => print_text(&(plan.describe(&missing) + &notes(experiment, recipes))),
@@ -118,7 +119,7 @@ fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
             after.join(", ")
         ));
     }
-    for driver in lab::run::drivers(experiment, recipes) {
+    for driver in recipes.drivers_of(experiment) {
         if !driver.notes.is_empty() {
             text.push_str(&format!("\nabout the driver {}:\n", driver.name));
         }
@@ -148,7 +149,7 @@ pub struct Wanted<'a> {
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
-    signals.before_the_end(lab::agent::end_all);
+    signals.before_the_end(agent::end_all);
     let weigh = std::env::current_exe()
         .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))?;
     let options = RunOptions {

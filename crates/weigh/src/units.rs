@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::experiment::units;
+use experiment::units;
 
 /// A duration with its unit, such as `10s`, `150ms` or `2m`.
 pub fn duration(text: &str) -> Result<Duration, String> {

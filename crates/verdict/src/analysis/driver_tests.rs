@@ -1,6 +1,6 @@
 //! Loads that were made by something else than the engine.
 
-use readings::tools::ToolLatency;
+use readings::ToolLatency;
 use readings::{DriverReading, DriverRun, ErrorCounts, Outcome, Pacing, Reading, Trial};
 
 use super::*;

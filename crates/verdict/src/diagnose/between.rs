@@ -1,6 +1,6 @@
 //! What readings say side by side.
 
-use readings::tools::{Tool, ToolReading};
+use readings::{Tool, ToolReading};
 
 use super::name::{authority, lines, listed, path, per_s, time};
 use super::{Finding, FindingKind};

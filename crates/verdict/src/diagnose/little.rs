@@ -1,6 +1,6 @@
 //! Little's law: requests on the way = requests per second x mean latency.
 
-use readings::tools::{Tool, ToolReading};
+use readings::{Tool, ToolReading};
 
 use super::name::{in_flight, is_loopback, lines, name, per_s, share, time};
 use super::{Finding, FindingKind};

@@ -13,7 +13,7 @@ mod name;
 mod single;
 mod syn;
 
-use readings::tools::{FigureTable, ProcessLine, ToolReading};
+use readings::{FigureTable, ProcessLine, ToolReading};
 use serde::Serialize;
 
 use crate::text::number;

@@ -1,4 +1,4 @@
-use readings::tools::{Tool, ToolReading};
+use readings::{Tool, ToolReading};
 
 use crate::text::{grouped, number, percent};
 

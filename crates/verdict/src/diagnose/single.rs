@@ -1,6 +1,6 @@
 //! What one reading leaves out, and who made the load.
 
-use readings::tools::{Tool, ToolReading};
+use readings::{Tool, ToolReading};
 
 use super::name::{is_loopback, lines, name, part, per_s, share, time};
 use super::{Finding, FindingKind};

@@ -1,6 +1,6 @@
 //! Connections that open 1, 3 or 7 s late.
 
-use readings::tools::{ToolLatency, ToolReading};
+use readings::{ToolLatency, ToolReading};
 
 use super::name::{lines, name, time};
 use super::{Finding, FindingKind};

@@ -1,4 +1,4 @@
-use readings::tools::Tool;
+use readings::Tool;
 
 use super::*;
 
@@ -220,7 +220,7 @@ fn four_page_sizes_measured_once_say_nothing_either() {
 
 #[test]
 fn a_table_of_two_subjects_has_one_figure_each() {
-    let table = readings::tools::FigureTable {
+    let table = readings::FigureTable {
         lines: (20, 31),
         head: ["Bytes", "LVS timing", "Crossroads timing"]
             .map(str::to_owned)
@@ -269,7 +269,7 @@ fn a_client_on_the_machine_that_it_measures() {
 
 #[test]
 fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
-    let process = readings::tools::ProcessLine {
+    let process = readings::ProcessLine {
         tool: Tool::Httperf,
         line: 28,
         text: "CPU: 100% httperf 57% store 40% interpreter".into(),
@@ -519,21 +519,21 @@ fn findings_come_in_the_order_of_the_readings() {
 
 /// What the tools printed in runs against servers on the same machine.
 const OUTPUTS: [&str; 9] = [
-    include_str!("../../../readings/tests/outputs/ab-404.txt"),
-    include_str!("../../../readings/tests/outputs/ab.txt"),
-    include_str!("../../../readings/tests/outputs/h2load.txt"),
-    include_str!("../../../readings/tests/outputs/hey-errors.txt"),
-    include_str!("../../../readings/tests/outputs/httperf.txt"),
-    include_str!("../../../readings/tests/outputs/oha-errors.txt"),
-    include_str!("../../../readings/tests/outputs/redis-benchmark.txt"),
-    include_str!("../../../readings/tests/outputs/wrk-404.txt"),
-    include_str!("../../../readings/tests/outputs/wrk2.txt"),
+    include_str!("../../../tools/tests/outputs/ab-404.txt"),
+    include_str!("../../../tools/tests/outputs/ab.txt"),
+    include_str!("../../../tools/tests/outputs/h2load.txt"),
+    include_str!("../../../tools/tests/outputs/hey-errors.txt"),
+    include_str!("../../../tools/tests/outputs/httperf.txt"),
+    include_str!("../../../tools/tests/outputs/oha-errors.txt"),
+    include_str!("../../../tools/tests/outputs/redis-benchmark.txt"),
+    include_str!("../../../tools/tests/outputs/wrk-404.txt"),
+    include_str!("../../../tools/tests/outputs/wrk2.txt"),
 ];
 
 #[test]
 fn true_outputs_from_one_machine_are_called_that_and_not_bound_by_a_round_trip() {
     for text in OUTPUTS {
-        let readings = readings::tools::read_all(text);
+        let readings = tools::read_all(text);
         let found = diagnose(&readings);
         assert_eq!(
             of_kind(&found, FindingKind::SameMachine).len(),
@@ -549,7 +549,7 @@ fn true_outputs_from_one_machine_are_called_that_and_not_bound_by_a_round_trip()
             assert!(of_kind(&found, kind).is_empty(), "{text}: {found:?}");
         }
     }
-    let found = diagnose(&readings::tools::read_all(OUTPUTS[7]));
+    let found = diagnose(&tools::read_all(OUTPUTS[7]));
     assert_eq!(
         kinds(&found),
         [

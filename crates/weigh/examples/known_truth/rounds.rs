@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use net::os::{ChildSetup, set_up_child};
-use readings::tools::{Tool, read_output};
+use tools::{Tool, read_output};
 
 /// Length of a round, s.
 const ROUND_S: u32 = 1;

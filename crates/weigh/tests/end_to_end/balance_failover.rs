@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lab::hosts::World;
+use hosts::World;
 use serde_json::Value;
 
 use crate::common::{

@@ -1,7 +1,7 @@
 //! Bottlenecks provoked on hosts that are apart, with links, settings and ports of their own: each is
 //! named, and confirmed where what the lab changes can show it. No speed is asserted.
 
-use lab::link::{LinkKind, LinkSpec};
+use readings::{LinkKind, LinkSpec};
 
 use crate::bottleneck::{confirmed, provoked};
 use crate::common::{Place, array, far, hosts_or_skip, skip};

@@ -12,9 +12,9 @@ use crate::common::{
     BackEnd, KILL, Place, Turn, alive, descendants, devices, far, groups_of_hosts, hosts_or_skip,
     load_on, run_on, skip, spec, wait_until,
 };
-use lab::agent::wire::{Answer, Order, StartServer};
-use lab::hosts::HostSpec;
-use lab::link::LinkSpec;
+use agent::wire::{Answer, Order, StartServer};
+use readings::HostSpec;
+use readings::LinkSpec;
 
 /// Set for a copy of this program that builds hosts and waits to be killed.
 const BUILDER: &str = "WEIGH_TEST_BUILDER";

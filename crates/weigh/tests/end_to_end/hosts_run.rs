@@ -9,7 +9,7 @@ use crate::common::{
     KILL, Place, alive, array, descendants, groups_of_hosts, hosts_or_skip, journal,
     proxy_and_backend, spec, trials,
 };
-use lab::link::LinkKind;
+use readings::LinkKind;
 
 const HOSTS: &str = r#"title = "near and far"
 
@@ -46,7 +46,7 @@ fn experiment() -> String {
 
 /// Whether this machine can have such hosts; says so when it cannot.
 pub fn can_be_made() -> bool {
-    let small = lab::hosts::HostSpec {
+    let small = readings::HostSpec {
         quota: Some(1.0),
         ..spec("small")
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::common::{self, Place, array, hosts_or_skip, journal, skip, spec};
-use lab::link::LinkKind;
+use readings::LinkKind;
 use serde_json::Value;
 
 fn row<'a>(document: &'a Value, subject: &str, from: &str) -> &'a Value {

@@ -4,8 +4,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec};
-use lab::hosts::{Access, HostSpec, World};
-use lab::link::{LinkKind, LinkSpec};
+use hosts::World;
+use readings::{Access, HostSpec};
+use readings::{LinkKind, LinkSpec};
 
 const URL: &str = "http://server:8080/";
 

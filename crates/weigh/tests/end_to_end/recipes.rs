@@ -1,7 +1,7 @@
 //! Each recipe of a program from a package: started, asked, stopped, and nothing left of it.
 
 use crate::started::{LARGE_BYTES, Started, Upstream, ask};
-use lab::recipe::Value;
+use experiment::manifest::Value;
 
 fn text(value: &str) -> Value {
     Value::Text(value.to_owned())

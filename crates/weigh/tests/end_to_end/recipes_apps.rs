@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use crate::started::{Started, ask, tell};
-use lab::recipe::Value;
+use experiment::manifest::Value;
 
 /// The length of Node's page: that of the page in the write-up whose experiment uses it.
 const PAGE_BYTES: usize = 129;

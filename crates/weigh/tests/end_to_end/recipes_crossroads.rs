@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use lab::recipe::{Behind, Recipes, RenderContext, Value};
+use experiment::Recipes;
+use experiment::manifest::Value;
+use experiment::recipe::{Behind, RenderContext};
 
 use crate::common::{INT, Place, array, free_port, skip, wait_until};
 use crate::started::{LARGE_BYTES, Started, Upstream, ask};

@@ -1,7 +1,7 @@
 //! Recipes of servers with PHP, and of what they serve: started, asked, stopped, and nothing left.
 
 use crate::started::{Started, Upstream, ask};
-use lab::recipe::Value;
+use experiment::manifest::Value;
 
 fn text(value: &str) -> Value {
     Value::Text(value.to_owned())

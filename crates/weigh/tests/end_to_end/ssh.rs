@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use lab::hosts::World;
+use hosts::World;
 use serde_json::Value;
 
 use crate::common::{

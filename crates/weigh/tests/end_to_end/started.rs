@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent::Agent;
+use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lab::agent::Agent;
-use lab::agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
-use lab::recipe::{Behind, Recipes, RenderContext, Value};
+use experiment::Recipes;
+use experiment::manifest::Value;
+use experiment::recipe::{Behind, RenderContext};
 use net::http::{Progress, ResponseParser};
 
 use crate::common::{LIMIT, Turn, descendants, skip, wait_until, with_text};
@@ -216,7 +218,7 @@ impl Started {
             })
             .unwrap();
         let before = elsewhere(&words);
-        let file = |file: lab::recipe::RenderedFile| FileToWrite {
+        let file = |file: experiment::recipe::RenderedFile| FileToWrite {
             content: STANDARD.encode(&file.bytes),
             path: file.path,
             mode: file.mode,

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use lab::hosts::{HostSpec, World, WorldError, WorldOptions};
-use lab::link::{LinkKind, LinkSpec};
+use hosts::{World, WorldError, WorldOptions};
+use readings::HostSpec;
+use readings::{LinkKind, LinkSpec};
 use serde_json::Value;
 
 use super::skip;

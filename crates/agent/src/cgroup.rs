@@ -1,0 +1,190 @@
+//! Control groups: the CPU time of everything that a server starts, also of processes that are
+//! gone and that nobody waited for, and a list of all that is left of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::control_group::Hierarchy;
+use crate::leftovers::HOST_PREFIX;
+
+/// A server's group. Removed, once it is empty, when dropped.
+pub(super) struct Cgroup {
+    folder: PathBuf,
+    time: CpuTime,
+}
+
+/// Where the CPU time of all that ever ran in a group is read.
+pub(super) struct CpuTime {
+    file: PathBuf,
+    form: Usage,
+}
+
+impl CpuTime {
+    /// That of a group that someone has made.
+    pub(super) fn of(folder: &Path) -> Option<Self> {
+        let forms = [
+            ("cpuacct.usage", Usage::Nanoseconds),
+            ("cpu.stat", Usage::StatLine),
+        ];
+        forms.into_iter().find_map(|(name, form)| {
+            let file = folder.join(name);
+            let time = Self { file, form };
+            time.read_s().is_some().then_some(time)
+        })
+    }
+
+    /// The CPU time, in seconds.
+    pub(super) fn read_s(&self) -> Option<f64> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        match self.form {
+            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
+            Usage::StatLine => text
+                .lines()
+                .find_map(|line| line.strip_prefix("usage_usec "))
+                .and_then(|us| us.trim().parse::<f64>().ok())
+                .map(|us| us / 1e6),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Usage {
+    /// cgroup v1: a file with nanoseconds.
+    Nanoseconds,
+    /// cgroup v2: a line `usage_usec N`.
+    StatLine,
+}
+
+impl Cgroup {
+    /// Makes a group where the system has control groups and lets this process make some.
+    pub(super) fn make(name: &str) -> Option<Self> {
+        let places = Hierarchy::OF_TIME.iter().flat_map(|one| one.places());
+        places.into_iter().find_map(|place| {
+            // Where none are mounted it would be a folder as any other.
+            let is_one = place.join("cgroup.procs").exists();
+            is_one.then_some(())?;
+            let folder = place.join(name);
+            fs::create_dir(&folder).ok()?;
+            match CpuTime::of(&folder) {
+                Some(time) => Some(Self { folder, time }),
+                None => {
+                    remove(&folder);
+                    None
+                }
+            }
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file that a process enters the group by: it writes `0` to it.
+    pub(super) fn entrance(&self) -> Option<File> {
+        OpenOptions::new()
+            .write(true)
+            .open(self.folder.join("cgroup.procs"))
+            .ok()
+    }
+
+    /// Whether it counts a process that was to enter it, or did until that ended.
+    pub(super) fn has_taken(&self, pid: i32) -> bool {
+        self.processes().contains(&pid) || self.usage_s().is_some_and(|s| s > 0.0)
+    }
+
+    /// CPU time of all that ever ran in it, in seconds.
+    pub(super) fn usage_s(&self) -> Option<f64> {
+        self.time.read_s()
+    }
+
+    /// The processes that are in it now.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        processes_in(&self.folder)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        remove(&self.folder);
+    }
+}
+
+/// The processes that are in a group now.
+pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
+    fs::read_to_string(folder.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect()
+}
+
+/// Removes the groups of an agent that did not live to do so itself; their names begin with the
+/// name of its folder.
+pub(super) fn remove_all(agent: &str) {
+    let [time, v2] = Hierarchy::OF_TIME;
+    let places = [time, Hierarchy::V1("cpu"), v2].map(Hierarchy::places);
+    for place in places.into_iter().flatten() {
+        let Ok(entries) = fs::read_dir(place) else {
+            continue;
+        };
+        let mut entries: Vec<_> = entries.flatten().collect();
+        for place in 0..entries.len() {
+            let name = entries[place].file_name();
+            if name.to_string_lossy().starts_with(HOST_PREFIX) {
+                let inner = fs::read_dir(entries[place].path());
+                entries.extend(inner.into_iter().flatten().flatten());
+            }
+        }
+        for entry in entries {
+            let name = entry.file_name();
+            if !agent.is_empty() && name.to_string_lossy().starts_with(&format!("{agent}-")) {
+                remove(&entry.path());
+            }
+        }
+    }
+}
+
+/// Removes a group's folder as soon as nothing is in it: a process that was just killed leaves its
+/// group a moment later.
+fn remove(folder: &Path) {
+    for _ in 0..40 {
+        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_counts_what_nobody_waited_for() {
+        let name = format!("weigh-test-{}", std::process::id());
+        let Some(group) = Cgroup::make(&name) else {
+            // Not root, or no control groups: CPU time then comes from /proc.
+            return;
+        };
+        let entrance = group.entrance().unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' CHLD; (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done)",
+        ]);
+        net::os::set_up_child(
+            &mut command,
+            net::os::ChildSetup {
+                enter: Some(entrance),
+                ..Default::default()
+            },
+        );
+        assert!(command.status().unwrap().success());
+        assert!(group.usage_s().unwrap() > 0.0);
+        assert!(group.processes().is_empty());
+        let folder = group.folder.clone();
+        drop(group);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,376 @@
+//! The lab's side of the pipe.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use net::os::{self, ChildSetup};
+
+use super::clock;
+use super::held::Held;
+use super::patience::Patience;
+use super::ssh::LastWords;
+use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
+
+/// How long an answer is waited for before it is looked whether the run is to stop.
+const WAIT: Duration = Duration::from_millis(50);
+/// How often another clock is asked for.
+const CLOCK_EXCHANGES: usize = 12;
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The agent could not be started or was lost.
+    #[error("lost the agent: {0}")]
+    Lost(String),
+    /// The agent says why not.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
+/// it started.
+pub struct Agent {
+    held: Held,
+    pub(super) answers: Receiver<io::Result<String>>,
+    /// What it was killed for.
+    killed: Option<String>,
+    folder: PathBuf,
+    program: PathBuf,
+    network: String,
+    /// On another machine: the host's name and what its pipe complains of. Its process numbers and
+    /// paths mean nothing here.
+    elsewhere: Option<(String, LastWords)>,
+}
+
+/// How another machine's clock stands to this one's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// How far the other's clock that is set is ahead, ns.
+    pub ahead_ns: i64,
+    /// The same of the clocks that nobody sets; they begin when a machine does.
+    pub monotonic_ahead_ns: i64,
+    /// The round trip in which that was measured, ns: the offset is known to half of it.
+    pub round_trip_ns: i64,
+}
+
+impl Agent {
+    /// Starts an agent as a child: `program agent`.
+    ///
+    /// # Errors
+    /// When it does not start, or is of another version.
+    pub fn start(program: &Path) -> Result<Self, AgentError> {
+        // A session of its own: the terminal's Ctrl-C is for the caller, which then tells it.
+        let setup = ChildSetup {
+            own_session: true,
+            ..ChildSetup::default()
+        };
+        Self::start_with(program, setup)
+    }
+
+    /// The same, with what makes the child one of a host.
+    ///
+    /// # Errors
+    /// When it does not start, or is of another version.
+    pub fn start_with(program: &Path, setup: ChildSetup) -> Result<Self, AgentError> {
+        let mut command = Command::new(program);
+        command
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        os::set_up_child(&mut command, setup);
+        let lost =
+            |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
+        let mut agent = Self::of_child(command.spawn().map_err(lost)?, None)?;
+        let answer = agent.ask(&Order::Hello)?;
+        agent.greeted(answer)?;
+        Ok(agent)
+    }
+
+    /// The agent at the other end of a child's pipe.
+    pub(super) fn of_child(
+        mut child: Child,
+        elsewhere: Option<(String, LastWords)>,
+    ) -> Result<Self, AgentError> {
+        let Some(output) = child.stdout.take() else {
+            return Err(AgentError::Lost("it has no output".into()));
+        };
+        Ok(Self {
+            held: Held::new(child),
+            answers: read_answers(output),
+            killed: None,
+            folder: PathBuf::new(),
+            program: PathBuf::new(),
+            network: String::new(),
+            elsewhere,
+        })
+    }
+
+    /// Takes its greeting.
+    pub(super) fn greeted(&mut self, answer: Answer) -> Result<(), AgentError> {
+        match answer {
+            Answer::Hello {
+                version,
+                folder,
+                program,
+                network,
+                ..
+            } if version == env!("CARGO_PKG_VERSION") => {
+                self.folder = PathBuf::from(folder);
+                if !self.is_elsewhere() {
+                    self.held.owns_folder(&self.folder);
+                }
+                self.program = PathBuf::from(program);
+                self.network = network;
+                Ok(())
+            }
+            Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
+                "its weigh is version {version}; expected {}",
+                env!("CARGO_PKG_VERSION")
+            ))),
+            other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
+        }
+    }
+
+    /// Measures how its clock stands to this machine's: of several exchanges the quickest counts
+    /// (F. Cristian, Probabilistic clock synchronization, 1989).
+    ///
+    /// # Errors
+    /// When the agent is lost.
+    pub fn clock(&mut self) -> Result<Clock, AgentError> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..CLOCK_EXCHANGES {
+            let (wall, begin) = (clock::wall_ns(), clock::monotonic_ns());
+            let Answer::Clock {
+                wall_ns,
+                monotonic_ns,
+            } = self.ask(&Order::Clock)?
+            else {
+                return Err(AgentError::Lost("it does not tell the time".into()));
+            };
+            let round_trip_ns = clock::monotonic_ns() - begin;
+            let clock = Clock {
+                ahead_ns: wall_ns - wall - round_trip_ns / 2,
+                monotonic_ahead_ns: monotonic_ns - begin - round_trip_ns / 2,
+                round_trip_ns,
+            };
+            if best.is_none_or(|best| round_trip_ns < best.round_trip_ns) {
+                best = Some(clock);
+            }
+        }
+        Ok(best.unwrap_or_default())
+    }
+
+    /// Its program, as it calls it.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Whether it is on another machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// Tells the network that it is in from all others.
+    pub fn network(&self) -> &str {
+        &self.network
+    }
+
+    /// That it was lost, with what is known of how.
+    fn lost(&self, why: impl std::fmt::Display) -> AgentError {
+        let why = self.killed.clone().unwrap_or_else(|| why.to_string());
+        AgentError::Lost(match &self.elsewhere {
+            None => why,
+            Some((host, words)) => match words.shown() {
+                said if said.is_empty() => format!("host `{host}`: {why}"),
+                said => format!("host `{host}`: {why} ({said})"),
+            },
+        })
+    }
+
+    /// Why it is gone, if it is: no order has to be given to see that.
+    pub fn gone(&mut self) -> Option<AgentError> {
+        match self.held.ended() {
+            Ok(None) if self.killed.is_none() => None,
+            _ => Some(self.lost("it ended")),
+        }
+    }
+
+    /// It has started a process; what is on another machine its agent there kills itself, as its
+    /// input has ended.
+    fn has_started(&self, pid: i32) {
+        if !self.is_elsewhere() {
+            self.held.has_started(pid);
+        }
+    }
+
+    /// The folder that its servers live in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn send(&mut self, order: &Order) -> Result<(), AgentError> {
+        let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
+        line.push(b'\n');
+        self.held.send(&line).map_err(|e| self.lost(e))
+    }
+
+    fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
+        let line = line.map_err(|e| AgentError::Lost(e.to_string()))?;
+        serde_json::from_str(&line)
+            .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
+    }
+
+    /// The next answer, if it comes soon. Tells the agent, once, that `stop` is set. One that does
+    /// not answer any more is killed.
+    fn next_answer(
+        &mut self,
+        stop: &AtomicBool,
+        patience: &mut Patience,
+        wait: Duration,
+    ) -> Result<Option<Answer>, AgentError> {
+        if !patience.cancelled && stop.load(Ordering::Relaxed) {
+            patience.cancel();
+            self.send(&Order::Cancel)?;
+        }
+        match self.answers.recv_timeout(wait) {
+            Ok(line) => {
+                patience.answered();
+                Self::answer(line).map(Some)
+            }
+            Err(RecvTimeoutError::Timeout) => match patience.is_over_after(wait) {
+                None => Ok(None),
+                Some(waited) => {
+                    let seconds = waited.as_secs();
+                    self.killed = Some(format!("it has not answered for {seconds} s"));
+                    self.held.kill();
+                    Err(self.lost("it was killed"))
+                }
+            },
+            Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
+        }
+    }
+
+    /// Gives an order and waits for its answer.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
+        self.ask_unless(order, &AtomicBool::new(false))
+    }
+
+    /// The same, but waiting for a server ends when `stop` is set.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
+        self.send(order)?;
+        let mut patience = Patience::with(order);
+        let answer = loop {
+            if let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? {
+                break answer;
+            }
+        };
+        match answer {
+            Answer::Failed { reason } => Err(AgentError::Failed(reason)),
+            Answer::Started { pid, group } => {
+                self.has_started(pid);
+                Ok(Answer::Started { pid, group })
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Has a load made; `tell` gets (stint, good answers, failures) a few times a second. When
+    /// `stop` is set the load is cut short and what was measured is returned.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn load(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
+        tell: impl FnMut(usize, u64, u64),
+    ) -> Result<Loaded, AgentError> {
+        self.load_meanwhile(order, stop, tell, WAIT, |_| {})
+    }
+
+    /// The same. Meanwhile, again and again and at least once in `wait`, something else is done,
+    /// which is told whether a measured window has just opened.
+    ///
+    /// # Errors
+    /// When the agent is lost or says that it cannot.
+    pub fn load_meanwhile(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
+        mut tell: impl FnMut(usize, u64, u64),
+        wait: Duration,
+        mut meanwhile: impl FnMut(bool),
+    ) -> Result<Loaded, AgentError> {
+        let order = Order::Load(order);
+        self.send(&order)?;
+        let mut patience = Patience::with(&order);
+        loop {
+            let answer = self.next_answer(stop, &mut patience, wait)?;
+            meanwhile(matches!(answer, Some(Answer::WindowOpens { .. })));
+            let Some(answer) = answer else {
+                continue;
+            };
+            match answer {
+                Answer::WindowOpens { .. } => {}
+                Answer::Progress {
+                    stint,
+                    requests,
+                    errors,
+                } => tell(stint, requests, errors),
+                Answer::Loaded(loaded) => return Ok(*loaded),
+                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
+                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            }
+        }
+    }
+
+    /// Has an outside driver run once. When `stop` is set it is killed.
+    ///
+    /// # Errors
+    /// When the agent is lost, or the driver cannot be started.
+    pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
+        let order = Order::Drive(order);
+        self.send(&order)?;
+        let mut patience = Patience::with(&order);
+        loop {
+            let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? else {
+                continue;
+            };
+            match answer {
+                Answer::Started { pid, .. } => self.has_started(pid),
+                Answer::Driven(driven) => {
+                    // What it started is gone, and its number may become another's.
+                    if !self.is_elsewhere() {
+                        self.held.last_is_gone();
+                    }
+                    return Ok(*driven);
+                }
+                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
+                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            }
+        }
+    }
+}
+
+/// Reads what a child says, on a thread of its own.
+pub fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,357 @@
+//! What the kernel has counted of a server so far: all its processes and threads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use readings::{ServerProbed, ThreadProbed};
+
+use super::departed::Departed;
+use super::proc_files::{
+    GroupTime, Had, Process, TICK_NS, TICKS_PER_S, Thread, ignores_ends, of_group, uptime_s,
+};
+use super::processes::{Peak, Processes};
+use super::run_times::Descriptors;
+use super::taskstats::Exit;
+use super::watch::Watched;
+
+/// A process that was younger than this when the load began may have been there for one request.
+const SETTLED_S: f64 = 0.2;
+
+/// What a server had at a look, counted from some time before the load. Every figure but the
+/// memory only grows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    had: Had,
+    /// What its control group knows, unless its threads say it better.
+    group: Option<GroupTime>,
+    threads: BTreeMap<i32, Arc<Thread>>,
+    pub(super) rss_bytes: u64,
+    pub(super) processes: u32,
+    ended: bool,
+    restarted: bool,
+    children_uncounted: bool,
+}
+
+/// Keeps a server's counts growing where processes and threads end.
+pub(super) struct Counter {
+    processes: Processes,
+    last: Counts,
+    /// What threads had that have ended since.
+    departed: Departed,
+    /// Sums of the last look over the processes that were there: user and system ticks, minor and
+    /// major faults, with those of children that they have waited for.
+    sums: [u64; 4],
+    /// The same, grown.
+    grown: [u64; 4],
+    /// Processes when the load began, by number and start: the one that was started first, and
+    /// those below it.
+    first: Vec<(i32, u64)>,
+    below: Vec<(i32, u64)>,
+    begun: bool,
+    /// Whether nobody counts what some of its processes' children take.
+    children_uncounted: bool,
+}
+
+impl Counter {
+    /// Holds descriptors of what it looks at, within that bound.
+    pub(super) fn new(descriptors: Descriptors) -> Self {
+        Self {
+            processes: Processes::new(descriptors),
+            last: Counts::default(),
+            departed: Departed::default(),
+            sums: [0; 4],
+            grown: [0; 4],
+            first: Vec::new(),
+            below: Vec::new(),
+            begun: false,
+            children_uncounted: false,
+        }
+    }
+
+    /// Looks; `exits` are those that the kernel has told of since the last look, where it tells.
+    ///
+    /// There all is counted by thread. Elsewhere context switches are, and CPU time and faults by
+    /// process with those of the children that it has waited for: what ends between two looks takes
+    /// with it what it did since the last one, as far as its parent does not wait for it.
+    pub(super) fn look(&mut self, watched: &Watched<'_>, exits: Option<&[Exit]>) -> Counts {
+        let before = self.processes.all().map(|known| known.process.pid);
+        let told = exits.unwrap_or_default();
+        self.departed
+            .told(told, &before.collect(), &self.last.threads);
+        self.processes.look(watched);
+        let mut now = Counts::default();
+        let mut sums = [0; 4];
+        let mut processes = Vec::with_capacity(self.last.processes as usize);
+        for known in self.processes.all() {
+            for (sum, figure) in sums.iter_mut().zip(known.process.with_children) {
+                *sum += figure;
+            }
+            now.rss_bytes += known.rss_bytes;
+            let threads = known.threads();
+            now.threads
+                .extend(threads.map(|(number, had)| (number, Arc::clone(had))));
+            processes.push(known.process.clone());
+        }
+        now.processes = processes.len() as u32;
+        self.departed.look(&self.last.threads, &now.threads);
+        now.had = self.departed.sum();
+        for thread in now.threads.values() {
+            now.had.add(thread.had);
+        }
+        for (at, sum) in sums.iter().enumerate() {
+            self.grown[at] += sum.saturating_sub(self.sums[at]);
+        }
+        self.sums = sums;
+        let by_thread = exits.is_some() && self.processes.tell_threads_apart();
+        if !by_thread {
+            let [user, system, minor, major] = self.grown;
+            (now.had.user_ns, now.had.system_ns) = (user * TICK_NS, system * TICK_NS);
+            (now.had.faults_minor, now.had.faults_major) = (minor, major);
+        }
+        let group = watched.group().and_then(of_group);
+        now.group = group.filter(|group| !(by_thread && group.in_ticks));
+        if !self.begun && group.is_none() {
+            self.children_uncounted = processes.iter().any(|p| ignores_ends(p.pid));
+        }
+        now.children_uncounted = self.children_uncounted;
+        self.judge(&processes, &mut now);
+        self.last = now.clone();
+        now
+    }
+
+    /// What goes up and down; see [`Processes::glance`].
+    pub(super) fn glance(&mut self, watched: &Watched<'_>) -> Peak {
+        self.processes.glance(watched)
+    }
+
+    /// Whether the server has ended or been started again since the first look.
+    fn judge(&mut self, processes: &[Process], now: &mut Counts) {
+        let is_there = |one: &(i32, u64)| processes.iter().any(|p| p.identity() == *one);
+        if !self.begun {
+            self.begun = true;
+            let uptime_s = uptime_s();
+            let has = |pid: i32| processes.iter().any(|p| p.pid == pid);
+            for process in processes {
+                let age_s = uptime_s - process.start_ticks as f64 / TICKS_PER_S;
+                match has(process.parent) {
+                    false => self.first.push(process.identity()),
+                    true if age_s >= SETTLED_S => self.below.push(process.identity()),
+                    true => {}
+                }
+            }
+            return;
+        }
+        let began = !self.first.is_empty();
+        now.ended = self.last.ended || (began && processes.is_empty());
+        let replaced = |before: &[(i32, u64)]| {
+            !before.is_empty()
+                && !before.iter().any(is_there)
+                && processes
+                    .iter()
+                    .any(|p| !self.first.contains(&p.identity()))
+        };
+        now.restarted = self.last.restarted || replaced(&self.below) || replaced(&self.first);
+    }
+}
+
+impl Counts {
+    /// What happened between an earlier look and this one.
+    pub(super) fn since(&self, before: &Counts) -> ServerProbed {
+        let none = Arc::default();
+        let s = |ns: u64| ns as f64 / 1e9;
+        let busiest = self.threads.iter().map(|(number, now)| {
+            let had = now
+                .had
+                .since(before.threads.get(number).unwrap_or(&none).had);
+            ThreadProbed {
+                thread: *number,
+                name: now.name.clone(),
+                user_s: s(had.user_ns),
+                system_s: s(had.system_ns),
+                switches_voluntary: had.switches_voluntary,
+                switches_involuntary: had.switches_involuntary,
+            }
+        });
+        let had = self.had.since(before.had);
+        let (user_s, system_s) = match (self.group, before.group) {
+            (Some(now), Some(then)) => (
+                (now.user_s - then.user_s).max(0.0),
+                (now.system_s - then.system_s).max(0.0),
+            ),
+            _ => (s(had.user_ns), s(had.system_ns)),
+        };
+        let mut seen = ServerProbed {
+            user_s,
+            system_s,
+            switches_voluntary: had.switches_voluntary,
+            switches_involuntary: had.switches_involuntary,
+            faults_minor: had.faults_minor,
+            faults_major: had.faults_major,
+            rss_bytes_max: self.rss_bytes.max(before.rss_bytes),
+            processes_max: self.processes.max(before.processes),
+            threads_max: self.threads.len().max(before.threads.len()) as u32,
+            busiest: busiest.collect(),
+            ended: self.ended,
+            restarted: self.restarted,
+            children_uncounted: self.children_uncounted,
+        };
+        seen.keep_busiest();
+        seen
+    }
+
+    /// What of it goes up and down.
+    pub(super) fn peak(&self) -> Peak {
+        Peak {
+            rss_bytes: self.rss_bytes,
+            processes: self.processes,
+            threads: self.threads.len() as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exits::Exits;
+    use crate::told_shell::{careless_parent, shell, tell};
+
+    fn counter() -> Counter {
+        Counter::new(Descriptors::at_most(64))
+    }
+
+    /// Looks, with what the kernel has told of ends, where it tells.
+    fn looks(watched: &Watched<'_>) -> impl FnMut() -> (Counts, Option<Vec<Exit>>) {
+        let (mut exits, mut counter) = (Exits::open(), counter());
+        move || {
+            let told = exits.as_mut().map(Exits::take);
+            (counter.look(watched, told.as_deref()), told)
+        }
+    }
+
+    #[test]
+    fn each_wait_of_a_thread_is_a_switch_and_what_ended_is_not_taken_back() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        let mut counter = counter();
+        tell(&mut shell, ":");
+        let before = counter.look(&watched, None);
+        for _ in 0..50 {
+            tell(&mut shell, ":");
+        }
+        let seen = counter.look(&watched, None).since(&before);
+        // Each line is a wait for input, and one for each byte at the most. Where others want the
+        // CPU, it may be taken away in the moment in which the shell begins to wait.
+        let switches = seen.switches_voluntary + seen.switches_involuntary;
+        assert!((50..500).contains(&switches), "{seen:?}");
+        assert!(seen.rss_bytes_max > 100_000, "{seen:?}");
+        assert_eq!((seen.processes_max, seen.threads_max), (1, 1));
+        // A child of it is seen while it is there, and its switches stay when it has gone.
+        tell(&mut shell, "sleep 60 & child=$!");
+        let with_child = counter.look(&watched, None);
+        assert_eq!(with_child.processes, 2);
+        tell(&mut shell, "kill $child; wait $child");
+        let after = counter.look(&watched, None);
+        assert_eq!(after.processes, 1);
+        let all = after.since(&before);
+        assert!(all.switches_voluntary >= with_child.since(&before).switches_voluntary);
+        assert!(all.faults_minor > 0);
+        assert!(!all.ended && !all.restarted);
+        shell.0.kill().unwrap();
+        shell.0.wait().unwrap();
+        assert!(counter.look(&watched, None).since(&before).ended);
+    }
+
+    #[test]
+    fn those_that_come_and_go_between_two_looks_are_counted_where_the_kernel_tells() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.pid()]);
+        let mut look = looks(&watched);
+        let (before, _) = look();
+        // Each of them sleeps, and is slept for.
+        let asleep = "while [ $i -lt 50 ]; do i=$((i+1)); sleep 0.001; done";
+        tell(&mut shell, &format!("i=0; {asleep}"));
+        let (after, told) = look();
+        let seen = after.since(&before).switches_voluntary;
+        match told {
+            Some(told) => {
+                let own = told.iter().filter(|exit| exit.parent == shell.pid());
+                let of_children: u64 = own.map(|exit| exit.had.switches_voluntary).sum();
+                assert!(of_children >= 50, "{told:?}");
+                assert!(seen >= of_children + 40, "{seen} of them {of_children}");
+            }
+            None => assert!(seen >= 20, "the shell's own: {seen}"),
+        }
+    }
+
+    #[test]
+    fn time_and_faults_of_children_that_nobody_waits_for_are_counted_where_the_kernel_tells() {
+        const CHILDREN: u64 = 50;
+        let mut parent = careless_parent();
+        let watched = Watched::Processes(vec![parent.pid()]);
+        // What it does the first time alone is not looked at.
+        tell(&mut parent, "1");
+        let mut look = looks(&watched);
+        let (before, _) = look();
+        tell(&mut parent, &CHILDREN.to_string());
+        let (after, told) = look();
+        let seen = after.since(&before);
+        let all = after.had.since(before.had);
+        assert!(seen.children_uncounted, "it has no group");
+        let Some(told) = told else {
+            assert!(seen.faults_minor > 0, "the parent's own");
+            return;
+        };
+        let own = told.iter().filter(|exit| exit.parent == parent.pid());
+        let mut of_children = Had::default();
+        own.for_each(|exit| of_children.add(exit.had));
+        // Each loads a program and its library.
+        assert!(of_children.faults_minor > 50 * CHILDREN, "{told:?}");
+        assert!(seen.faults_minor >= of_children.faults_minor, "{seen:?}");
+        let time_ns = |had: Had| had.user_ns + had.system_ns;
+        assert!(time_ns(of_children) > 100_000 * CHILDREN, "{told:?}");
+        assert!(time_ns(all) > time_ns(of_children), "{all:?}");
+    }
+
+    #[test]
+    fn what_a_parent_waits_for_counts_once() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.pid()]);
+        let mut look = looks(&watched);
+        tell(&mut shell, ":");
+        let file = || Process::read(watched.pids()[0]).unwrap().with_children;
+        let (before, first) = (look().0, file());
+        tell(
+            &mut shell,
+            "i=0; while [ $i -lt 50 ]; do i=$((i+1)); sleep 0; done",
+        );
+        let (after, last) = (look().0, file());
+        let seen = after.since(&before).faults_minor;
+        let by_file = last[2] - first[2];
+        assert!(!after.since(&before).children_uncounted);
+        // A process has a few more when its end has been told: it gives its memory back.
+        assert!(seen > 50 * 50, "{seen}");
+        assert!(
+            seen <= by_file && by_file < seen + seen / 10,
+            "{seen} {by_file}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_was_replaced_is_a_restart_and_one_that_came_late_is_none() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        tell(&mut shell, "sleep 60 & child=$!");
+        // Old enough to be a part of the server.
+        let born = std::time::Instant::now();
+        while born.elapsed().as_secs_f64() < SETTLED_S + 0.05 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut counter = counter();
+        let before = counter.look(&watched, None);
+        tell(&mut shell, "sleep 60 & late=$!");
+        assert!(!counter.look(&watched, None).since(&before).restarted);
+        tell(&mut shell, "kill $child; wait $child");
+        assert!(counter.look(&watched, None).since(&before).restarted);
+        tell(&mut shell, "kill $late; wait $late");
+    }
+}

@@ -1,0 +1,271 @@
+//! What a program leaves behind that was killed before it could tidy up: folders of agents and
+//! control groups. Their names say whose they are, and the next run removes those of the dead.
+//!
+//! Namespaces and devices need none of this: they have no name and are gone with their processes.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::control_group::Hierarchy;
+
+/// Where agents and hosts have control groups.
+const HIERARCHIES: [Hierarchy; 4] = [
+    Hierarchy::V1("cpuacct"),
+    Hierarchy::V1("cpu"),
+    Hierarchy::V1("cpuset"),
+    Hierarchy::V2,
+];
+
+const PREFIX: &str = "weigh-";
+/// How the groups of hosts begin, before the owner's mark.
+pub const HOST_PREFIX: &str = "weigh-host-";
+const SIGKILL: i32 = 9;
+/// Agents notice within a second that their program is dead, and take up to another to tidy up.
+const TIDYING: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(5);
+
+/// Tells a process from all others of this machine until it is started again: its number, when it
+/// began in ticks since the machine did, and the namespace that the number is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pid: u32,
+    start_ticks: u64,
+    pids: u64,
+}
+
+impl Owner {
+    /// This process.
+    pub fn me() -> Self {
+        let pid = std::process::id();
+        Self {
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            pids: pid_namespace(),
+        }
+    }
+
+    /// As part of a name: `PID.START.NAMESPACE`, the last in hexadecimal.
+    pub fn mark(&self) -> String {
+        format!("{}.{}.{:x}", self.pid, self.start_ticks, self.pids)
+    }
+
+    /// Reads a mark at the start of a text, as far as the next `-`.
+    fn read(text: &str) -> Option<Self> {
+        let mark = text.split('-').next()?;
+        let mut parts = mark.split('.');
+        let owner = Self {
+            pid: parts.next()?.parse().ok()?,
+            start_ticks: parts.next()?.parse().ok()?,
+            pids: u64::from_str_radix(parts.next()?, 16).ok()?,
+        };
+        parts.next().is_none().then_some(owner)
+    }
+
+    /// Whether it is known to be gone. Of a process elsewhere that is not known.
+    fn is_dead(&self) -> bool {
+        self.pids == pid_namespace() && start_ticks(self.pid) != Some(self.start_ticks)
+    }
+}
+
+/// When a process that runs began. One that has ended and was not waited for does not run.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    (!ended).then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+/// The number of this process's namespace of process numbers; 0 where the kernel does not tell.
+fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+fn owner_of(name: &str) -> Option<Owner> {
+    let rest = name.strip_prefix(HOST_PREFIX);
+    Owner::read(rest.or_else(|| name.strip_prefix(PREFIX))?)
+}
+
+/// Removes what dead programs have left on this machine: kills what still runs in their control
+/// groups, and removes those groups and the agents' folders. Returns what it has removed.
+///
+/// In the groups of a program that was killed just now, its agents tidy up; an agent that is killed
+/// at that leaves its folder, perhaps where this process does not look. So they get their time.
+pub fn sweep() -> Vec<PathBuf> {
+    let mut removed = Vec::new();
+    let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
+    let groups = places.flat_map(|place| of_the_dead(&place));
+    // Listed once: what is killed while this waits gets its time at the next start.
+    let groups: Vec<PathBuf> = groups.collect();
+    let is_at_work = |group: &PathBuf| is_of_a_host(group) && !processes_in(group).is_empty();
+    let end = Instant::now() + TIDYING;
+    while groups.iter().any(is_at_work) && Instant::now() < end {
+        sleep(POLL);
+    }
+    for path in groups {
+        kill_and_remove(&path);
+        if !path.exists() {
+            removed.push(path);
+        }
+    }
+    let (user, _) = net::namespace::user_and_group();
+    for path in of_the_dead(&std::env::temp_dir()) {
+        // In a folder that all may write to, a name proves nothing.
+        let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
+        if own && fs::remove_dir_all(&path).is_ok() {
+            removed.push(path);
+        }
+    }
+    removed
+}
+
+fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter(|entry| owner_of(&entry.file_name().to_string_lossy()).is_some_and(|o| o.is_dead()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn is_of_a_host(group: &Path) -> bool {
+    let name = group.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with(HOST_PREFIX)
+}
+
+/// What runs in a control group and the groups in it.
+fn processes_in(group: &Path) -> Vec<i32> {
+    with_inner(group)
+        .iter()
+        .flat_map(|one| listed(one))
+        .collect()
+}
+
+fn listed(group: &Path) -> Vec<i32> {
+    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    // 0 is a process of another namespace, and to `kill` it is this process's group.
+    let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
+    numbers.filter(|pid| *pid > 0).collect()
+}
+
+/// Kills all that is in a control group and the groups in it, and removes them.
+pub fn kill_and_remove(group: &Path) {
+    for _ in 0..200 {
+        let groups = with_inner(group);
+        for one in &groups {
+            for pid in listed(one) {
+                let _ = net::os::kill(pid, SIGKILL);
+            }
+        }
+        // What is killed leaves its group a moment later.
+        if groups.iter().all(|one| fs::remove_dir(one).is_ok()) || !group.exists() {
+            return;
+        }
+        sleep(POLL);
+    }
+}
+
+/// A group and those in it, the innermost first.
+fn with_inner(group: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(with_inner(&entry.path()));
+        }
+    }
+    found.push(group.to_path_buf());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_can_be_read_and_tell_the_living_from_the_dead() {
+        let me = Owner::me();
+        let read = owner_of(&format!("weigh-{}-00ab12", me.mark())).unwrap();
+        assert_eq!(read, me);
+        assert_eq!(owner_of(&format!("weigh-host-{}-vm", me.mark())), Some(me));
+        assert!(!me.is_dead());
+        // The same number, but another process.
+        let before = Owner {
+            start_ticks: me.start_ticks + 1,
+            ..me
+        };
+        assert!(before.is_dead());
+        let elsewhere = Owner {
+            pids: me.pids + 1,
+            ..before
+        };
+        assert!(!elsewhere.is_dead());
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let owner = Owner {
+            pid: child.id(),
+            start_ticks: start_ticks(child.id()).unwrap_or(1),
+            ..me
+        };
+        child.wait().unwrap();
+        assert!(owner.is_dead());
+        for name in ["weigh-runs", "weigh-12-ab12", "weigh-1.2-x", "other-1.2.3"] {
+            assert_eq!(owner_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_of_the_dead_are_removed_and_no_others() {
+        let me = Owner::me();
+        let dead = Owner {
+            start_ticks: me.start_ticks + 1,
+            ..me
+        };
+        let folder = |owner: Owner, rest: &str| {
+            let name = format!("weigh-{}-{rest}", owner.mark());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(path.join("server/www")).unwrap();
+            path
+        };
+        let (living, left) = (folder(me, "swept"), folder(dead, "swept"));
+        let removed = sweep();
+        assert!(removed.contains(&left) && !left.exists());
+        assert!(living.exists());
+        fs::remove_dir_all(living).unwrap();
+    }
+
+    #[test]
+    fn what_tidies_up_in_a_group_of_the_dead_has_time_to_end_and_no_more() {
+        let dead = Owner {
+            start_ticks: Owner::me().start_ticks + 1,
+            ..Owner::me()
+        };
+        let base = crate::cpu_quota::v1().unwrap_or(Path::new("/sys/fs/cgroup"));
+        let tidy = base.join(format!("{HOST_PREFIX}{}-0-tidy", dead.mark()));
+        if fs::create_dir(&tidy).is_err() {
+            // Not root.
+            return;
+        }
+        let child = |words: &str| {
+            let mut command = std::process::Command::new("sh");
+            let entrance = fs::File::options()
+                .write(true)
+                .open(tidy.join("cgroup.procs"));
+            let setup = net::os::ChildSetup {
+                confine: vec![entrance.unwrap()],
+                ..Default::default()
+            };
+            command.args(["-c", words]);
+            net::os::set_up_child(&mut command, setup);
+            command.spawn().unwrap()
+        };
+        let (mut one, mut other) = (child("sleep 0.5; exit 7"), child("exec sleep 60"));
+        sweep();
+        assert_eq!(one.wait().unwrap().code(), Some(7));
+        assert_eq!(other.wait().unwrap().code(), None);
+        assert!(!tidy.exists());
+    }
+}

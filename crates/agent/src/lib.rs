@@ -1,0 +1,53 @@
+//! What happens on a host happens through an agent.
+//!
+//! An agent is a process that reads orders from its standard input and writes answers to its
+//! standard output, a JSON document a line. When its input ends, everything that it started is
+//! killed and its folder removed: that is what keeps a machine clean when `weigh` itself dies.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cgroup;
+mod client;
+mod clock;
+pub mod control_group;
+mod counts;
+pub mod cpu_quota;
+mod departed;
+mod drive;
+mod exits;
+mod held;
+pub mod leftovers;
+mod link;
+mod load;
+mod look;
+pub mod machine;
+pub mod netlink;
+mod patience;
+mod ports;
+mod probe;
+mod proc_files;
+mod processes;
+mod quota;
+mod recorder;
+pub mod route;
+mod run_times;
+mod serve;
+mod servers;
+mod ssh;
+mod surroundings;
+mod taskstats;
+#[cfg(test)]
+mod told_shell;
+mod watch;
+mod window_sampler;
+pub mod wire;
+
+pub use client::read_answers;
+pub use client::{Agent, AgentError, Clock};
+pub use clock::Window;
+pub use held::Held;
+pub use held::end_all;
+pub use probe::{ends_of, port_range, port_reuse, range_of};
+pub use recorder::Samples;
+pub use serve::serve;
+pub use ssh::{Far, Program};

@@ -1,0 +1,249 @@
+//! Messages to the kernel and from it: netlink(7), with the numbers of `linux/netlink.h`.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd as _;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+const AF_NETLINK: i32 = 16;
+const SOCK_RAW: i32 = 3;
+
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 0x1;
+const NLM_F_ACK: u16 = 0x4;
+
+/// Length, kind, flags, sequence number and sender.
+const HEADER: usize = 16;
+
+/// A request; attributes are added at its end.
+pub struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    /// One that has an answer, and nothing behind it.
+    pub fn question(kind: u16, header: &[u8]) -> Self {
+        Self::new(kind, 0, header)
+    }
+
+    /// One that the kernel is to say of whether it was done.
+    pub fn acknowledged(kind: u16, flags: u16, header: &[u8]) -> Self {
+        Self::new(kind, flags | NLM_F_ACK, header)
+    }
+
+    fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
+        let mut bytes = vec![0; 4];
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend((flags | NLM_F_REQUEST).to_ne_bytes());
+        // Sequence number and sender; each socket has one request under way.
+        bytes.extend([0; 8]);
+        bytes.extend(header);
+        Self { bytes }
+    }
+
+    /// Appends an attribute.
+    pub fn attribute(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        let length = (4 + value.len()) as u16;
+        self.bytes.extend(length.to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend(value);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self
+    }
+
+    /// Appends a text with the zero byte that ends it.
+    pub fn name(&mut self, kind: u16, name: &str) -> &mut Self {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.push(0);
+        self.attribute(kind, &bytes)
+    }
+
+    /// Appends a 32-bit number.
+    pub fn number(&mut self, kind: u16, number: u32) -> &mut Self {
+        self.attribute(kind, &number.to_ne_bytes())
+    }
+
+    /// An attribute that holds others.
+    pub fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        let at = self.bytes.len();
+        self.attribute(kind, &[]);
+        fill(self);
+        let length = (self.bytes.len() - at) as u16;
+        self.bytes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
+        self
+    }
+
+    /// Appends bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend(bytes);
+        self
+    }
+
+    /// Writes the length into the header and returns the message.
+    pub fn finish(&mut self) -> &[u8] {
+        let length = self.bytes.len() as u32;
+        self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        &self.bytes
+    }
+}
+
+/// A conversation with a part of the kernel, about the network namespace that it was opened in.
+pub struct Netlink {
+    socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl Netlink {
+    /// Opens a socket of a netlink family.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open(protocol: i32) -> io::Result<Self> {
+        let socket = Socket::new(
+            Domain::from(AF_NETLINK),
+            Type::from(SOCK_RAW),
+            Some(Protocol::from(protocol)),
+        )?;
+        Ok(Self {
+            socket,
+            buffer: vec![0; 32 * 1024],
+        })
+    }
+
+    /// Sends a request that is to be acknowledged; returns the body of the first answer that is
+    /// no acknowledgement.
+    pub fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
+        (&self.socket).write_all(message.finish())?;
+        let mut answer = Vec::new();
+        loop {
+            let length = self.receive()?;
+            for (kind, body) in messages(&self.buffer[..length]) {
+                if kind == NLMSG_ERROR {
+                    return refusal(body).map_or(Ok(answer), Err);
+                }
+                if answer.is_empty() {
+                    answer = body.to_vec();
+                }
+            }
+        }
+    }
+
+    /// What the kernel tells by itself from now on waits, in so many bytes at least where that is
+    /// allowed, until it is [heard](Self::hear).
+    pub fn listen(&mut self, bytes: usize) -> io::Result<()> {
+        if net::os::force_receive_buffer(self.socket.as_raw_fd(), bytes).is_err() {
+            self.socket.set_recv_buffer_size(bytes)?;
+        }
+        self.socket.set_nonblocking(true)
+    }
+
+    /// Tells of each message that has come. Some that have come may have found no room.
+    pub fn hear(&mut self, mut tell: impl FnMut(&[u8])) {
+        const ENOBUFS: i32 = 105;
+        loop {
+            match self.receive() {
+                Ok(length) => {
+                    let heard = messages(&self.buffer[..length]);
+                    heard.for_each(|(_, body)| tell(body));
+                }
+                // Said once, when some found no room; those that did are still there.
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Asks a question; returns the body of its answer.
+    pub fn ask(&mut self, question: &mut Message) -> io::Result<&[u8]> {
+        (&self.socket).write_all(question.finish())?;
+        let length = self.receive()?;
+        let none = || io::Error::other("the kernel's answer has no body");
+        let (kind, body) = messages(&self.buffer[..length]).next().ok_or_else(none)?;
+        match kind {
+            NLMSG_ERROR => Err(refusal(body).unwrap_or_else(none)),
+            _ => Ok(body),
+        }
+    }
+
+    /// How many bytes of the buffer are what was said next.
+    fn receive(&mut self) -> io::Result<usize> {
+        loop {
+            match (&self.socket).read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// What the body of an `NLMSG_ERROR` says; nothing where it acknowledges.
+fn refusal(body: &[u8]) -> Option<io::Error> {
+    let errno = body.get(..4).map_or(0, |_| -(u32_at(body, 0) as i32));
+    (errno != 0).then(|| io::Error::from_raw_os_error(errno))
+}
+
+/// The messages in what was received: kind and body.
+fn messages(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let size = u32_at(rest.get(..HEADER)?, 0) as usize;
+        let kind = u16::from_ne_bytes([rest[4], rest[5]]);
+        let body = rest.get(HEADER..size)?;
+        rest = &rest[size.next_multiple_of(4).min(rest.len())..];
+        Some((kind, body))
+    })
+}
+
+/// The attributes in a body: kind and value.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let header = rest.get(..4)?;
+        let size = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        // The two highest bits are flags.
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
+        let value = rest.get(4..size)?;
+        rest = &rest[size.next_multiple_of(4).min(rest.len())..];
+        Some((kind, value))
+    })
+}
+
+/// The number that begins at a byte.
+///
+/// # Panics
+///
+/// Where the bytes end before it does.
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_as_they_were_written_and_no_further() {
+        let mut message = Message::question(7, &[]);
+        message.name(1, "ab").nest(2, |inner| {
+            inner.number(3, 9);
+        });
+        let bytes = message.finish();
+        let (kind, body) = messages(bytes).next().unwrap();
+        let read: Vec<_> = attributes(body).collect();
+        let nine = [8, 0, 3, 0, 9, 0, 0, 0];
+        assert_eq!(
+            (kind, read.as_slice()),
+            (7, [(1, &b"ab\0"[..]), (2, &nine[..])].as_slice())
+        );
+        // Cut off anywhere, what is whole is read and nothing else.
+        for end in 0..body.len() {
+            assert!(attributes(&body[..end]).count() <= 1);
+            assert_eq!(messages(&bytes[..end]).count(), 0);
+        }
+        assert_eq!(
+            attributes(&[0, 0, 1, 0]).count(),
+            0,
+            "shorter than its head"
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! Devices, addresses and routes by the kernel's rtnetlink: rtnetlink(7), and the numbers of
+//! `linux/if_link.h`, `linux/rtnetlink.h` and `linux/pkt_sched.h`.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+
+use crate::netlink::{Message, Netlink, u32_at};
+
+/// The device that joins a host to the others.
+pub const DEVICE: &str = "net0";
+
+const AF_INET: u8 = 2;
+const NETLINK_ROUTE: i32 = 0;
+
+const NLM_F_EXCL: u16 = 0x200;
+const NLM_F_CREATE: u16 = 0x400;
+const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWQDISC: u16 = 36;
+
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MASTER: u16 = 10;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_OIF: u16 = 4;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+
+const IFF_UP: u32 = 1;
+const TC_H_ROOT: u32 = 0xffff_ffff;
+
+/// `struct ifinfomsg`; the flags that `change` names are set.
+fn interface(index: u32, change: u32) -> [u8; 16] {
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..12].copy_from_slice(&change.to_ne_bytes());
+    header[12..].copy_from_slice(&change.to_ne_bytes());
+    header
+}
+
+/// A conversation with the kernel about the network namespace that it was opened in.
+pub struct Route(Netlink);
+
+impl Route {
+    /// Opens an rtnetlink socket in the namespace of this thread.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open() -> io::Result<Self> {
+        Netlink::open(NETLINK_ROUTE).map(Self)
+    }
+
+    /// The number of a device.
+    pub fn index(&mut self, name: &str) -> io::Result<u32> {
+        let mut message = Message::acknowledged(RTM_GETLINK, 0, &interface(0, 0));
+        message.name(IFLA_IFNAME, name);
+        let answer = self.0.request(message)?;
+        if answer.len() < 16 {
+            return Err(io::Error::other("the kernel names no number"));
+        }
+        Ok(u32_at(&answer, 4))
+    }
+
+    /// Makes a bridge.
+    pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
+        let mut message = link(NEW, 0, 0);
+        message.name(IFLA_IFNAME, name).nest(IFLA_LINKINFO, |info| {
+            info.attribute(IFLA_INFO_KIND, b"bridge");
+        });
+        self.0.request(message).map(drop)
+    }
+
+    /// Makes a pair of virtual Ethernet devices, one of them in another namespace.
+    pub fn add_pair(&mut self, here: &str, there: &str, namespace: &File) -> io::Result<()> {
+        let mut message = link(NEW, 0, 0);
+        message.name(IFLA_IFNAME, here).nest(IFLA_LINKINFO, |info| {
+            info.attribute(IFLA_INFO_KIND, b"veth");
+            info.nest(IFLA_INFO_DATA, |data| {
+                data.nest(VETH_INFO_PEER, |peer| {
+                    peer.raw(&interface(0, 0))
+                        .name(IFLA_IFNAME, there)
+                        .number(IFLA_NET_NS_FD, namespace.as_raw_fd() as u32);
+                });
+            });
+        });
+        self.0.request(message).map(drop)
+    }
+
+    /// Plugs a device into a bridge.
+    pub fn plug(&mut self, device: u32, bridge: u32) -> io::Result<()> {
+        let mut message = link(0, device, 0);
+        message.number(IFLA_MASTER, bridge);
+        self.0.request(message).map(drop)
+    }
+
+    /// Switches a device on.
+    pub fn up(&mut self, device: u32) -> io::Result<()> {
+        self.0.request(link(0, device, IFF_UP)).map(drop)
+    }
+
+    /// Switches a device off.
+    pub fn down(&mut self, device: u32) -> io::Result<()> {
+        let mut header = interface(device, IFF_UP);
+        header[8..12].copy_from_slice(&0_u32.to_ne_bytes());
+        self.0
+            .request(Message::acknowledged(RTM_NEWLINK, 0, &header))
+            .map(drop)
+    }
+
+    /// Bounds the queue of packets that wait for a device.
+    pub fn queue(&mut self, device: u32, packets: u32) -> io::Result<()> {
+        let mut message = link(0, device, 0);
+        message.number(IFLA_TXQLEN, packets);
+        self.0.request(message).map(drop)
+    }
+
+    /// Has the kernel hand packets to a device as they would go over a wire, not several as one.
+    pub fn single_packets(&mut self, device: u32) -> io::Result<()> {
+        let mut message = link(0, device, 0);
+        message.number(IFLA_GSO_MAX_SEGS, 1);
+        self.0.request(message).map(drop)
+    }
+
+    /// Gives a device an address.
+    pub fn address(&mut self, device: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+        let mut header = [AF_INET, prefix, 0, 0, 0, 0, 0, 0];
+        header[4..].copy_from_slice(&device.to_ne_bytes());
+        let mut message = Message::acknowledged(RTM_NEWADDR, NEW, &header);
+        message
+            .attribute(IFA_LOCAL, &address.octets())
+            .attribute(IFA_ADDRESS, &address.octets());
+        self.0.request(message).map(drop)
+    }
+
+    /// Sends everything that has no other way into a device.
+    pub fn default_route(&mut self, device: u32) -> io::Result<()> {
+        const TABLE_MAIN: u8 = 254;
+        const FROM_BOOT: u8 = 3;
+        const SCOPE_LINK: u8 = 253;
+        const UNICAST: u8 = 1;
+        let header = [
+            AF_INET, 0, 0, 0, TABLE_MAIN, FROM_BOOT, SCOPE_LINK, UNICAST, 0, 0, 0, 0,
+        ];
+        let mut message = Message::acknowledged(RTM_NEWROUTE, NEW, &header);
+        message.number(RTA_OIF, device);
+        self.0.request(message).map(drop)
+    }
+
+    /// Gives a device a queueing discipline; `fill` adds its options.
+    pub fn discipline(
+        &mut self,
+        device: u32,
+        kind: &str,
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
+        self.0
+            .request(discipline(device, kind, NEW, fill))
+            .map(drop)
+    }
+
+    /// Gives a device's queueing discipline other options; fails where it has another kind.
+    pub fn change_discipline(
+        &mut self,
+        device: u32,
+        kind: &str,
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
+        self.0.request(discipline(device, kind, 0, fill)).map(drop)
+    }
+}
+
+fn discipline(device: u32, kind: &str, flags: u16, fill: impl FnOnce(&mut Message)) -> Message {
+    let mut header = [0; 20];
+    header[4..8].copy_from_slice(&device.to_ne_bytes());
+    header[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
+    let mut message = Message::acknowledged(RTM_NEWQDISC, flags, &header);
+    message.name(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
+    message
+}
+
+fn link(flags: u16, index: u32, change: u32) -> Message {
+    Message::acknowledged(RTM_NEWLINK, flags, &interface(index, change))
+}
+
+/// The bytes of a request, for tests that compare them with those of others.
+pub fn discipline_bytes(device: u32, kind: &str, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
+    discipline(device, kind, NEW, fill).finish().to_vec()
+}

@@ -1,0 +1,515 @@
+//! The servers that an agent has started.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use net::fetch::{Answer, FetchError, exchange, fetch};
+use net::os::{self, ChildSetup};
+
+use super::cgroup::Cgroup;
+use crate::leftovers::Owner;
+
+use super::clock::Window;
+use super::recorder::{Recorder, Samples};
+use super::watch::{self, Watched};
+use super::wire::{AwaitServer, OtherServer, StartServer};
+
+/// What a server printed, beside its own log files.
+const OUTPUT: &str = "output.log";
+/// Of a long log, its end is kept.
+const LOG_BYTES_MAX: u64 = 256 * 1024;
+/// Of a server's last words, so many lines are shown.
+const LAST_WORDS_LINES: usize = 12;
+const SIGKILL: i32 = 9;
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;
+
+struct Server {
+    child: Child,
+    folder: PathBuf,
+    logs: Vec<String>,
+    ended: Option<ExitStatus>,
+    /// Where the system has it: everything that the server starts is in it.
+    group: Option<Cgroup>,
+}
+
+/// All servers of an agent and the folder that they live in.
+pub(super) struct Servers {
+    folder: PathBuf,
+    running: BTreeMap<String, Server>,
+    recorder: Option<Recorder>,
+}
+
+impl Servers {
+    pub(super) fn new() -> io::Result<Self> {
+        // Should it be killed, a later run knows by the mark that it is nobody's any more.
+        let mark = Owner::me().mark();
+        let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        Ok(Self {
+            folder,
+            running: BTreeMap::new(),
+            recorder: None,
+        })
+    }
+
+    /// Begins to note what the servers use.
+    pub(super) fn sample(&mut self) {
+        let servers = self.running.iter().map(|(name, one)| OtherServer {
+            server: name.clone(),
+            pid: one.child.id() as i32,
+            group: self.group_of(name),
+        });
+        self.recorder = Some(Recorder::start(servers.collect()));
+    }
+
+    /// Ends that, and returns what was noted, in each reading's windows among it.
+    pub(super) fn sampled(&mut self, windows: Vec<Vec<Window>>) -> Samples {
+        let recorder = self.recorder.take();
+        recorder.map_or_else(Samples::default, |recorder| recorder.end(windows))
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn folder_name(&self) -> String {
+        self.folder
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Makes an empty folder for a server.
+    pub(super) fn make_folder(&self, server: &str, user: Option<&str>) -> io::Result<PathBuf> {
+        let folder = self.folder.join(server);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        own(&folder, user)?;
+        Ok(folder)
+    }
+
+    /// Writes a server's files and starts it.
+    pub(super) fn start(&mut self, order: &StartServer) -> Result<i32, String> {
+        let folder = self.folder.join(&order.server);
+        let user = order.user.as_deref();
+        self.write_files(&folder, order, user)
+            .map_err(|e| format!("cannot write the files of `{}`: {e}", order.server))?;
+        let output = File::create(folder.join(OUTPUT))
+            .map_err(|e| format!("cannot write {OUTPUT} of `{}`: {e}", order.server))?;
+        let (program, arguments) = order
+            .command
+            .split_first()
+            .ok_or_else(|| format!("the recipe of `{}` names no program to start", order.server))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(order.env.iter().map(|(k, v)| (k, v)))
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(|e| e.to_string())?)
+            .stderr(output);
+        if let Some((uid, gid)) = ids(user) {
+            command.uid(uid).gid(gid);
+        }
+        let name = format!("{}-{}", self.folder_name(), order.server);
+        let group = Cgroup::make(&name);
+        let setup = ChildSetup {
+            enter: group.as_ref().and_then(Cgroup::entrance),
+            cpus: order.cpus.clone(),
+            own_session: true,
+            die_with_parent: true,
+            ..ChildSetup::default()
+        };
+        os::set_up_child(&mut command, setup);
+        let child = command
+            .spawn()
+            .map_err(|e| format!("cannot start {program} for `{}`: {e}", order.server))?;
+        let pid = child.id() as i32;
+        // One that it could not enter would count nothing.
+        let group = group.filter(|group| group.has_taken(pid));
+        self.running.insert(
+            order.server.clone(),
+            Server {
+                child,
+                folder,
+                logs: order.logs.clone(),
+                ended: None,
+                group,
+            },
+        );
+        Ok(pid)
+    }
+
+    fn write_files(
+        &self,
+        folder: &Path,
+        order: &StartServer,
+        user: Option<&str>,
+    ) -> io::Result<()> {
+        for dir in &order.dirs {
+            fs::create_dir_all(folder.join(dir))?;
+            own(&folder.join(dir), user)?;
+        }
+        for file in &order.files {
+            let path = folder.join(&file.path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
+            fs::write(&path, bytes)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(file.mode))?;
+            own(&path, user)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a server answers as expected, or `stop` is set.
+    pub(super) fn wait_until_ready(
+        &mut self,
+        order: &AwaitServer,
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        let end = Instant::now() + Duration::from_millis(order.timeout_ms);
+        let name = order
+            .server
+            .clone()
+            .unwrap_or_else(|| order.address.to_string());
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
+            if order.request.is_empty() && TcpStream::connect_timeout(&order.address, limit).is_ok()
+            {
+                return self.must_be_alive(order.server.as_deref());
+            }
+            let asked = ask_unless(order, limit, stop)
+                .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
+            let Err(found) = asked
+                .map_err(|e| e.to_string())
+                .and_then(|a| fits(order, &a))
+            else {
+                return self.must_be_alive(order.server.as_deref());
+            };
+            self.must_be_alive(order.server.as_deref())?;
+            if Instant::now() >= end {
+                let words = order.server.as_deref().map(|s| self.last_words(s));
+                return Err(format!(
+                    "`{name}` did not answer as expected within {} ms: {found}{}",
+                    order.timeout_ms,
+                    words.unwrap_or_default()
+                ));
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn must_be_alive(&mut self, server: Option<&str>) -> Result<(), String> {
+        let Some(name) = server else { return Ok(()) };
+        let Some(one) = self.running.get_mut(name) else {
+            return Err(format!("`{name}` was not started"));
+        };
+        if one.ended.is_none() {
+            one.ended = one.child.try_wait().ok().flatten();
+        }
+        match one.ended {
+            None => Ok(()),
+            Some(status) => Err(format!(
+                "`{name}` ended by itself ({}){}",
+                describe(status),
+                self.last_words(name)
+            )),
+        }
+    }
+
+    /// The reason when a server has ended by itself.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        names
+            .iter()
+            .find_map(|name| self.must_be_alive(Some(name)).err())
+    }
+
+    /// The folder of a server's control group.
+    pub(super) fn group_of(&self, server: &str) -> Option<String> {
+        let group = self.running.get(server)?.group.as_ref()?;
+        Some(group.folder().display().to_string())
+    }
+
+    /// What can be counted of servers, those of other agents on this machine as well.
+    pub(super) fn all_watched(
+        &self,
+        own: &[String],
+        others: &[OtherServer],
+    ) -> BTreeMap<String, Watched<'_>> {
+        let own = own
+            .iter()
+            .map(|server| (server.clone(), self.watched(server)));
+        let others = others
+            .iter()
+            .map(|other| (other.server.clone(), Watched::of_another(other)));
+        own.chain(others).collect()
+    }
+
+    /// What can be counted of a server.
+    fn watched(&self, server: &str) -> Watched<'_> {
+        match self.running.get(server) {
+            None => Watched::Processes(Vec::new()),
+            Some(one) => match &one.group {
+                Some(group) => Watched::Group(group),
+                None => Watched::Processes(watch::tree(one.child.id() as i32)),
+            },
+        }
+    }
+
+    /// Stops all processes of a server where they stand, or lets them go on.
+    pub(super) fn freeze(&self, server: &str, frozen: bool) -> Result<(), String> {
+        const ATTEMPTS: usize = 100;
+        let signal = if frozen { SIGSTOP } else { SIGCONT };
+        let one = self
+            .running
+            .get(server)
+            .ok_or_else(|| format!("`{server}` does not run"))?;
+        let root = one.child.id() as i32;
+        // One that was forked while the others got their signal is met in the next round.
+        let mut done: Vec<i32> = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let all = match &one.group {
+                Some(group) => group.processes(),
+                None => watch::tree(root),
+            };
+            let new: Vec<i32> = all.into_iter().filter(|pid| !done.contains(pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in new {
+                match os::kill(pid, signal) {
+                    Err(e) if pid == root => {
+                        return Err(format!("cannot send a signal to `{server}`: {e}"));
+                    }
+                    // It has ended since.
+                    _ => done.push(pid),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// CPU time of a server since it was started, s.
+    pub(super) fn cpu_s(&self, server: &str) -> Result<f64, String> {
+        match self.running.contains_key(server) {
+            true => Ok(self.watched(server).cpu_s()),
+            false => Err(format!("`{server}` does not run")),
+        }
+    }
+
+    /// Stops a server: each signal and its wait in turn, then the kill of all that is left. When
+    /// `hurry` is set it is killed at once.
+    pub(super) fn stop(
+        &mut self,
+        server: &str,
+        signals: &[(i32, Duration)],
+        hurry: &AtomicBool,
+    ) -> Option<(bool, bool)> {
+        let mut one = self.running.remove(server)?;
+        let pid = one.child.id() as i32;
+        let family = watch::tree(pid);
+        let ended_before = one.ended.is_some() || matches!(one.child.try_wait(), Ok(Some(_)));
+        let mut gone = ended_before;
+        for (signal, wait) in signals {
+            if gone {
+                break;
+            }
+            let _ = os::kill(pid, *signal);
+            let end = Instant::now() + *wait;
+            while !gone && Instant::now() < end && !hurry.load(Ordering::Relaxed) {
+                gone = matches!(one.child.try_wait(), Ok(Some(_)) | Err(_));
+                if !gone {
+                    sleep(Duration::from_millis(5));
+                }
+            }
+        }
+        kill_family(&mut one.child, gone, one.group.as_ref(), family);
+        Some((!gone, ended_before))
+    }
+
+    /// The logs of a server, by file name.
+    pub(super) fn logs(&self, server: &str) -> BTreeMap<String, String> {
+        let folder = self.folder.join(server);
+        let own: &[String] = self.running.get(server).map_or(&[], |one| &one.logs);
+        std::iter::once(OUTPUT)
+            .chain(own.iter().map(String::as_str))
+            .filter_map(|name| Some((name.to_string(), read_end(&folder.join(name)).ok()?)))
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
+    }
+
+    /// The last lines that a server wrote, for a message.
+    fn last_words(&self, server: &str) -> String {
+        let Some(one) = self.running.get(server) else {
+            return String::new();
+        };
+        let mut lines = Vec::new();
+        for name in std::iter::once(OUTPUT).chain(one.logs.iter().map(String::as_str)) {
+            if let Ok(text) = read_end(&one.folder.join(name)) {
+                lines.extend(text.lines().map(str::to_string));
+            }
+        }
+        if lines.is_empty() {
+            return "; it wrote nothing".to_string();
+        }
+        let from = lines.len().saturating_sub(LAST_WORDS_LINES);
+        format!("; its last words:\n  {}", lines[from..].join("\n  "))
+    }
+
+    /// Kills everything and removes the folder.
+    pub(super) fn kill_all(&mut self) {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        for name in names {
+            self.stop(&name, &[], &AtomicBool::new(true));
+        }
+        // Orphans come to this process; there are none left when nothing descends from it.
+        let me = std::process::id() as i32;
+        let end = Instant::now() + Duration::from_secs(1);
+        loop {
+            while os::reap().is_some() {}
+            let left = watch::tree(me);
+            if left.len() <= 1 || Instant::now() >= end {
+                break;
+            }
+            for pid in left.into_iter().skip(1) {
+                let _ = os::kill(pid, SIGKILL);
+            }
+            sleep(Duration::from_millis(5));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Kills what is left of a process: itself unless it is `gone`, its group, and descendants that
+/// left the group.
+pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>, family: Vec<i32>) {
+    let pid = child.id() as i32;
+    let _ = os::kill(-pid, SIGKILL);
+    if !gone {
+        let _ = os::kill(pid, SIGKILL);
+        let _ = child.wait();
+    }
+    match group {
+        Some(group) => {
+            for pid in group.processes() {
+                let _ = os::kill(pid, SIGKILL);
+            }
+        }
+        None => {
+            // Orphans have come to this process; a number that is now another's is left alone.
+            let mine = watch::tree(std::process::id() as i32);
+            for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
+                let _ = os::kill(pid, SIGKILL);
+            }
+        }
+    }
+}
+
+/// Whether an answer is the expected one; otherwise what it is.
+fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
+    let status_fits = match order.status {
+        _ if order.raw => true,
+        Some(status) => answer.status == status,
+        None => answer.status < 500,
+    };
+    if !status_fits {
+        let expected = order.status.map_or("below 500".into(), |s| s.to_string());
+        return Err(format!("status {} (expected {expected})", answer.status));
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    match &order.contains {
+        Some(wanted) if !text.contains(wanted.as_str()) => Err(if order.raw {
+            format!("an answer without `{wanted}`, which begins: {text:.120}")
+        } else {
+            format!(
+                "status {} without `{wanted}` in the body, which begins: {text:.120}",
+                answer.status
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Asks once; nothing as soon as `stop` is set. An answer in another protocol than HTTP is all
+/// body.
+fn ask_unless(
+    order: &AwaitServer,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Option<Result<Answer, FetchError>> {
+    // As large as a body may be that answers are compared with.
+    const BYTES_MAX: usize = 64 << 20;
+    let (sender, receiver) = mpsc::channel();
+    let address = order.address.into();
+    let request = order.request.clone().into_bytes();
+    let wanted = order.contains.clone().unwrap_or_default().into_bytes();
+    let raw = order.raw;
+    std::thread::spawn(move || {
+        sender.send(if raw {
+            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
+                status: 0,
+                fields: Vec::new(),
+                body,
+            })
+        } else {
+            fetch(&address, &request, limit, BYTES_MAX)
+        })
+    });
+    while !stop.load(Ordering::Relaxed) {
+        match receiver.recv_timeout(Duration::from_millis(20)) {
+            Ok(fetched) => return Some(fetched),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
+}
+
+fn ids(user: Option<&str>) -> Option<(u32, u32)> {
+    user.filter(|_| os::is_root()).and_then(os::user_ids)
+}
+
+fn own(path: &Path, user: Option<&str>) -> io::Result<()> {
+    match ids(user) {
+        Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        _ => "for an unknown reason".to_string(),
+    }
+}
+
+pub(super) fn read_end(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(LOG_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,132 @@
+//! What a driver cannot do.
+
+use super::Driver;
+use crate::file::{LoadSpec, Rate};
+
+/// A setting of the load that a driver cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The key of `[load]`.
+    pub key: &'static str,
+    /// What it cannot do, in words.
+    pub what: String,
+    /// Why, or what to do instead, where its file says so.
+    pub why: Option<String>,
+}
+
+/// What `[cannot]` may speak of: a key of `[load]`, or `no_keepalive`.
+pub(super) const WORDS: [&str; 9] = [
+    "threads",
+    "keepalive",
+    "no_keepalive",
+    "requests_per_connection",
+    "rate",
+    "method",
+    "headers",
+    "body",
+    "timeout",
+];
+
+impl Driver {
+    /// What of a load it cannot do; empty when it can do all.
+    pub fn refusals(&self, load: &LoadSpec) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        let usual = LoadSpec::default();
+        let mut refuse = |key, word: &str, what: String| {
+            found.push(Refusal {
+                key,
+                what,
+                why: self.cannot.get(word).cloned(),
+            });
+        };
+        if let Some(most) = self.connections_max
+            && load.connections > most
+        {
+            let what = format!("it holds at most {most} connections");
+            refuse("connections", "connections", what);
+        }
+        if let Some(threads) = load.threads.filter(|count| *count > 1) {
+            let over = load.connections % threads;
+            if !self.can("threads") {
+                refuse("threads", "threads", "it has a single thread".to_owned());
+            } else if self.threads_divide && over != 0 {
+                let what = format!(
+                    "its {threads} threads would leave out {over} of {} connections: it wants a \
+                     multiple",
+                    load.connections
+                );
+                refuse("threads", "connections", what);
+            }
+        }
+        if load.keepalive && self.cannot.contains_key("keepalive") {
+            let what = "it opens a connection for each request".to_owned();
+            refuse("keepalive", "keepalive", what);
+        }
+        let only_keeps = self.cannot.contains_key("no_keepalive") || !self.uses("keepalive");
+        if !load.keepalive && only_keeps && !self.cannot.contains_key("keepalive") {
+            let what = "it cannot do without keep-alive".to_owned();
+            refuse("keepalive", "no_keepalive", what);
+        }
+        let asks = [
+            (
+                "requests_per_connection",
+                load.requests_per_connection.is_some(),
+                "it cannot count requests per connection",
+            ),
+            (
+                "rate",
+                load.rate != Rate::Auto,
+                "it has no open loop, and so no rate",
+            ),
+            (
+                "method",
+                load.method != usual.method,
+                "it cannot be told a method",
+            ),
+            (
+                "headers",
+                !load.headers.is_empty(),
+                "it cannot be told headers",
+            ),
+            ("body", load.body.is_some(), "it cannot be told a body"),
+            (
+                "timeout",
+                load.timeout != usual.timeout,
+                "it cannot be told a time limit for answers",
+            ),
+        ];
+        for (key, asked, what) in asks {
+            if asked && !self.can(key) {
+                refuse(key, key, what.to_owned());
+            }
+        }
+        found
+    }
+
+    /// Whether its command says something on a key of the load.
+    pub(super) fn can(&self, key: &str) -> bool {
+        match key {
+            "rate" => self.has_open_loop(),
+            "timeout" => self.uses("timeout_s") || self.uses("timeout_ms"),
+            "headers" => !self.header.is_empty(),
+            "no_keepalive" => self.uses("keepalive"),
+            key => self.uses(key),
+        }
+    }
+
+    /// How many threads it gets where the experiment does not say: one for each of `cpus` CPUs, as
+    /// far as it has threads and they divide the connections.
+    pub fn threads(&self, load: &LoadSpec, cpus: u32) -> u32 {
+        if !self.can("threads") {
+            return 1;
+        }
+        let wanted = load
+            .threads
+            .unwrap_or(cpus)
+            .clamp(1, load.connections.max(1));
+        (1..=wanted)
+            .rev()
+            .find(|threads| !self.threads_divide || load.connections.is_multiple_of(*threads))
+            .unwrap_or(1)
+    }
+}

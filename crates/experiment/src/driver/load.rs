@@ -1,0 +1,83 @@
+//! Where drivers come from: the program itself, and folders of the user's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+
+use super::{Driver, DriverError, read};
+use config::open::open;
+
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../drivers");
+
+/// All drivers that can be named in an experiment, the built-in engine aside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drivers {
+    by_name: BTreeMap<String, Driver>,
+}
+
+impl Drivers {
+    /// The drivers of the program, and those in folders of the user's.
+    ///
+    /// Each of `dirs` holds one folder per driver; where two have the same name the later wins,
+    /// and the program's own come first. A folder without a `driver.toml` is passed over.
+    ///
+    /// # Errors
+    /// When a folder cannot be read or a `driver.toml` has mistakes.
+    pub fn load(dirs: &[PathBuf]) -> Result<Self, DriverError> {
+        let mut by_name = BTreeMap::new();
+        for dir in EMBEDDED.dirs() {
+            let file = dir.get_file(dir.path().join("driver.toml"));
+            let name = dir.path().file_name().and_then(|name| name.to_str());
+            if let Some((name, text)) = name.zip(file.and_then(|file| file.contents_utf8())) {
+                let shown = format!("drivers/{name}/driver.toml");
+                by_name.insert(name.to_owned(), read::driver(name, &shown, text)?);
+            }
+        }
+        for dir in dirs {
+            for folder in folders(dir)? {
+                let name = folder
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default();
+                let file = folder.join("driver.toml");
+                let text = open(&file)?;
+                let driver = read::driver(&name, &file.display().to_string(), &text)?;
+                by_name.insert(name, driver);
+            }
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The driver of that name.
+    pub fn get(&self, name: &str) -> Option<&Driver> {
+        self.by_name.get(name)
+    }
+
+    /// The names, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// The drivers, in alphabetical order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Driver> {
+        self.by_name.values()
+    }
+}
+
+/// The folders in `dir` that hold a driver, in alphabetical order.
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, DriverError> {
+    let unreadable = |why| DriverError::Unreadable {
+        path: dir.to_owned(),
+        why,
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.join("driver.toml").is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,161 @@
+//! Drivers: the programs that make the load instead of the built-in engine.
+//!
+//! A driver is data, a folder with a `driver.toml`; `docs/drivers.md` describes it. What a driver
+//! can do follows from its command: a setting of the load that stands in none of the command's
+//! templates cannot be asked of it. Everything here is pure but [`Drivers::load`], which reads the
+//! folders it is given, and [`Driver::available`] and [`Driver::version`], which look for programs
+//! and ask one for its version.
+
+mod error;
+mod limits;
+mod load;
+mod output;
+mod read;
+mod render;
+mod version;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tools::Tool;
+
+pub use error::DriverError;
+pub use limits::Refusal;
+pub use load::Drivers;
+pub use output::read_driver_output;
+pub use render::RunContext;
+
+use installed::Availability;
+
+use crate::manifest::{Param, Value, Version, fill};
+
+/// The name of the built-in engine where a driver is named.
+pub const ENGINE: &str = "engine";
+
+/// A program that makes load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Driver {
+    /// Its name: the name of its folder.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// Where its project lives.
+    pub homepage: Option<String>,
+    /// Debian packages that bring it.
+    pub packages: Vec<String>,
+    /// Programs it needs: a name for the templates, and the names to search for, in order.
+    pub programs: Vec<(String, Vec<String>)>,
+    /// The reader of what it prints.
+    pub reader: Tool,
+    /// The schemes of the URLs that it can be sent to.
+    pub schemes: Vec<String>,
+    /// Its parameters, in the order they were written.
+    pub params: Vec<Param>,
+    /// What to know before its figures are used, a sentence each.
+    pub notes: Vec<String>,
+    /// What its latency is worth: what follows "its latency is by its own clock: ".
+    pub clock: Option<String>,
+    /// The steps in which it prints latencies.
+    pub latency_step: Option<Duration>,
+    /// Whether it polls without sleeping, so that its CPU time does not tell whether it kept up.
+    pub polls: bool,
+    /// The most connections that it can hold.
+    pub connections_max: Option<u32>,
+    /// Whether it leaves out connections that its threads do not divide.
+    pub threads_divide: bool,
+    /// Exit statuses with which it says that its output counts.
+    pub statuses: Vec<i32>,
+    /// Settings that it cannot do, and why.
+    pub(crate) cannot: BTreeMap<String, String>,
+    /// The names that stand in its command's templates.
+    pub(crate) uses: BTreeSet<String>,
+    pub(crate) command: Vec<String>,
+    /// The words for one header.
+    pub(crate) header: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) version: Option<Version>,
+}
+
+/// A driver that an experiment chose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its name; [`ENGINE`] for the built-in one.
+    pub name: String,
+    /// All of its parameters, defaults included.
+    pub params: BTreeMap<String, Value>,
+    /// Those that are not at their defaults, as `name=value`.
+    pub settings: Vec<String>,
+}
+
+impl Choice {
+    /// The built-in engine.
+    pub fn engine() -> Self {
+        Self {
+            name: ENGINE.to_owned(),
+            params: BTreeMap::new(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// Whether this is the built-in engine.
+    pub fn is_engine(&self) -> bool {
+        self.name == ENGINE
+    }
+
+    /// Its name, and its parameters that are not at their defaults: `weigh (io=epoll)`.
+    pub fn label(&self) -> String {
+        if self.settings.is_empty() {
+            return self.name.clone();
+        }
+        format!("{} ({})", self.name, self.settings.join(", "))
+    }
+}
+
+impl Driver {
+    /// Looks for its programs in PATH and where Debian keeps servers.
+    pub fn available(&self) -> Availability {
+        installed::look(
+            &self.programs,
+            &[],
+            &self.packages,
+            self.homepage.as_deref(),
+        )
+    }
+
+    /// The parameters with the given ones checked and all others at their defaults.
+    ///
+    /// # Errors
+    /// [`DriverError::Param`] for a name that it does not know, a value that does not fit, or a
+    /// parameter that has to be given and was not.
+    pub fn fill(
+        &self,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<BTreeMap<String, Value>, DriverError> {
+        fill(&self.params, given).map_err(|(param, why)| DriverError::Param {
+            driver: self.name.clone(),
+            param,
+            why,
+        })
+    }
+
+    /// Whether its command says something on this name of the templates.
+    pub fn uses(&self, name: &str) -> bool {
+        self.uses.contains(name)
+    }
+
+    /// Whether it can be told a rate, and so make an open loop.
+    pub fn has_open_loop(&self) -> bool {
+        self.uses("rate_per_s")
+    }
+
+    /// Whether it ends after a number of requests, at least under some settings, so that the rate
+    /// has to be known before.
+    pub fn counts_requests(&self) -> bool {
+        self.uses("requests")
+    }
+
+    /// Whether it warms up by itself.
+    pub fn warms_up(&self) -> bool {
+        self.uses("warmup_s")
+    }
+}

@@ -1,0 +1,220 @@
+//! Filling in a driver's command for one run of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use minijinja::{Environment, context};
+
+use super::{Driver, DriverError};
+use crate::manifest::{Value, complaint, environment};
+
+/// The word of a command in whose place the headers come.
+pub(super) const HEADERS: &str = "{{ headers }}";
+
+/// The names that templates of `[run]` may use, besides `params`, `programs` and `weigh`.
+pub(super) const NAMES: [&str; 20] = [
+    "url",
+    "scheme",
+    "host",
+    "port",
+    "path",
+    "connections",
+    "threads",
+    "duration_s",
+    "warmup_s",
+    "requests",
+    "rate_per_s",
+    "keepalive",
+    "requests_per_connection",
+    "timeout_s",
+    "timeout_ms",
+    "method",
+    "body",
+    "expect_status",
+    "expect_contains",
+    "headers",
+];
+
+/// What one run of a driver is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunContext {
+    /// Scheme of the URL, such as `http`.
+    pub scheme: String,
+    /// Whom to ask: a name or an address.
+    pub host: String,
+    /// On which port.
+    pub port: u16,
+    /// Path and query.
+    pub path: String,
+    /// Connections at once.
+    pub connections: u32,
+    /// Threads of the driver.
+    pub threads: u32,
+    /// How long it shall run; drivers count in whole seconds.
+    pub duration_s: u64,
+    /// How long a driver that warms up by itself shall do so.
+    pub warmup_s: u64,
+    /// After how many requests a driver that counts shall end.
+    pub requests: u64,
+    /// The rate of an open loop, over all connections; `None` for a closed one.
+    pub rate_per_s: Option<f64>,
+    /// Whether a connection carries more than one request.
+    pub keepalive: bool,
+    /// After so many requests a connection is closed and another opened.
+    pub requests_per_connection: Option<u64>,
+    /// The longest wait for an answer.
+    pub timeout: Duration,
+    /// The method.
+    pub method: String,
+    /// Headers to add: names and values.
+    pub headers: Vec<(String, String)>,
+    /// The request's body.
+    pub body: Option<String>,
+    /// The status of a good answer.
+    pub expect_status: u16,
+    /// A text that a good answer holds.
+    pub expect_contains: Option<String>,
+    /// The driver's parameters, complete.
+    pub params: BTreeMap<String, Value>,
+    /// The programs that [`Driver::available`] found.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// The running program.
+    pub weigh: PathBuf,
+}
+
+impl Driver {
+    /// The command for one run, program first. Nothing is started.
+    ///
+    /// # Errors
+    /// When a template fails.
+    pub fn command(&self, run: &RunContext) -> Result<Vec<String>, DriverError> {
+        let filler = Filler::new(self, &run.programs, &run.weigh).with(self, run);
+        let mut words = Vec::new();
+        for word in &self.command {
+            if word.trim() != HEADERS {
+                words.extend(filler.word("run.command", word)?);
+                continue;
+            }
+            for (name, value) in &run.headers {
+                let one = filler.with_header(name, value);
+                for word in &self.header {
+                    words.extend(one.word("run.header", word)?);
+                }
+            }
+        }
+        Ok(words)
+    }
+
+    /// The variables for one run's environment.
+    ///
+    /// # Errors
+    /// When a template fails.
+    pub fn environment(&self, run: &RunContext) -> Result<Vec<(String, String)>, DriverError> {
+        let filler = Filler::new(self, &run.programs, &run.weigh).with(self, run);
+        self.env
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), filler.text("run.env", value)?)))
+            .collect()
+    }
+}
+
+/// Fills in templates of one driver.
+pub(super) struct Filler {
+    driver: String,
+    environment: Environment<'static>,
+    names: minijinja::Value,
+}
+
+impl Filler {
+    /// One that knows only `programs` and `weigh`.
+    pub fn new(driver: &Driver, programs: &BTreeMap<String, PathBuf>, weigh: &Path) -> Self {
+        let programs: BTreeMap<&str, String> = driver
+            .programs
+            .iter()
+            .map(|(name, names)| {
+                let path = match programs.get(name) {
+                    Some(path) => path.to_string_lossy().into_owned(),
+                    None => names.first().unwrap_or(name).clone(),
+                };
+                (name.as_str(), path)
+            })
+            .collect();
+        Self {
+            driver: driver.name.clone(),
+            environment: environment(),
+            names: context! { programs => programs, weigh => weigh.to_string_lossy() },
+        }
+    }
+
+    fn with(self, driver: &Driver, run: &RunContext) -> Self {
+        let params: BTreeMap<&str, minijinja::Value> = driver
+            .params
+            .iter()
+            .map(|param| {
+                let value = run
+                    .params
+                    .get(&param.name)
+                    .map_or(minijinja::Value::from(()), Value::to_template);
+                (param.name.as_str(), value)
+            })
+            .collect();
+        let names = context! {
+            url => format!("{}://{}:{}{}", run.scheme, run.host, run.port, run.path),
+            scheme => run.scheme,
+            host => run.host,
+            port => run.port,
+            path => run.path,
+            connections => run.connections,
+            threads => run.threads,
+            duration_s => run.duration_s,
+            warmup_s => run.warmup_s,
+            requests => run.requests,
+            rate_per_s => run.rate_per_s,
+            keepalive => run.keepalive,
+            requests_per_connection => run.requests_per_connection,
+            timeout_s => run.timeout.as_secs_f64().ceil() as u64,
+            timeout_ms => run.timeout.as_millis() as u64,
+            method => run.method,
+            body => run.body,
+            expect_status => run.expect_status,
+            expect_contains => run.expect_contains,
+            params => params,
+            ..self.names.clone()
+        };
+        Self { names, ..self }
+    }
+
+    fn with_header(&self, name: &str, value: &str) -> Self {
+        let header = context! { name => name, value => value };
+        Self {
+            driver: self.driver.clone(),
+            environment: self.environment.clone(),
+            names: context! { header => header, ..self.names.clone() },
+        }
+    }
+
+    fn text(&self, place: &str, text: &str) -> Result<String, DriverError> {
+        self.environment
+            .render_named_str(place, text, &self.names)
+            .map_err(|error| DriverError::Template {
+                driver: self.driver.clone(),
+                place: place.to_owned(),
+                why: complaint(&error),
+            })
+    }
+
+    /// A command's word; nothing when it comes out empty, so that an option can be dropped.
+    fn word(&self, place: &str, word: &str) -> Result<Option<String>, DriverError> {
+        let word = self.text(place, word)?;
+        Ok((!word.is_empty()).then_some(word))
+    }
+
+    /// Command words, without those that come out empty.
+    pub fn words(&self, place: &str, words: &[String]) -> Result<Vec<String>, DriverError> {
+        words
+            .iter()
+            .filter_map(|word| self.word(place, word).transpose())
+            .collect()
+    }
+}

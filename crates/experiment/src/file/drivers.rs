@@ -1,0 +1,316 @@
+//! What makes the load: `driver` and `with`, in `[load]`, in a subject, or as a factor's level.
+
+use std::collections::BTreeMap;
+
+use super::factors::{RawFactor, RawLevel, accept};
+use super::parse::place_of;
+use super::types::{Experiment, LoadSpec};
+use super::{Setting, SubjectSpec};
+use crate::driver::{Choice, Driver, ENGINE};
+use crate::manifest::ReadValue;
+use crate::manifest::Value;
+use crate::recipes::Recipes;
+use config::nearest::suggestion;
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::tree::{Node, Place};
+use config::units::shown;
+
+/// The driver that a text names, without parameters of its own.
+///
+/// Its parameters are at their defaults; one that has to be given is a mistake.
+pub(super) fn named(
+    reader: &mut Reader,
+    node: &Node,
+    path: &str,
+    recipes: &Recipes,
+) -> Option<Choice> {
+    let name = reader.text(node, path)?;
+    choice(reader, node.place, &name, None, recipes)
+}
+
+/// `driver` and `with` of `[load]` or of a subject; `None` without `driver`.
+pub(super) fn chosen(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    recipes: &Recipes,
+) -> Option<Choice> {
+    let with = section.section(reader, "with");
+    let Some((entry, path)) = section.entry("driver") else {
+        if let Some(with) = with {
+            reader.fault(
+                Fault::at(
+                    with.place,
+                    format!("`{}` has no driver that it is for", with.path),
+                    "no `driver` stands beside it",
+                )
+                .help(format!(
+                    "add a line such as: driver = \"NAME\"; the built-in `{ENGINE}` takes no \
+                     parameters"
+                )),
+            );
+        }
+        return None;
+    };
+    let name = reader.text(&entry.node, &path)?;
+    choice(reader, entry.node.place, &name, with.as_ref(), recipes)
+}
+
+fn choice(
+    reader: &mut Reader,
+    place: Place,
+    name: &str,
+    with: Option<&Section<'_>>,
+    recipes: &Recipes,
+) -> Option<Choice> {
+    let driver = recipes.driver(name);
+    if driver.is_none() && name != ENGINE {
+        let names = std::iter::once(ENGINE).chain(recipes.drivers().names());
+        reader.fault(
+            Fault::at(
+                place,
+                format!("no driver is called `{}`", shown(name)),
+                "unknown driver",
+            )
+            .help(suggestion(name, "drivers", names)),
+        );
+        return None;
+    }
+    let given = with.map(|with| given(reader, with, name, driver));
+    let mut params = BTreeMap::new();
+    for param in driver.map_or(&[][..], |driver| &driver.params) {
+        let value = given.as_ref().and_then(|given| given.get(&param.name));
+        match value.or(param.default.as_ref()) {
+            Some(value) => {
+                params.insert(param.name.clone(), value.clone());
+            }
+            None if param.optional => {}
+            None => reader.fault(
+                Fault::at(
+                    place,
+                    format!("the driver `{name}` needs the parameter `{}`", param.name),
+                    format!("expected `with.{}`, {}", param.name, param.takes()),
+                )
+                .help(format!("`{}`: {}", param.name, param.doc)),
+            ),
+        }
+    }
+    let settings = params
+        .iter()
+        .filter(|(name, value)| {
+            let param = driver.and_then(|d| d.params.iter().find(|param| param.name == **name));
+            param.and_then(|param| param.default.as_ref()) != Some(value)
+        })
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    Some(Choice {
+        name: name.to_owned(),
+        params,
+        settings,
+    })
+}
+
+/// The parameters that stand in a `with`.
+fn given(
+    reader: &mut Reader,
+    with: &Section<'_>,
+    name: &str,
+    driver: Option<&Driver>,
+) -> BTreeMap<String, Value> {
+    let params = driver.map_or(&[][..], |driver| &driver.params);
+    let mut given = BTreeMap::new();
+    for entry in &with.table.entries {
+        let path = with.name_of(&entry.name);
+        let Some(param) = params.iter().find(|param| param.name == entry.name) else {
+            let names = params.iter().map(|param| param.name.as_str());
+            reader.fault(
+                Fault::at(
+                    entry.place,
+                    format!(
+                        "the driver `{name}` has no parameter `{}`",
+                        shown(&entry.name)
+                    ),
+                    "unknown parameter",
+                )
+                .help(suggestion(&entry.name, "parameters", names)),
+            );
+            continue;
+        };
+        let Some(value) = reader.value(&entry.node, &path) else {
+            continue;
+        };
+        let level = RawLevel {
+            node: entry.node.clone(),
+            text: value.to_string(),
+            value,
+        };
+        if let Some(value) = accept(reader, param, &level, &path) {
+            given.insert(entry.name.clone(), value);
+        }
+    }
+    given
+}
+
+/// Parameters in `[load]` are for the driver that it names, and not for those of a factor.
+pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) {
+    let Some(place) = place_of(top.table, &["load", "with"]) else {
+        return;
+    };
+    if let Some(factor) = factors.iter().find(|factor| factor.name == "driver") {
+        reader.fault(
+            Fault::at(
+                place,
+                "`load.with` is for one driver, and the factor `driver` varies it",
+                "for which of them?",
+            )
+            .and(factor.place, "varied here")
+            .help("name drivers with parameters in subjects: { url = \"…\", driver = \"…\", with = { … } }"),
+        );
+    }
+}
+
+/// What the drivers of one condition cannot do.
+pub(super) fn check(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    experiment: &Experiment,
+    setting: &Setting,
+    recipes: &Recipes,
+) {
+    mixed(reader, top, setting);
+    for subject in &setting.subjects {
+        if !reader.is_clean() {
+            return;
+        }
+        let name = subject.driver.name.as_str();
+        let driver = recipes.driver(name);
+        let schemes = driver.map_or(vec!["http"], |driver| {
+            driver.schemes.iter().map(String::as_str).collect()
+        });
+        if !schemes.contains(&subject.scheme.as_str()) {
+            reader.fault(
+                Fault::at(
+                    subject_place(top, subject),
+                    format!(
+                        "the driver `{name}` cannot ask {}:// as subject `{}` wants",
+                        subject.scheme,
+                        shown(&subject.name)
+                    ),
+                    format!("expected {}://", schemes.join(":// or ")),
+                )
+                .help(others(recipes, &subject.scheme)),
+            );
+            return;
+        }
+        let Some(driver) = driver else { continue };
+        refuse(reader, top, driver, subject, &setting.load);
+        let status = experiment.expect.status;
+        if !(200..400).contains(&status) && !driver.uses("expect_status") {
+            let place = place_of(top.table, &["expect", "status"]);
+            reader.fault(
+                Fault::at(
+                    place.unwrap_or_else(|| subject_place(top, subject)),
+                    format!("the driver `{name}` cannot be told that status {status} is good"),
+                    "it counts such answers as failures",
+                )
+                .help(format!("measure it with driver = \"{ENGINE}\"")),
+            );
+        }
+    }
+}
+
+/// Whether under any condition all subjects' drivers can make an open loop.
+pub(super) fn any_open_loop(experiment: &Experiment, recipes: &Recipes) -> bool {
+    let can = |subject: &SubjectSpec| {
+        let driver = recipes.driver(&subject.driver.name);
+        driver.is_none_or(Driver::has_open_loop)
+    };
+    experiment
+        .conditions()
+        .iter()
+        .any(|condition| experiment.under(condition).subjects.iter().all(can))
+}
+
+/// The drivers that a scheme can be asked with.
+fn others(recipes: &Recipes, scheme: &str) -> String {
+    let mut names: Vec<&str> = recipes
+        .drivers()
+        .iter()
+        .filter(|driver| driver.schemes.iter().any(|one| one == scheme))
+        .map(|driver| driver.name.as_str())
+        .collect();
+    if scheme == "http" {
+        names.push(ENGINE);
+    }
+    format!("drivers that can: {}", names.join(", "))
+}
+
+/// The engine turns its load between subjects many times a second, other drivers run for seconds:
+/// the two cannot alternate in one block.
+fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &Setting) {
+    let engine = setting.subjects.iter().find(|s| s.driver.is_engine());
+    let other = setting.subjects.iter().find(|s| !s.driver.is_engine());
+    if let Some((engine, other)) = engine.zip(other) {
+        reader.fault(
+            Fault::at(
+                subject_place(top, other),
+                format!(
+                    "subject `{}` is loaded by the driver `{}`, and `{}` by the built-in \
+                     `{ENGINE}`",
+                    shown(&other.name),
+                    other.driver.name,
+                    shown(&engine.name)
+                ),
+                "they cannot be measured side by side",
+            )
+            .help(
+                "give all subjects a driver that runs as a process of its own; for the engine \
+                 that is driver = \"weigh\"",
+            ),
+        );
+    }
+}
+
+fn refuse(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    driver: &Driver,
+    subject: &SubjectSpec,
+    load: &LoadSpec,
+) {
+    for refusal in driver.refusals(load) {
+        let key = refusal.key;
+        let place = place_of(top.table, &["factors", key])
+            .or_else(|| place_of(top.table, &["load", key]))
+            .unwrap_or_else(|| subject_place(top, subject));
+        let mut fault = Fault::at(
+            place,
+            format!(
+                "the driver `{}` cannot do this: {}",
+                driver.name, refusal.what
+            ),
+            format!(
+                "`{key}` is asked of it for subject `{}`",
+                shown(&subject.name)
+            ),
+        );
+        if let Some(why) = refusal.why {
+            fault = fault.help(why);
+        }
+        reader.fault(fault);
+    }
+}
+
+/// Where a subject says who makes its load, or else where that is said for all.
+fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
+    let paths: [&[&str]; 4] = [
+        &["subjects", &subject.name, "driver"],
+        &["factors", "driver"],
+        &["load", "driver"],
+        &["subjects", &subject.name],
+    ];
+    paths
+        .into_iter()
+        .find_map(|path| place_of(top.table, path))
+        .unwrap_or_default()
+}

@@ -1,0 +1,284 @@
+//! `[hosts.NAME]`: the places where programs run, and what lies between them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::machines;
+use super::parse::place_of;
+use super::parts::{MOST_NAMES, check_name};
+use super::types::{Experiment, Target, Upstream};
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::tree::{Place, Tree};
+use config::units::{self, shown};
+use readings::LinkSpec;
+use readings::{Access, HostSpec};
+
+const KEYS: [&str; 8] = [
+    "cpus",
+    "quota",
+    "link",
+    "access",
+    "settings",
+    "ssh",
+    "ssh_binary",
+    "address",
+];
+const LINK_KEYS: [&str; 4] = ["rtt", "jitter", "loss", "rate"];
+const LONGEST: Duration = Duration::from_secs(10);
+/// The kernel gives no smaller share of so short a stretch as is used here.
+const QUOTA_MIN: f64 = 0.1;
+
+/// `[hosts.NAME]`
+pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
+    let Some(section) = top.section(reader, "hosts") else {
+        return Vec::new();
+    };
+    let mut hosts = Vec::new();
+    for entry in section.table.entries.iter().take(MOST_NAMES) {
+        let Some(inner) = reader.section(entry, section.name_of(&entry.name)) else {
+            continue;
+        };
+        check_name(reader, "a host", &entry.name, entry.place);
+        if entry.name == "localhost" {
+            reader.fault(Fault::at(
+                entry.place,
+                "a host cannot be called `localhost`",
+                "every host calls itself that",
+            ));
+        }
+        refuse_needless(reader, &inner);
+        let external = inner.word(reader, "access", &["internal", "external"]);
+        hosts.push(HostSpec {
+            name: entry.name.clone(),
+            cpus: cpus(reader, &inner).unwrap_or_default(),
+            quota: quota(reader, &inner),
+            link: link(reader, &inner),
+            access: match external.as_deref() {
+                Some("external") => Access::External,
+                _ => Access::Internal,
+            },
+            settings: settings(reader, &inner),
+            ssh: machines::ssh(reader, &inner),
+            ssh_binary: inner.text(reader, "ssh_binary").map(PathBuf::from),
+            address: machines::address(reader, &inner),
+        });
+    }
+    hosts
+}
+
+/// Keys that one may expect here are told apart from typing mistakes.
+fn refuse_needless(reader: &mut Reader, host: &Section<'_>) {
+    let mut known = KEYS.to_vec();
+    for entry in &host.table.entries {
+        if matches!(entry.name.as_str(), "namespace" | "netns") {
+            known.push(&entry.name);
+            let name = host.name_of(&entry.name);
+            let message = format!("`{name}`: nothing has to be said for that");
+            let fault = Fault::at(entry.place, message, "no key of a host");
+            reader.fault(fault.help(
+                "remove it: with link = {} the host is a namespace of its own, as are then all",
+            ));
+        }
+    }
+    host.only(reader, &known);
+}
+
+fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
+    let (entry, path) = host.entry("cpus")?;
+    let Tree::Array(items) = &entry.node.tree else {
+        reader.expected(&entry.node, &path, "a list of CPU numbers, such as [0, 1]");
+        return None;
+    };
+    let mut cpus = Vec::new();
+    for item in items {
+        let cpu = reader.integer(item, &format!("{path}[]"), 0..=4095)?;
+        // The range fits.
+        let cpu = u32::try_from(cpu).unwrap_or_default();
+        if cpus.contains(&cpu) {
+            reader.fault(Fault::at(
+                item.place,
+                format!("`{path}` names CPU {cpu} twice"),
+                "this is the second time",
+            ));
+        } else {
+            cpus.push(cpu);
+        }
+    }
+    if cpus.is_empty() {
+        reader.fault(
+            Fault::at(
+                entry.node.place,
+                format!("`{path}` is empty"),
+                "expected at least one CPU number",
+            )
+            .help("leave the key out to bind nothing"),
+        );
+    }
+    Some(cpus)
+}
+
+fn quota(reader: &mut Reader, host: &Section<'_>) -> Option<f64> {
+    let (entry, path) = host.entry("quota")?;
+    let quota = match &entry.node.tree {
+        Tree::Integer(number) => *number as f64,
+        Tree::Float(number) => *number,
+        _ => {
+            reader.expected(&entry.node, &path, "a number of CPUs, such as 0.5");
+            return None;
+        }
+    };
+    if (QUOTA_MIN..=4096.0).contains(&quota) {
+        return Some(quota);
+    }
+    reader.fault(Fault::at(
+        entry.node.place,
+        format!("`{path}` is out of range: {quota}"),
+        format!("expected {QUOTA_MIN} to 4096 CPUs"),
+    ));
+    None
+}
+
+fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
+    let link = host.section(reader, "link")?;
+    link.only(reader, &LINK_KEYS);
+    let zero_to = Duration::ZERO..=LONGEST;
+    let ns = |time: Option<Duration>| time.map_or(0, |time| time.as_nanos() as u64);
+    let rtt = link.duration(reader, "rtt", zero_to.clone());
+    // One that cannot be read is one mistake, not two.
+    let known = rtt.is_some() || link.entry("rtt").is_none();
+    let spec = LinkSpec {
+        rtt_ns: ns(rtt),
+        jitter_ns: ns(link.duration(reader, "jitter", zero_to)),
+        loss: link.share(reader, "loss").unwrap_or(0.0),
+        rate_bits_per_s: bit_rate(reader, &link),
+    };
+    if known
+        && spec.jitter_ns > spec.rtt_ns
+        && let Some((entry, path)) = link.entry("jitter")
+    {
+        let rtt = units::duration_text(Duration::from_nanos(spec.rtt_ns));
+        reader.fault(
+            Fault::at(
+                entry.node.place,
+                format!("`{path}` is more than the round trip"),
+                format!("expected at most {rtt}"),
+            )
+            .help("a packet would have to arrive before it is sent; raise `rtt` or lower `jitter`"),
+        );
+    }
+    Some(spec)
+}
+
+fn bit_rate(reader: &mut Reader, link: &Section<'_>) -> Option<u64> {
+    let (entry, path) = link.entry("rate")?;
+    let form = units::BIT_RATE_FORM;
+    let rate = reader.quantity(&entry.node, &path, "rate of a link", form, units::bit_rate)?;
+    if (8_000..=1_000_000_000_000).contains(&rate) {
+        return Some(rate);
+    }
+    reader.fault(Fault::at(
+        entry.node.place,
+        format!("`{path}` is out of range: {}", units::bit_rate_text(rate)),
+        "expected 8kbit/s to 1000Gbit/s",
+    ));
+    None
+}
+
+fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
+    let Some(section) = host.section(reader, "settings") else {
+        return Vec::new();
+    };
+    let mut settings = Vec::new();
+    for entry in &section.table.entries {
+        let name = &entry.name;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !name.chars().all(good) || !name.starts_with("net.") || name.contains("..") {
+            reader.fault(
+                Fault::at(
+                    entry.place,
+                    format!("`{}` is no setting of a host", shown(name)),
+                    "expected a name such as \"net.core.somaxconn\"",
+                )
+                .help(
+                    "hosts have settings of the network of their own; the others are the \
+                     machine's, and [sysctls] compares those",
+                ),
+            );
+        }
+        let value = match &entry.node.tree {
+            Tree::Text(text) => text.clone(),
+            Tree::Integer(number) => number.to_string(),
+            _ => {
+                let path = section.name_of(name);
+                reader.expected(&entry.node, &path, "a whole number or a string");
+                continue;
+            }
+        };
+        settings.push((name.clone(), value));
+    }
+    settings
+}
+
+/// What has to be said where hosts are apart from each other and from this machine.
+pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    if !experiment.hosts_are_apart() || experiment.hosts_are_machines() {
+        return;
+    }
+    let help = "the hosts of this experiment are namespaces, as one has a link, a quota, an \
+                access or settings: what runs, runs on one of them";
+    let at = |path: &[&str]| {
+        let place = place_of(top.table, path);
+        place.unwrap_or_default()
+    };
+    for server in &experiment.servers {
+        let name = server.name.as_str();
+        if server.host.is_none() {
+            let fault = Fault::at(
+                at(&["servers", name]),
+                format!("the server `{name}` is on no host"),
+                "expected host = \"…\"",
+            );
+            reader.fault(fault.help(help));
+        }
+        if let Some(Upstream::Address(address)) = server
+            .upstreams
+            .iter()
+            .find(|upstream| matches!(upstream, Upstream::Address(_)))
+        {
+            let place = at(&["servers", name, "upstreams"]);
+            reader.fault(outside(place, &address.to_string()));
+        }
+    }
+    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    if experiment.load.host.is_none() && !varied {
+        let table = if top.table.get("load").is_some() {
+            "load"
+        } else {
+            "hosts"
+        };
+        let fault = Fault::at(
+            at(&[table]),
+            "the load is made on no host",
+            "expected host = \"…\" in [load], or the factor `from`",
+        );
+        reader.fault(fault.help(help));
+    }
+    for subject in &experiment.subjects {
+        if let Target::Address(address) = &subject.target {
+            reader.fault(outside(at(&["subjects", &subject.name]), address));
+        }
+    }
+}
+
+/// The factor that says on which host the load is made.
+pub(super) const VANTAGE: &str = "from";
+
+fn outside(place: Place, address: &str) -> Fault {
+    Fault::at(
+        place,
+        format!("`{}` cannot be reached", shown(address)),
+        "hosts that are apart reach each other only",
+    )
+    .help("name a server of this experiment, or take the links away")
+}

@@ -1,0 +1,225 @@
+//! The text of an experiment file to an [`Experiment`].
+
+use std::time::Duration;
+
+use super::error::ExperimentError;
+use super::factors::{self, RawFactor};
+use super::overrides::{self, QUICK_KEYS};
+use super::types::{Design, Experiment, SliceLength};
+use super::{drivers, events, hosts, parts, references, servers, subject};
+use crate::recipes::Recipes;
+use config::open;
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::tree::{Place, Table};
+use config::units::shown;
+
+const KEYS: [&str; 14] = [
+    "name",
+    "title",
+    "question",
+    "hosts",
+    "servers",
+    "subjects",
+    "factors",
+    "load",
+    "events",
+    "expect",
+    "design",
+    "quick",
+    "sysctls",
+    "published",
+];
+
+const SMALLEST: &str = "the least there can be: title = \"…\" and a table [subjects] with a line such as direct = \"http://127.0.0.1:8080/\"";
+
+pub(super) fn parse(
+    source_name: &str,
+    text: &str,
+    sets: &[(String, String)],
+    quick: bool,
+    recipes: &Recipes,
+) -> Result<Experiment, ExperimentError> {
+    let mut reader = Reader::new(source_name, text);
+    let experiment = whole(&mut reader, source_name, text, sets, quick, recipes);
+    match (reader.finish(), experiment) {
+        (None, Some(experiment)) => Ok(experiment),
+        (Some(mistakes), _) => Err(mistakes.into()),
+        (None, None) => {
+            // `whole` gives nothing only after it noted a mistake; say so rather than panic.
+            let mut reader = Reader::new(source_name, text);
+            reader.fault(Fault::of_the_file("the experiment could not be read"));
+            Err(reader
+                .finish()
+                .map_or_else(|| unknown(source_name), ExperimentError::from))
+        }
+    }
+}
+
+fn unknown(name: &str) -> ExperimentError {
+    ExperimentError::Unknown {
+        name: name.to_owned(),
+        help: SMALLEST.to_owned(),
+    }
+}
+
+fn whole(
+    reader: &mut Reader,
+    source_name: &str,
+    text: &str,
+    sets: &[(String, String)],
+    quick: bool,
+    recipes: &Recipes,
+) -> Option<Experiment> {
+    let mut table = open::parse(reader, text)?;
+    if table.entries.is_empty() {
+        reader.fault(
+            Fault::of_the_file("the file is empty: there is no experiment in it").help(SMALLEST),
+        );
+        return None;
+    }
+    let quick_given = table.get("quick").is_some();
+    let quick_says_bottleneck = matches!(
+        table.get("quick").map(|entry| &entry.node.tree),
+        Some(config::tree::Tree::Table(quick)) if quick.get("bottleneck").is_some()
+    );
+    let set_keys = overrides::apply(reader, &mut table, sets, quick);
+    let top = Section::whole(&table);
+    top.only(reader, &KEYS);
+    let title = top.required_text(reader, "title", "\"what is asked, in a line\"");
+    let raw_factors = factors::raw(reader, &top);
+    let hosts = hosts::hosts(reader, &top);
+    let servers = servers::servers(reader, &top, recipes, &raw_factors);
+    let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
+    drivers::check_factor(reader, &top, &raw_factors);
+    let first = subjects.first().map_or("", |subject| &subject.name);
+    let events = events::events(reader, &top, &raw_factors);
+    let mut design = parts::design(reader, &top, first);
+    check_quick(reader, &top, &design);
+    if quick && !quick_given {
+        let window = design.latency_window;
+        shorten(&mut design, &set_keys);
+        if !events.is_empty() {
+            // What happens at its time needs the window that it was written for.
+            design.latency_window = window;
+        }
+    }
+    if quick && !quick_says_bottleneck && !set_keys.iter().any(|set| set == "design.bottleneck") {
+        design.bottleneck = false;
+    }
+    if !events.is_empty() {
+        events::fit(&mut design, &top);
+    }
+    let mut experiment = Experiment {
+        name: name(reader, &top, source_name),
+        title: title.unwrap_or_default(),
+        question: top.text(reader, "question"),
+        hosts,
+        servers,
+        subjects,
+        factors: Vec::new(),
+        load: parts::load(reader, &top, recipes),
+        events,
+        expect: parts::expect(reader, &top),
+        design,
+        sysctls: parts::sysctls(reader, &top),
+        published: parts::published(reader, &top),
+    };
+    experiment.factors = factors::resolve(reader, raw_factors, &experiment, recipes);
+    references::check(reader, &top, &experiment);
+    events::check(reader, &top, &experiment);
+    // What follows from the parts together is asked only of parts that are right.
+    if reader.is_clean() {
+        references::check_conditions(reader, &top, &experiment, recipes);
+    }
+    if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
+        experiment.design.latency_window = Duration::ZERO;
+    }
+    Some(experiment)
+}
+
+/// The name that the file gives, or the one that the file has.
+fn name(reader: &mut Reader, top: &Section<'_>, source_name: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if let Some((entry, _)) = top.entry("name") {
+        let name = reader.text(&entry.node, "name").unwrap_or_default();
+        if name.is_empty() || name.len() > 64 || !name.chars().all(good) || name.starts_with('.') {
+            reader.fault(Fault::at(
+                entry.node.place,
+                format!("`{}` cannot be a name", shown(&name)),
+                "expected 1 to 64 letters, digits, `-`, `_` or `.`",
+            ));
+        }
+        return name;
+    }
+    let file = source_name.rsplit('/').next().unwrap_or_default();
+    let stem = file.strip_suffix(".toml").unwrap_or(file);
+    let name: String = stem
+        .trim_start_matches('.')
+        .chars()
+        .map(|c| if good(c) { c } else { '-' })
+        .take(64)
+        .collect();
+    if name.is_empty() {
+        "experiment".to_owned()
+    } else {
+        name
+    }
+}
+
+/// `[quick]` is checked also when it is not used: its mistakes should not wait for `--quick`.
+fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
+    let Some(quick) = top.section(reader, "quick") else {
+        return;
+    };
+    let mut known = QUICK_KEYS.to_vec();
+    known.extend(["factors", "subjects"]);
+    let _ = quick.texts(reader, "subjects");
+    quick.only(reader, &known);
+    if let Some((entry, path)) = quick.entry("factors") {
+        let _ = reader.section(entry, path);
+    }
+    let mut scratch = design.clone();
+    let events = top.table.get("events").is_some();
+    parts::design_values(reader, &quick, &mut scratch, events);
+}
+
+/// What `--quick` means where a file does not say: a first impression in about half a minute.
+/// What was set on the command line stays as it was set.
+fn shorten(design: &mut Design, set_keys: &[String]) {
+    let free = |key: &str| !set_keys.iter().any(|set| set == key);
+    if free("design.blocks") {
+        design.blocks = design.blocks.min(5);
+    }
+    if free("design.warmup") {
+        design.warmup = design.warmup.min(Duration::from_millis(300));
+    }
+    if free("design.window") {
+        design.window = design.window.min(Duration::from_millis(1500));
+    }
+    if free("design.latency_window") {
+        design.latency_window = design.latency_window.min(Duration::from_millis(1500));
+    }
+    if matches!(design.slice, SliceLength::Fixed(slice) if slice > design.window) {
+        design.slice = SliceLength::Auto;
+    }
+}
+
+/// The factors of a file before it is known what they change.
+pub(super) fn factor_names(factors: &[RawFactor]) -> impl Iterator<Item = &str> {
+    factors.iter().map(|factor| factor.name.as_str())
+}
+
+/// The place of a nested key, for a mistake that was found after reading.
+pub(super) fn place_of(table: &Table, path: &[&str]) -> Option<Place> {
+    use config::tree::Tree;
+    let (last, parents) = path.split_last()?;
+    let mut table = table;
+    for part in parents {
+        match &table.get(part)?.node.tree {
+            Tree::Table(inner) => table = inner,
+            _ => return None,
+        }
+    }
+    table.get(last).map(|entry| entry.node.place)
+}

@@ -1,0 +1,229 @@
+//! What can only be checked when all parts are read: names that refer to others, circles, ports.
+
+use std::collections::BTreeMap;
+
+use super::drivers;
+use super::parse::place_of;
+use super::subject::path_problem;
+use super::types::{Effect, Experiment, LoadChange, Server, Upstream};
+use crate::recipe::RecipeError;
+use crate::recipes::Recipes;
+use config::nearest::suggestion;
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::units::shown;
+
+pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    baseline(reader, top, experiment);
+    hosts(reader, top, experiment);
+    super::hosts::check_apart(reader, top, experiment);
+    super::machines::check(reader, top, experiment);
+    circles(reader, top, experiment);
+    ports(reader, top, experiment);
+}
+
+fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    let baseline = &experiment.design.baseline;
+    let declared = top.table.get("subjects").map(|entry| &entry.node.tree);
+    let names: Vec<&str> = match declared {
+        Some(config::tree::Tree::Table(table)) => {
+            table.entries.iter().map(|e| e.name.as_str()).collect()
+        }
+        _ => return,
+    };
+    // A subject whose URL is wrong is still declared; that is one mistake, not two.
+    if names.is_empty() || names.contains(&baseline.as_str()) {
+        return;
+    }
+    if let Some(place) = place_of(top.table, &["design", "baseline"]) {
+        reader.fault(
+            Fault::at(
+                place,
+                format!("the baseline `{}` is no subject", shown(baseline)),
+                "not in [subjects]",
+            )
+            .help(suggestion(baseline, "subjects", names)),
+        );
+    }
+}
+
+fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    let names: Vec<&str> = experiment.hosts.iter().map(|h| h.name.as_str()).collect();
+    let mut wanted: Vec<(&str, Vec<&str>)> = experiment
+        .servers
+        .iter()
+        .filter_map(|server| {
+            let host = server.host.as_deref()?;
+            Some((host, vec!["servers", server.name.as_str(), "host"]))
+        })
+        .collect();
+    if let Some(host) = &experiment.load.host {
+        wanted.push((host, vec!["load", "host"]));
+    }
+    for factor in &experiment.factors {
+        let levels = factor
+            .levels
+            .iter()
+            .filter_map(|level| match &level.effect {
+                Effect::Load(LoadChange::Host(host)) => Some(host.as_str()),
+                _ => None,
+            });
+        wanted.extend(levels.map(|host| (host, vec!["factors", factor.name.as_str()])));
+    }
+    for (host, path) in wanted {
+        if !names.contains(&host) {
+            let place = place_of(top.table, &path).unwrap_or_default();
+            reader.fault(
+                Fault::at(
+                    place,
+                    format!("no host is called `{}`", shown(host)),
+                    "not in [hosts]",
+                )
+                .help(suggestion(host, "hosts", names.iter().copied())),
+            );
+        }
+    }
+}
+
+/// Follows the upstreams from each server; a server that is met again on the way is a circle.
+fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    let mut clear: Vec<&str> = Vec::new();
+    for server in &experiment.servers {
+        let mut way = Vec::new();
+        if let Some(circle) = follow(experiment, server, &mut way, &mut clear) {
+            let first = circle.first().map_or("", |name| *name);
+            let place = place_of(top.table, &["servers", first, "upstreams"]).unwrap_or_default();
+            let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
+            reader.fault(
+                Fault::at(
+                    place,
+                    format!("the upstreams go in a circle: {}", shown.join(" -> ")),
+                    "a request would never arrive",
+                )
+                .help("take one of them out of another's `upstreams`"),
+            );
+            // One circle is enough to mend; others through the same servers would only repeat it.
+            return;
+        }
+    }
+}
+
+fn follow<'e>(
+    experiment: &'e Experiment,
+    server: &'e Server,
+    way: &mut Vec<&'e str>,
+    clear: &mut Vec<&'e str>,
+) -> Option<Vec<&'e str>> {
+    let name = server.name.as_str();
+    if let Some(start) = way.iter().position(|passed| *passed == name) {
+        let mut circle = way[start..].to_vec();
+        circle.push(name);
+        return Some(circle);
+    }
+    if clear.contains(&name) {
+        return None;
+    }
+    way.push(name);
+    for upstream in &server.upstreams {
+        if let Upstream::Server(next) = upstream
+            && let Some(next) = experiment.server(next)
+            && let Some(circle) = follow(experiment, next, way, clear)
+        {
+            return Some(circle);
+        }
+    }
+    way.pop();
+    clear.push(name);
+    None
+}
+
+fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    let mut taken: BTreeMap<u16, &str> = BTreeMap::new();
+    for server in &experiment.servers {
+        let Some(port) = server.port else {
+            continue;
+        };
+        let place = |name| place_of(top.table, &["servers", name, "port"]).unwrap_or_default();
+        if let Some(first) = taken.get(&port) {
+            reader.fault(
+                Fault::at(
+                    place(&server.name),
+                    format!("`{first}` and `{}` both listen on port {port}", server.name),
+                    "taken already",
+                )
+                .and(place(first), "taken here")
+                .help("choose another port, or leave `port` out to get a free one"),
+            );
+        } else {
+            taken.insert(port, &server.name);
+        }
+    }
+}
+
+/// More trials than this would run for months.
+const MOST_TRIALS: usize = 100_000;
+
+/// What only shows when factors are filled in: parameters and paths under each condition.
+pub(super) fn check_conditions(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    experiment: &Experiment,
+    recipes: &Recipes,
+) {
+    let conditions = experiment.conditions();
+    let blocks = usize::try_from(experiment.design.blocks).unwrap_or(usize::MAX);
+    let trials = conditions
+        .len()
+        .saturating_mul(blocks)
+        .saturating_mul(experiment.subjects.len() + 1);
+    if trials > MOST_TRIALS {
+        let place = place_of(top.table, &["design", "blocks"]);
+        reader.fault(Fault::at(
+            place.unwrap_or_default(),
+            format!("{trials} trials are too many"),
+            format!("expected at most {MOST_TRIALS}: blocks x conditions x subjects"),
+        ));
+        return;
+    }
+    for condition in conditions {
+        // Each further condition would mostly repeat the mistakes of the first.
+        if !reader.is_clean() {
+            return;
+        }
+        let setting = experiment.under(&condition);
+        for server in &setting.servers {
+            let Some(recipe) = recipes.get(&server.recipe) else {
+                continue;
+            };
+            if let Err(RecipeError::Param { param, why, .. }) = recipe.fill(&server.params) {
+                let place = place_of(top.table, &["servers", &server.name, "with", &param]);
+                reader.fault(Fault::at(
+                    place.unwrap_or_default(),
+                    format!("`servers.{}.with.{param}`: {why}", server.name),
+                    "with its factors filled in",
+                ));
+            }
+        }
+        for subject in &setting.subjects {
+            if let Some(problem) = path_problem(&subject.path, false) {
+                let place = place_of(top.table, &["subjects", &subject.name]);
+                reader.fault(Fault::at(
+                    place.unwrap_or_default(),
+                    format!("subject `{}`: {problem}", shown(&subject.name)),
+                    format!("filled in: {}", shown(&subject.path)),
+                ));
+            }
+        }
+        drivers::check(reader, top, experiment, &setting, recipes);
+        super::events::check_load(reader, top, &setting);
+        let load = &setting.load;
+        if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
+            reader.fault(
+                Fault::of_the_file(
+                    "a condition has no keep-alive and several requests per connection",
+                )
+                .help("they exclude each other: vary one of the two"),
+            );
+        }
+    }
+}

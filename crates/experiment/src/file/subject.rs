@@ -1,0 +1,256 @@
+//! `[subjects]`: names and URLs.
+
+use super::drivers;
+use super::factors::{RawFactor, placeholders};
+use super::parse::factor_names;
+use super::parts::MOST_NAMES;
+use super::types::{Subject, Target};
+use crate::driver::Choice;
+use crate::recipes::Recipes;
+use config::nearest::{suggestion, suggestion_or};
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::tree::{Entry, Place, Tree};
+use config::units::shown;
+
+const FORM: &str =
+    "write \"http://SERVER/PATH\", or \"http://HOST:PORT/PATH\" for something that already runs";
+
+pub(super) fn subjects(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    factors: &[RawFactor],
+    recipes: &Recipes,
+) -> Vec<Subject> {
+    let section = top.section(reader, "subjects");
+    let entries = section.as_ref().map_or(&[][..], |s| &s.table.entries);
+    if entries.is_empty() && (section.is_some() || top.table.get("subjects").is_none()) {
+        let place = top.table.get("subjects").map(|entry| entry.place);
+        let message = "there are no subjects: nothing to compare";
+        let fault = match place {
+            Some(place) => Fault::at(place, message, "expected at least one line below this"),
+            None => Fault::of_the_file(message),
+        };
+        reader.fault(fault.help(
+            "add a table [subjects] with lines such as direct = \"http://backend/\", where `backend` is one of [servers]",
+        ));
+        return Vec::new();
+    }
+    if entries.len() > MOST_NAMES {
+        reader.fault(Fault::at(
+            entries[MOST_NAMES].place,
+            format!("{} subjects are too many", entries.len()),
+            format!("expected at most {MOST_NAMES}"),
+        ));
+    }
+    let mut subjects = Vec::new();
+    for entry in entries.iter().take(MOST_NAMES) {
+        let name = &entry.name;
+        if name.trim() != name
+            || name.is_empty()
+            || name.chars().count() > 64
+            || name.chars().any(char::is_control)
+        {
+            reader.fault(Fault::at(
+                entry.place,
+                format!("a subject cannot be called `{}`", shown(name)),
+                "expected 1 to 64 characters without space at either end",
+            ));
+        }
+        let path = format!("subjects.{name}");
+        let (url, place, driver) = match &entry.node.tree {
+            Tree::Table(_) => match described(reader, entry, path, recipes) {
+                Some(found) => found,
+                None => continue,
+            },
+            Tree::Text(url) => (url.clone(), entry.node.place, None),
+            _ => {
+                let form = "a URL, or a table such as { url = \"http://…\", driver = \"…\" }";
+                reader.expected(&entry.node, &path, form);
+                continue;
+            }
+        };
+        let target = target(reader, top, place, name, &url, factors, recipes);
+        if let Some((scheme, target, path)) = target {
+            subjects.push(Subject {
+                name: name.clone(),
+                scheme,
+                target,
+                path,
+                driver,
+            });
+        }
+    }
+    subjects
+}
+
+/// A subject that is written as a table: its URL, where that stands, and its driver.
+fn described(
+    reader: &mut Reader,
+    entry: &Entry,
+    path: String,
+    recipes: &Recipes,
+) -> Option<(String, Place, Option<Choice>)> {
+    let section = reader.section(entry, path)?;
+    section.only(reader, &["url", "driver", "with"]);
+    let driver = drivers::chosen(reader, &section, recipes);
+    let url = section.required_text(reader, "url", "\"http://backend/\"")?;
+    let place = section
+        .table
+        .get("url")
+        .map_or(section.place, |url| url.node.place);
+    Some((url, place, driver))
+}
+
+fn target(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    place: Place,
+    name: &str,
+    url: &str,
+    factors: &[RawFactor],
+    recipes: &Recipes,
+) -> Option<(String, Target, String)> {
+    let wrong = |message: &str, label: &str| {
+        Fault::at(
+            place,
+            format!("subject `{}`: {message}", shown(name)),
+            label,
+        )
+    };
+    let known = |scheme: &str| {
+        scheme == "http"
+            || recipes
+                .drivers()
+                .iter()
+                .any(|driver| driver.schemes.iter().any(|one| one == scheme))
+    };
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
+        reader.fault(if url.starts_with("https://") {
+            wrong("https is not built yet", "expected http://").help(
+                "measure the same server's http port: encryption is not part of the answer then",
+            )
+        } else {
+            wrong("this is no URL", "expected http://…").help(FORM)
+        });
+        return None;
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
+    if let Some(problem) = path_problem(&path, true) {
+        reader.fault(wrong(&problem, "not possible in a request"));
+    }
+    for unknown in placeholders(&path)
+        .into_iter()
+        .filter(|name| !factors.iter().any(|factor| factor.name == *name))
+    {
+        reader.fault(
+            wrong(
+                &format!("no factor is called `{unknown}`"),
+                "its `{…}` names no factor",
+            )
+            .help(suggestion(unknown, "factors", factor_names(factors))),
+        );
+    }
+    let target = authority_target(reader, top, authority, &wrong)?;
+    Some((scheme.to_owned(), target, path))
+}
+
+fn authority_target(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    authority: &str,
+    wrong: &impl Fn(&str, &str) -> Fault,
+) -> Option<Target> {
+    let names: Vec<&str> = match top.table.get("servers").map(|entry| &entry.node.tree) {
+        Some(Tree::Table(table)) => table.entries.iter().map(|e| e.name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    if names.contains(&authority) {
+        return Some(Target::Server(authority.to_owned()));
+    }
+    if authority.is_empty() {
+        reader.fault(wrong("the URL names no server", "nothing between `//` and `/`").help(FORM));
+        return None;
+    }
+    if authority.contains('@') {
+        reader.fault(
+            wrong("a user in the URL is not possible", "remove it")
+                .help("send an Authorization header instead: [load] headers"),
+        );
+        return None;
+    }
+    // The colons of a bare IPv6 address are inside brackets.
+    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
+    let Some(colon) = authority[after_brackets..].rfind(':') else {
+        reader.fault(
+            wrong(
+                &format!("no server is called `{}`", shown(authority)),
+                "not in [servers]",
+            )
+            .help(suggestion_or(
+                authority,
+                "servers",
+                names.iter().copied(),
+                &format!(
+                    "for something that already runs write its port, too: http://{}:80/",
+                    shown(authority)
+                ),
+            )),
+        );
+        return None;
+    };
+    let (host, port) = authority.split_at(after_brackets + colon);
+    if names.contains(&host) {
+        reader.fault(
+            wrong(
+                "a server's port does not belong in the URL",
+                "remove the port",
+            )
+            .help(format!("write `port` under [servers.{host}] to choose it")),
+        );
+        return None;
+    }
+    match port[1..].parse::<u32>() {
+        Ok(1..=65_535) => {}
+        _ => {
+            reader.fault(wrong(
+                &format!("`{}` is no port", shown(&port[1..])),
+                "expected a port from 1 to 65535",
+            ));
+            return None;
+        }
+    }
+    let good = |c: char| c.is_ascii_alphanumeric() || ".-_[]:%".contains(c);
+    if host.is_empty() || !host.chars().all(good) {
+        reader.fault(wrong(
+            &format!("`{}` is no host", shown(host)),
+            "expected a name or an address",
+        ));
+        return None;
+    }
+    Some(Target::Address(authority.to_owned()))
+}
+
+/// Why a path cannot be sent in a request line. Braces may stand for factors until they are
+/// filled in.
+pub(super) fn path_problem(path: &str, braces: bool) -> Option<String> {
+    let bad = path.chars().find(|c| match c {
+        '{' | '}' => !braces,
+        '#' | '"' | '<' | '>' | '\\' | '^' | '`' => true,
+        c => !c.is_ascii_graphic(),
+    })?;
+    Some(if bad == '#' {
+        "the part after `#` is never sent to a server".to_owned()
+    } else {
+        format!(
+            "`{}` has to be percent-encoded in a path",
+            bad.escape_debug()
+        )
+    })
+}

@@ -1,0 +1,415 @@
+//! The domain types of an experiment.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::driver::Choice;
+use crate::manifest::Value;
+use readings::HostSpec;
+
+/// A question, with all that is needed to answer it. Every name in it is defined in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its short name, for folders and lists.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The question in full.
+    pub question: Option<String>,
+    /// Hosts, in the order they were written.
+    pub hosts: Vec<HostSpec>,
+    /// Servers, in the order they were written.
+    pub servers: Vec<Server>,
+    /// What is compared, in the order it was written; at least one.
+    pub subjects: Vec<Subject>,
+    /// What is varied, in the order it was written.
+    pub factors: Vec<Factor>,
+    /// The load, before factors change it.
+    pub load: LoadSpec,
+    /// What happens to servers in each measured window, in the order it was written.
+    pub events: Vec<Event>,
+    /// What a good answer is.
+    pub expect: Expect,
+    /// How it is measured.
+    pub design: Design,
+    /// Kernel settings that the experiment recommends: names and values. They are compared with
+    /// the machine's and recorded, never set.
+    pub sysctls: Vec<(String, String)>,
+    /// Figures that others published, shown beside the result.
+    pub published: Vec<Published>,
+}
+
+/// A program that is started from a recipe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Its name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Its recipe's name.
+    pub recipe: String,
+    /// The host it runs on; without one it runs unbound on this machine.
+    pub host: Option<String>,
+    /// What it passes requests on to.
+    pub upstreams: Vec<Upstream>,
+    /// All of its recipe's parameters, defaults included.
+    pub with: BTreeMap<String, Given>,
+    /// The port it listens on; without one a free port is chosen.
+    pub port: Option<u16>,
+}
+
+/// What a server passes requests on to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// A server of the experiment.
+    Server(String),
+    /// Something that already runs.
+    Address(SocketAddr),
+}
+
+/// A parameter's value in an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// A value. A string or list in which a factor's `{name}` stands is filled in per condition.
+    Value(Value),
+    /// All of it is a factor's level.
+    Factor {
+        /// The factor's name.
+        factor: String,
+        /// The value for each level, in the parameter's own type, by the level's text.
+        by_level: Vec<(String, Value)>,
+    },
+}
+
+/// Something that happens to a server in every measured window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When, after the measured window begins.
+    pub at: Duration,
+    /// The server's name.
+    pub server: String,
+    /// What is done to it.
+    pub what: GivenFault,
+    /// When it is undone, after the measured window begins; without it, at the window's end.
+    pub until: Option<Duration>,
+}
+
+/// What is done to a server, in an experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GivenFault {
+    /// The same under every condition.
+    Fault(Fault),
+    /// As a factor's level says.
+    Factor {
+        /// The factor's name.
+        factor: String,
+        /// What is done for each level, by the level's text.
+        by_level: Vec<(String, Fault)>,
+    },
+}
+
+/// What is done to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// All its processes are killed (SIGKILL); undone, it is started again.
+    Kill,
+    /// All its processes are stopped (SIGSTOP), and continued. The kernel goes on accepting for it.
+    Stop,
+    /// The link of its host is taken down, and up again.
+    Cut,
+}
+
+impl Fault {
+    /// Everything that can be done.
+    pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
+
+    /// The word in an experiment file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fault::Kill => "kill",
+            Fault::Stop => "stop",
+            Fault::Cut => "cut",
+        }
+    }
+
+    /// What a word stands for.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.word() == word)
+    }
+}
+
+/// One way of reaching the work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// Its name.
+    pub name: String,
+    /// How it is asked: the scheme of its URL, `http` in most cases.
+    pub scheme: String,
+    /// Who is asked.
+    pub target: Target,
+    /// Path and query of the request; a factor's `{name}` in it is filled in per condition.
+    pub path: String,
+    /// What makes its load, where that is not the load's driver.
+    pub driver: Option<Choice>,
+}
+
+/// Who a subject's requests go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A server of the experiment.
+    Server(String),
+    /// `host:port` of something that already runs.
+    Address(String),
+}
+
+/// Something that is varied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// What it changes.
+    pub role: Role,
+    /// Its values, at least one, no two with the same text.
+    pub levels: Vec<Level>,
+}
+
+/// What a factor changes. Besides, its `{name}` is filled in wherever it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A key of the load.
+    Load,
+    /// A parameter of a server.
+    Param {
+        /// The server's name.
+        server: String,
+        /// The parameter's name.
+        param: String,
+    },
+    /// Nothing but the `{name}`s.
+    Text,
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its text, as conditions hold it.
+    pub text: String,
+    /// The value as it was written.
+    pub value: Value,
+    /// What it does.
+    pub effect: Effect,
+}
+
+/// What a level does to the load or a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// It changes the load.
+    Load(LoadChange),
+    /// It changes several keys of the load together.
+    Loads(Vec<LoadPart>),
+    /// It is the value of a server's parameter, in the parameter's own type.
+    Param(Value),
+    /// It only fills in text.
+    Text,
+}
+
+/// One key of the load, of several that a level changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadPart {
+    /// The key.
+    pub key: String,
+    /// Its value as it was written.
+    pub value: Value,
+    /// What it does.
+    pub change: LoadChange,
+}
+
+/// A change of one key of the load.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadChange {
+    /// `connections`
+    Connections(u32),
+    /// `threads`
+    Threads(u32),
+    /// `keepalive`
+    Keepalive(bool),
+    /// `requests_per_connection`
+    RequestsPerConnection(u64),
+    /// `method`
+    Method(String),
+    /// `body`
+    Body(String),
+    /// `timeout`
+    Timeout(Duration),
+    /// `rate`
+    Rate(Rate),
+    /// `driver`
+    Driver(Choice),
+    /// `from`: the host it is made on.
+    Host(String),
+}
+
+/// What load is put on each subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadSpec {
+    /// The host the load is made on; without one it runs on CPUs that no host claims.
+    pub host: Option<String>,
+    /// Connections that are open at once.
+    pub connections: u32,
+    /// Threads that make the load; without a number the runner chooses.
+    pub threads: Option<u32>,
+    /// Whether a connection carries more than one request.
+    pub keepalive: bool,
+    /// After so many requests a connection is closed and another opened.
+    pub requests_per_connection: Option<u64>,
+    /// The HTTP method.
+    pub method: String,
+    /// Headers to add: names and values.
+    pub headers: Vec<(String, String)>,
+    /// The request's body.
+    pub body: Option<String>,
+    /// How long an answer, or the opening of a connection, may take.
+    pub timeout: Duration,
+    /// The rate at which latency is compared.
+    pub rate: Rate,
+    /// What makes the load of subjects that name no driver.
+    pub driver: Choice,
+}
+
+impl Default for LoadSpec {
+    fn default() -> Self {
+        Self {
+            host: None,
+            connections: 64,
+            threads: None,
+            keepalive: true,
+            requests_per_connection: None,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            timeout: Duration::from_secs(5),
+            rate: Rate::Auto,
+            driver: Choice::engine(),
+        }
+    }
+}
+
+/// The rate of the open loop in which latency is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Chosen from the first block, below what the slowest subject can carry.
+    Auto,
+    /// Requests per second over all connections.
+    PerSecond(f64),
+}
+
+/// What a good answer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// Its status.
+    pub status: u16,
+    /// A text that its body holds.
+    pub contains: Option<String>,
+    /// Whether all its bodies are the same.
+    pub body: BodyCheck,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Self {
+            status: 200,
+            contains: None,
+            body: BodyCheck::Auto,
+        }
+    }
+}
+
+/// Whether the bodies of good answers are all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyCheck {
+    /// Every byte is the same in each answer of every subject.
+    Same,
+    /// They differ from answer to answer.
+    Varies,
+    /// Found out before the load: `Same` where a few answers in a row were the same.
+    Auto,
+}
+
+/// How the experiment is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Design {
+    /// The subject that the others are compared with.
+    pub baseline: String,
+    /// How often everything is started afresh and measured.
+    pub blocks: u32,
+    /// Load before measuring, per subject and block.
+    pub warmup: Duration,
+    /// Closed loop, measured per subject and block, cut into slices; zero, and left out, in an
+    /// experiment with events.
+    pub window: Duration,
+    /// Open loop, measured per subject and block; zero leaves it out.
+    pub latency_window: Duration,
+    /// How long a slice is.
+    pub slice: SliceLength,
+    /// The smallest difference that matters, as a fraction.
+    pub matters: f64,
+    /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
+    pub max_error: f64,
+    /// How often a condition of a block is made again because of trials that cannot be used.
+    pub retries: u32,
+    /// Whether subjects are measured one after the other instead of side by side.
+    pub apart: Apart,
+    /// Whether what held the throughput is looked for after the last block.
+    pub bottleneck: bool,
+}
+
+/// Whether each subject has the machine for itself while it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// Where servers take CPU time while nobody asks them, or do not come up beside each other.
+    Auto,
+    /// All subjects of a condition are up at once, whatever they do.
+    Never,
+    /// They are started and measured one after the other.
+    Always,
+}
+
+impl Design {
+    /// The values that stand where a file gives none.
+    pub fn with_baseline(baseline: &str) -> Self {
+        Self {
+            baseline: baseline.to_owned(),
+            blocks: 30,
+            warmup: Duration::from_secs(2),
+            window: Duration::from_secs(10),
+            latency_window: Duration::from_secs(5),
+            slice: SliceLength::Auto,
+            matters: 0.03,
+            max_error: 0.01,
+            retries: 2,
+            apart: Apart::Auto,
+            bottleneck: true,
+        }
+    }
+}
+
+/// How long the load stays on one subject before it turns to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceLength {
+    /// The runner chooses.
+    Auto,
+    /// So long.
+    Fixed(Duration),
+}
+
+/// A figure that someone published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// What was measured.
+    pub what: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Who published it, and where.
+    pub source: String,
+}

@@ -1,0 +1,285 @@
+//! An experiment written out as a file again, with every default.
+
+use std::time::Duration;
+
+use toml::{Table, Value as Toml};
+
+use super::types::{
+    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength,
+    Upstream,
+};
+use super::types::{Server, Target};
+use crate::driver::Choice;
+use config::units;
+use readings::{Access, HostSpec};
+
+impl Experiment {
+    /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
+    /// same experiment; what `--quick` and `--set` changed stands in it as changed.
+    pub fn to_toml(&self) -> String {
+        let mut top = Table::new();
+        put(&mut top, "name", text(&self.name));
+        put(&mut top, "title", text(&self.title));
+        if let Some(question) = &self.question {
+            put(&mut top, "question", text(question));
+        }
+        let hosts = self.hosts.iter();
+        let hosts = hosts.map(|one| (one.name.clone(), Toml::Table(host(one))));
+        put_table(&mut top, "hosts", hosts.collect());
+        let servers = self
+            .servers
+            .iter()
+            .map(|one| (one.name.clone(), Toml::Table(server(one))));
+        put_table(&mut top, "servers", servers.collect());
+        let subjects = self.subjects.iter().map(|subject| {
+            let authority = match &subject.target {
+                Target::Server(name) | Target::Address(name) => name,
+            };
+            let url = format!("{}://{authority}{}", subject.scheme, subject.path);
+            let value = match &subject.driver {
+                None => Toml::String(url),
+                Some(driver) => {
+                    let mut table = Table::new();
+                    put(&mut table, "url", Toml::String(url));
+                    put_driver(&mut table, driver);
+                    Toml::Table(table)
+                }
+            };
+            (subject.name.clone(), value)
+        });
+        put_table(&mut top, "subjects", subjects.collect());
+        let factors = self.factors.iter().map(|factor| {
+            let levels = factor.levels.iter().map(|level| match &level.effect {
+                Effect::Loads(parts) => {
+                    let parts = parts.iter();
+                    let parts = parts.map(|part| (part.key.clone(), part.value.to_toml()));
+                    Toml::Table(parts.collect())
+                }
+                _ => level.value.to_toml(),
+            });
+            (factor.name.clone(), Toml::Array(levels.collect()))
+        });
+        put_table(&mut top, "factors", factors.collect());
+        put(&mut top, "load", Toml::Table(load(&self.load)));
+        self.put_events(&mut top);
+        let mut expect = Table::new();
+        put(&mut expect, "status", i64::from(self.expect.status).into());
+        if let Some(contains) = &self.expect.contains {
+            put(&mut expect, "contains", text(contains));
+        }
+        let body = match self.expect.body {
+            BodyCheck::Same => "same",
+            BodyCheck::Varies => "varies",
+            BodyCheck::Auto => "auto",
+        };
+        put(&mut expect, "body", text(body));
+        put(&mut top, "expect", Toml::Table(expect));
+        put(&mut top, "design", Toml::Table(design(&self.design)));
+        let sysctls = self
+            .sysctls
+            .iter()
+            .map(|(name, value)| (name.clone(), text(value)));
+        put_table(&mut top, "sysctls", sysctls.collect());
+        self.put_published(&mut top);
+        top.to_string()
+    }
+
+    fn put_events(&self, top: &mut Table) {
+        if self.events.is_empty() {
+            return;
+        }
+        let events = self.events.iter().map(|event| {
+            let mut table = Table::new();
+            let time = |time| Toml::String(units::duration_text(time));
+            put(&mut table, "at", time(event.at));
+            put(&mut table, "server", text(&event.server));
+            let what = match &event.what {
+                GivenFault::Fault(fault) => text(fault.word()),
+                GivenFault::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+            };
+            put(&mut table, "what", what);
+            if let Some(until) = event.until {
+                put(&mut table, "until", time(until));
+            }
+            Toml::Table(table)
+        });
+        put(top, "events", Toml::Array(events.collect()));
+    }
+
+    fn put_published(&self, top: &mut Table) {
+        if self.published.is_empty() {
+            return;
+        }
+        let figures = self.published.iter().map(|figure| {
+            let mut table = Table::new();
+            put(&mut table, "what", text(&figure.what));
+            put(&mut table, "value", Toml::Float(figure.value));
+            put(&mut table, "unit", text(&figure.unit));
+            put(&mut table, "source", text(&figure.source));
+            Toml::Table(table)
+        });
+        put(top, "published", Toml::Array(figures.collect()));
+    }
+}
+
+fn host(host: &HostSpec) -> Table {
+    let mut table = Table::new();
+    if !host.cpus.is_empty() {
+        let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
+        put(&mut table, "cpus", Toml::Array(cpus.collect()));
+    }
+    if let Some(ssh) = &host.ssh {
+        put(&mut table, "ssh", text(ssh));
+    }
+    if let Some(binary) = &host.ssh_binary {
+        put(&mut table, "ssh_binary", text(&binary.to_string_lossy()));
+    }
+    if let Some(address) = &host.address {
+        put(&mut table, "address", text(&address.to_string()));
+    }
+    if let Some(quota) = host.quota {
+        put(&mut table, "quota", Toml::Float(quota));
+    }
+    if let Some(link) = &host.link {
+        let mut inner = Table::new();
+        let time = |ns| Toml::String(units::duration_text(Duration::from_nanos(ns)));
+        put(&mut inner, "rtt", time(link.rtt_ns));
+        put(&mut inner, "jitter", time(link.jitter_ns));
+        let loss = Toml::String(units::share_text(link.loss));
+        put(&mut inner, "loss", loss);
+        if let Some(rate) = link.rate_bits_per_s {
+            put(&mut inner, "rate", Toml::String(units::bit_rate_text(rate)));
+        }
+        put(&mut table, "link", Toml::Table(inner));
+    }
+    if host.access == Access::External {
+        put(&mut table, "access", text("external"));
+    }
+    let settings = host.settings.iter();
+    let settings = settings.map(|(name, value)| (name.clone(), text(value)));
+    put_table(&mut table, "settings", settings.collect());
+    table
+}
+
+fn server(server: &Server) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "recipe", text(&server.recipe));
+    if let Some(host) = &server.host {
+        put(&mut table, "host", text(host));
+    }
+    if let Some(port) = server.port {
+        put(&mut table, "port", i64::from(port).into());
+    }
+    if !server.upstreams.is_empty() {
+        let names = server.upstreams.iter().map(|upstream| match upstream {
+            Upstream::Server(name) => text(name),
+            Upstream::Address(addr) => Toml::String(addr.to_string()),
+        });
+        put(&mut table, "upstreams", Toml::Array(names.collect()));
+    }
+    let with = server.with.iter().map(|(name, given)| {
+        let value = match given {
+            Given::Value(value) => value.to_toml(),
+            Given::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+        };
+        (name.clone(), value)
+    });
+    put_table(&mut table, "with", with.collect());
+    table
+}
+
+fn put_driver(table: &mut Table, driver: &Choice) {
+    put(table, "driver", text(&driver.name));
+    let with = driver.params.iter();
+    let with = with.map(|(name, value)| (name.clone(), value.to_toml()));
+    put_table(table, "with", with.collect());
+}
+
+fn load(load: &LoadSpec) -> Table {
+    let mut table = Table::new();
+    put_driver(&mut table, &load.driver);
+    if let Some(host) = &load.host {
+        put(&mut table, "host", text(host));
+    }
+    put(
+        &mut table,
+        "connections",
+        i64::from(load.connections).into(),
+    );
+    if let Some(threads) = load.threads {
+        put(&mut table, "threads", i64::from(threads).into());
+    }
+    put(&mut table, "keepalive", load.keepalive.into());
+    if let Some(count) = load.requests_per_connection {
+        // What was read is at most 10^9.
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        put(&mut table, "requests_per_connection", count.into());
+    }
+    put(&mut table, "method", text(&load.method));
+    if let Some(body) = &load.body {
+        put(&mut table, "body", text(body));
+    }
+    put(
+        &mut table,
+        "timeout",
+        Toml::String(units::duration_text(load.timeout)),
+    );
+    let rate = match load.rate {
+        Rate::Auto => "auto".to_owned(),
+        Rate::PerSecond(per_s) => units::rate_text(per_s),
+    };
+    put(&mut table, "rate", Toml::String(rate));
+    let headers = load
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), text(value)));
+    put_table(&mut table, "headers", headers.collect());
+    table
+}
+
+fn design(design: &Design) -> Table {
+    let mut table = Table::new();
+    let slice = match design.slice {
+        SliceLength::Auto => "auto".to_owned(),
+        SliceLength::Fixed(length) => units::duration_text(length),
+    };
+    put(&mut table, "baseline", text(&design.baseline));
+    put(&mut table, "blocks", i64::from(design.blocks).into());
+    for (key, value) in [
+        ("warmup", units::duration_text(design.warmup)),
+        ("window", units::duration_text(design.window)),
+        (
+            "latency_window",
+            units::duration_text(design.latency_window),
+        ),
+        ("slice", slice),
+        ("matters", units::share_text(design.matters)),
+        ("max_error", units::share_text(design.max_error)),
+    ] {
+        put(&mut table, key, Toml::String(value));
+    }
+    put(&mut table, "retries", i64::from(design.retries).into());
+    let apart = match design.apart {
+        Apart::Auto => "auto",
+        Apart::Never => "never",
+        Apart::Always => "always",
+    };
+    put(&mut table, "apart", text(apart));
+    put(&mut table, "bottleneck", design.bottleneck.into());
+    table
+}
+
+fn text(value: &str) -> Toml {
+    Toml::String(value.to_owned())
+}
+
+fn put(table: &mut Table, key: &str, value: Toml) {
+    table.insert(key.to_owned(), value);
+}
+
+/// An empty table is left out.
+fn put_table(table: &mut Table, key: &str, inner: Table) {
+    if !inner.is_empty() {
+        put(table, key, Toml::Table(inner));
+    }
+}

@@ -1,0 +1,18 @@
+//! What `recipe.toml` and `driver.toml` have in common: packages, programs, parameters, templates,
+//! and the command that reports a version.
+
+mod param;
+mod read;
+mod read_value;
+mod template;
+mod value;
+mod version;
+
+pub use param::{Kind, Param};
+pub use value::Value;
+
+pub(crate) use param::fill;
+pub(crate) use read::{command, packages, pairs, params, programs, template, version};
+pub(crate) use read_value::ReadValue;
+pub(crate) use template::{complaint, environment};
+pub(crate) use version::Version;

@@ -1,0 +1,105 @@
+//! What can be wrong with a recipe.
+
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+
+use crate::driver::DriverError;
+use config::{Mistakes, OpenError};
+
+/// A recipe that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// Its `recipe.toml` could not be read as text.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Its `recipe.toml` has mistakes.
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    /// A driver of the program cannot be used.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// One of its files, or a folder of recipes, cannot be read.
+    #[error("{} cannot be read: {why}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's words.
+        why: std::io::Error,
+    },
+    /// Its folder holds more than a recipe should.
+    #[error("the recipe in {} is too large: {what}", path.display())]
+    TooLarge {
+        /// The recipe's folder.
+        path: PathBuf,
+        /// Which limit, and what was found.
+        what: String,
+    },
+    /// A template cannot be filled in.
+    #[error("recipe `{recipe}`: {place} cannot be filled in: {why}")]
+    Template {
+        /// The recipe.
+        recipe: String,
+        /// The template or the key.
+        place: String,
+        /// What the template engine says, with the line.
+        why: String,
+    },
+    /// A path that a template gave leads out of the server's folder, or to nothing.
+    #[error("recipe `{recipe}`: {place} gives the path `{path}`: {why}")]
+    Path {
+        /// The recipe.
+        recipe: String,
+        /// The key.
+        place: String,
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A parameter is missing, unknown or out of its limits.
+    #[error("recipe `{recipe}`, parameter `{param}`: {why}")]
+    Param {
+        /// The recipe.
+        recipe: String,
+        /// The parameter.
+        param: String,
+        /// What was expected.
+        why: String,
+    },
+    /// The number of upstreams does not fit.
+    #[error("recipe `{recipe}` takes {takes}, found {found}")]
+    Upstreams {
+        /// The recipe.
+        recipe: String,
+        /// What it takes.
+        takes: &'static str,
+        /// How many were given.
+        found: usize,
+    },
+    /// The server's folder has too long a path for it.
+    #[error(
+        "recipe `{recipe}` bears a folder path of at most {longest} bytes, found {found}: use a shorter --out"
+    )]
+    DirTooLong {
+        /// The recipe.
+        recipe: String,
+        /// The longest path it bears.
+        longest: usize,
+        /// The path's length.
+        found: usize,
+    },
+}
+
+impl RecipeError {
+    fn inner(&self) -> Option<&dyn Diagnostic> {
+        match self {
+            Self::Open(inner) => Some(inner),
+            Self::Mistakes(inner) => Some(inner),
+            Self::Driver(inner) => Some(inner),
+            _ => None,
+        }
+    }
+}
+
+shows_its_inner!(RecipeError);

@@ -1,0 +1,161 @@
+//! Recipes: how to configure, start, know ready, probe and stop one kind of server.
+//!
+//! A recipe is data, a folder with a `recipe.toml`, templates and files; `docs/recipes.md`
+//! describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
+//! given, and [`Recipe::available`], which looks for programs and files on this machine.
+
+mod error;
+pub(crate) mod read;
+mod render;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use installed::{Availability, Need};
+
+use crate::manifest::{Param, Value, Version, fill};
+
+pub use error::RecipeError;
+pub use render::{Behind, Ready, RenderContext, Rendered, RenderedFile};
+
+/// One kind of server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// Its name: the name of its folder.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub summary: String,
+    /// Where its project lives.
+    pub homepage: Option<String>,
+    /// Debian packages that bring all it needs.
+    pub packages: Vec<String>,
+    /// Programs it needs: a name for the templates, and the names to search for, in order.
+    /// `weigh` is not among them; it is the running program itself.
+    pub programs: Vec<(String, Vec<String>)>,
+    /// Files it needs besides its programs, such as a module.
+    pub needs: Vec<Need>,
+    /// How many servers it passes requests on to.
+    pub upstreams: Upstreams,
+    /// Its parameters, in the order they were written.
+    pub params: Vec<Param>,
+    /// Folders to be made inside the server's folder.
+    pub dirs: Vec<String>,
+    /// The user it runs as when Weighstation runs as root.
+    pub run_as: Option<String>,
+    /// The longest path of its folder, in bytes, where it cannot bear more (Unix sockets).
+    pub longest_dir_bytes: Option<usize>,
+    /// Its log files inside its folder.
+    pub log_files: Vec<String>,
+    pub(crate) templates: Vec<Copy>,
+    pub(crate) copies: Vec<Copy>,
+    pub(crate) command: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) stop: Vec<(String, Duration)>,
+    pub(crate) ready: Ready,
+    pub(crate) version: Option<Version>,
+    /// What it tells of its parameters in words that mean the same for every server: names and
+    /// templates.
+    pub(crate) settings: Vec<(String, String)>,
+    /// Every file of the recipe's folder, by its path inside it.
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+}
+
+/// How many upstreams a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upstreams {
+    /// None: it answers by itself.
+    None,
+    /// Exactly one.
+    One,
+    /// One or more.
+    Many,
+    /// None or more.
+    Any,
+}
+
+impl Upstreams {
+    /// The words of a recipe file, in the order of the variants.
+    pub(crate) const WORDS: [&'static str; 4] = ["none", "one", "many", "any"];
+
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "none" => Self::None,
+            "one" => Self::One,
+            "many" => Self::Many,
+            "any" => Self::Any,
+            _ => return None,
+        })
+    }
+
+    /// Whether so many fit.
+    pub fn takes(self, count: usize) -> bool {
+        match self {
+            Self::None => count == 0,
+            Self::One => count == 1,
+            Self::Many => count >= 1,
+            Self::Any => true,
+        }
+    }
+
+    /// What it takes, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::None => "no upstreams",
+            Self::One => "exactly one upstream",
+            Self::Many => "one upstream or more",
+            Self::Any => "any number of upstreams",
+        }
+    }
+}
+
+/// A file that is filled in, or copied unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// Destination, a template.
+    pub to: String,
+    /// Path inside the recipe's folder, a template.
+    pub from: String,
+    /// A list parameter: the file is made once for each `item` of it.
+    pub each: Option<String>,
+    pub mode: u32,
+}
+
+impl Recipe {
+    /// The parameter of that name.
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|param| param.name == name)
+    }
+
+    /// The version in what the version command printed: the word after the recipe's `after`.
+    pub fn version_in(&self, printed: &str) -> Option<String> {
+        self.version.as_ref()?.find_in(printed)
+    }
+
+    /// The parameters with the given ones checked and all others at their defaults.
+    ///
+    /// # Errors
+    /// [`RecipeError::Param`] for a name that the recipe does not know, a value that does not
+    /// fit, or a parameter that has to be given and was not.
+    pub fn fill(
+        &self,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<BTreeMap<String, Value>, RecipeError> {
+        fill(&self.params, given).map_err(|(param, why)| RecipeError::Param {
+            recipe: self.name.clone(),
+            param,
+            why,
+        })
+    }
+
+    /// Looks for the recipe's programs in PATH (and where Debian keeps servers) and for the
+    /// files it needs.
+    pub fn available(&self) -> Availability {
+        installed::look(
+            &self.programs,
+            &self.needs,
+            &self.packages,
+            self.homepage.as_deref(),
+        )
+    }
+}

@@ -1,0 +1,390 @@
+//! `recipe.toml` to [`Recipe`], with every mistake shown in the file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::render::stays_inside;
+use super::settings::settings;
+use super::{Copy, Need, Ready, Recipe, RecipeError, Upstreams};
+use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
+use config::nearest::suggestion;
+use config::open::parse;
+use config::reader::{Fault, Reader};
+use config::section::Section;
+use config::tree::{Place, Tree};
+use config::units;
+
+const KEYS: [&str; 18] = [
+    "summary",
+    "homepage",
+    "packages",
+    "programs",
+    "needs",
+    "upstreams",
+    "params",
+    "files",
+    "copy",
+    "dirs",
+    "run_as",
+    "longest_dir_bytes",
+    "log_files",
+    "start",
+    "stop",
+    "ready",
+    "version",
+    "settings",
+];
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// Reads a recipe from the text of its `recipe.toml` and the files of its folder.
+///
+/// # Errors
+/// [`RecipeError::Mistakes`] with every mistake that was found.
+pub(crate) fn recipe(
+    name: &str,
+    shown: &str,
+    text: &str,
+    files: BTreeMap<String, Vec<u8>>,
+) -> Result<Recipe, RecipeError> {
+    let mut reader = Reader::new(shown, text);
+    let table = parse(&mut reader, text).unwrap_or_default();
+    let recipe = if reader.is_clean() {
+        let top = Section::whole(&table);
+        Some(whole(&mut reader, name, &top, files))
+    } else {
+        None
+    };
+    match (reader.finish(), recipe) {
+        (None, Some(recipe)) => Ok(recipe),
+        (Some(mistakes), _) => Err(mistakes.into()),
+        // A reader without mistakes always gave a recipe.
+        (None, None) => Err(RecipeError::Template {
+            recipe: name.to_owned(),
+            place: shown.to_owned(),
+            why: "it could not be read".to_owned(),
+        }),
+    }
+}
+
+fn whole(
+    reader: &mut Reader,
+    name: &str,
+    top: &Section<'_>,
+    files: BTreeMap<String, Vec<u8>>,
+) -> Recipe {
+    top.only(reader, &KEYS);
+    let params = params(reader, top);
+    let start = top.section(reader, "start");
+    if top.table.get("start").is_none() {
+        reader.fault(
+            Fault::at(
+                top.place,
+                "`start` is missing",
+                "no command starts the server",
+            )
+            .help("add a table such as: [start] command = [\"{{ programs.x }}\", \"-f\"]"),
+        );
+    }
+    let (command, env) = start.map_or_else(Default::default, |start| {
+        start.only(reader, &["command", "env"]);
+        (
+            command(reader, &start),
+            pairs(reader, &start, "env")
+                .into_iter()
+                .map(|(name, value, _)| (name, value))
+                .collect(),
+        )
+    });
+    Recipe {
+        name: name.to_owned(),
+        summary: top
+            .required_text(reader, "summary", "\"what it is, in a sentence\"")
+            .unwrap_or_default(),
+        homepage: top.text(reader, "homepage"),
+        packages: packages(reader, top),
+        programs: programs(reader, top),
+        needs: needs(reader, top),
+        upstreams: top
+            .word(reader, "upstreams", &Upstreams::WORDS)
+            .and_then(|word| Upstreams::of_word(&word))
+            .unwrap_or(Upstreams::None),
+        dirs: inner_paths(reader, top, "dirs"),
+        run_as: top.text(reader, "run_as"),
+        longest_dir_bytes: top
+            .integer(reader, "longest_dir_bytes", 20..=4000)
+            .and_then(|bytes| usize::try_from(bytes).ok()),
+        log_files: inner_paths(reader, top, "log_files"),
+        templates: templates(reader, top, &params, &files),
+        copies: copies(reader, top, "copy", &params, &files),
+        params,
+        command,
+        env,
+        stop: stop(reader, top),
+        ready: ready(reader, top),
+        version: version(reader, top, "\"Server/\""),
+        settings: settings(reader, top),
+        files,
+    }
+}
+
+fn needs(reader: &mut Reader, top: &Section<'_>) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for section in tables(reader, top, "needs") {
+        section.only(reader, &["file", "package"]);
+        let file = section.required_text(reader, "file", "\"/usr/lib/…\"");
+        needs.push(Need {
+            file: file.unwrap_or_default(),
+            package: section.text(reader, "package"),
+        });
+    }
+    needs
+}
+
+fn templates(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    params: &[Param],
+    files: &BTreeMap<String, Vec<u8>>,
+) -> Vec<Copy> {
+    let templates = copies(reader, top, "files", params, files);
+    let Some(section) = top.section(reader, "files") else {
+        return templates;
+    };
+    for entry in &section.table.entries {
+        let made = templates.iter().find(|made| made.to == entry.name);
+        let Some(bytes) = made.and_then(|made| files.get(&made.from)) else {
+            continue;
+        };
+        let (from, place) = (&made.map_or("", |made| &made.from), entry.node.place);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => template(reader, place, from, text),
+            Err(_) => reader.fault(Fault::at(
+                place,
+                format!("the template `{from}` is not UTF-8"),
+                "files that are no text belong under [copy]",
+            )),
+        }
+    }
+    templates
+}
+
+fn copies(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    key: &str,
+    params: &[Param],
+    files: &BTreeMap<String, Vec<u8>>,
+) -> Vec<Copy> {
+    let Some(section) = top.section(reader, key) else {
+        return Vec::new();
+    };
+    let mut copies = Vec::new();
+    for entry in &section.table.entries {
+        let path = section.name_of(&entry.name);
+        let (from, place, each, mode) = match &entry.node.tree {
+            Tree::Text(from) => (from.clone(), entry.node.place, None, 0o644),
+            _ => {
+                let Some(inner) = reader.section(entry, path) else {
+                    continue;
+                };
+                inner.only(reader, &["from", "mode", "each"]);
+                let from = inner.required_text(reader, "from", "\"file\"");
+                let place = inner
+                    .table
+                    .get("from")
+                    .map_or(entry.place, |e| e.node.place);
+                (
+                    from.unwrap_or_default(),
+                    place,
+                    each(reader, &inner, params),
+                    mode(reader, &inner),
+                )
+            }
+        };
+        template(reader, place, "the path", &from);
+        template(reader, entry.place, "the path", &entry.name);
+        if !from.contains('{') && !files.contains_key(&from) {
+            no_such_file(reader, place, &from, files);
+        }
+        copies.push(Copy {
+            to: entry.name.clone(),
+            from,
+            each,
+            mode,
+        });
+    }
+    copies
+}
+
+fn each(reader: &mut Reader, section: &Section<'_>, params: &[Param]) -> Option<String> {
+    let name = section.text(reader, "each")?;
+    let lists = || params.iter().filter(|param| param.kind == Kind::List);
+    if !lists().any(|param| param.name == name) {
+        let place = section
+            .table
+            .get("each")
+            .map_or(section.place, |e| e.node.place);
+        reader.fault(
+            Fault::at(
+                place,
+                format!("no list parameter is called `{}`", units::shown(&name)),
+                "expected the name of a parameter of type list",
+            )
+            .help(suggestion(
+                &name,
+                "list parameters",
+                lists().map(|param| param.name.as_str()),
+            )),
+        );
+    }
+    Some(name)
+}
+
+fn mode(reader: &mut Reader, section: &Section<'_>) -> u32 {
+    const USUAL: u32 = 0o644;
+    let Some(text) = section.text(reader, "mode") else {
+        return USUAL;
+    };
+    match u32::from_str_radix(&text, 8) {
+        Ok(mode) if mode <= 0o777 => mode,
+        _ => {
+            let place = section
+                .table
+                .get("mode")
+                .map_or(section.place, |e| e.node.place);
+            reader.fault(Fault::at(
+                place,
+                format!("`{}` is no file mode", units::shown(&text)),
+                "expected three or four octal digits, such as \"0755\"",
+            ));
+            USUAL
+        }
+    }
+}
+
+fn stop(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Duration)> {
+    const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH"];
+    let usual = || vec![("TERM".to_owned(), Duration::from_secs(5))];
+    let Some(section) = top.section(reader, "stop") else {
+        return usual();
+    };
+    section.only(reader, &["signals"]);
+    let mut steps = Vec::new();
+    for step in tables(reader, &section, "signals") {
+        step.only(reader, &["signal", "wait"]);
+        step.required_text(reader, "signal", "\"TERM\"");
+        let signal = step.word(reader, "signal", &SIGNALS);
+        let wait = step.duration(reader, "wait", Duration::ZERO..=LONGEST_WAIT);
+        steps.push((
+            signal.unwrap_or_default(),
+            wait.unwrap_or(Duration::from_secs(5)),
+        ));
+    }
+    if steps.is_empty() { usual() } else { steps }
+}
+
+fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
+    let mut ready = Ready {
+        path: "/".to_owned(),
+        send: None,
+        status: None,
+        contains: None,
+        timeout: Duration::from_secs(10),
+    };
+    let Some(section) = top.section(reader, "ready") else {
+        return ready;
+    };
+    section.only(reader, &["path", "send", "status", "contains", "timeout"]);
+    ready.send = section.text(reader, "send");
+    if ready.send.is_some() {
+        for key in ["path", "status"] {
+            if let Some(entry) = section.table.get(key) {
+                reader.fault(Fault::at(
+                    entry.place,
+                    format!("`ready.{key}` is for HTTP, and `ready.send` for other protocols"),
+                    "expected one of the two",
+                ));
+            }
+        }
+    }
+    if let Some(path) = section.text(reader, "path") {
+        let place = section
+            .table
+            .get("path")
+            .map_or(section.place, |e| e.node.place);
+        if !path.starts_with('/') {
+            reader.fault(Fault::at(
+                place,
+                format!("`ready.path` is no path: `{}`", units::shown(&path)),
+                "expected something that begins with `/`",
+            ));
+        }
+        template(reader, place, "the path", &path);
+        ready.path = path;
+    }
+    ready.status = section
+        .integer(reader, "status", 100..=599)
+        .and_then(|status| u16::try_from(status).ok());
+    ready.contains = section.text(reader, "contains");
+    let timeout = section.duration(reader, "timeout", Duration::from_millis(100)..=LONGEST_WAIT);
+    ready.timeout = timeout.unwrap_or(ready.timeout);
+    ready
+}
+
+/// The tables in an array.
+fn tables<'t>(reader: &mut Reader, section: &Section<'t>, key: &str) -> Vec<Section<'t>> {
+    let Some((entry, path)) = section.entry(key) else {
+        return Vec::new();
+    };
+    let Tree::Array(items) = &entry.node.tree else {
+        reader.expected(
+            &entry.node,
+            &path,
+            "a list of tables, such as [{ … }, { … }]",
+        );
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for item in items {
+        match &item.tree {
+            Tree::Table(table) => found.push(Section {
+                path: format!("{path}[]"),
+                place: item.place,
+                table,
+            }),
+            _ => reader.expected(item, &format!("{path}[]"), "a table, such as { … }"),
+        }
+    }
+    found
+}
+
+/// Paths that have to stay inside the server's folder.
+fn inner_paths(reader: &mut Reader, top: &Section<'_>, key: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (path, place) in top.texts(reader, key).unwrap_or_default() {
+        if !stays_inside(&path) {
+            reader.fault(Fault::at(
+                place,
+                format!("`{}` leads out of the server's folder", units::shown(&path)),
+                "expected a path inside it, without `..`",
+            ));
+        }
+        paths.push(path);
+    }
+    paths
+}
+
+fn no_such_file(reader: &mut Reader, place: Place, name: &str, files: &BTreeMap<String, Vec<u8>>) {
+    let there = files
+        .keys()
+        .map(String::as_str)
+        .filter(|file| *file != "recipe.toml");
+    reader.fault(
+        Fault::at(
+            place,
+            format!("the recipe's folder has no file `{}`", units::shown(name)),
+            "not there",
+        )
+        .help(suggestion(name, "files", there)),
+    );
+}

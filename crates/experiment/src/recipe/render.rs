@@ -1,0 +1,355 @@
+//! Filling a recipe in: configuration files, command lines and probes for one server.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use minijinja::{Environment, context};
+
+use super::settings::said;
+use super::{Recipe, RecipeError};
+use crate::manifest::{Value, complaint, environment};
+
+/// What a recipe is filled in with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenderContext {
+    /// The server's name in the experiment.
+    pub name: String,
+    /// The server's own folder, absolute.
+    pub dir: PathBuf,
+    /// Where it shall listen.
+    pub listen_addr: SocketAddr,
+    /// The servers it passes requests on to.
+    pub upstreams: Vec<Behind>,
+    /// Its parameters; [`Recipe::render`] checks them and adds the defaults.
+    pub params: BTreeMap<String, Value>,
+    /// The programs that [`Recipe::available`] found; one that is not here goes by its first
+    /// name, to be found in PATH.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// The running program.
+    pub weigh: PathBuf,
+    /// How many CPUs it may use.
+    pub cpus: usize,
+}
+
+/// A server that another passes requests on to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behind {
+    /// Its name; its address where the experiment gives only that.
+    pub name: String,
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// Its folder, where the run has started it.
+    pub dir: Option<PathBuf>,
+}
+
+/// A server's files, command and probes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// Files to be written into its folder.
+    pub files: Vec<RenderedFile>,
+    /// Folders to be made inside its folder; those that files need are not named again.
+    pub dirs: Vec<String>,
+    /// The command that starts it in the foreground, its arguments with it.
+    pub command: Vec<String>,
+    /// Variables added to the command's environment.
+    pub env: Vec<(String, String)>,
+    /// How to stop it: signals without `SIG`, such as `TERM`, each with how long to wait before
+    /// the next. What still runs after the last is killed.
+    pub stop: Vec<(String, Duration)>,
+    /// How to know that it answers.
+    pub ready: Ready,
+    /// The user it runs as when Weighstation runs as root. The folder has to be that user's.
+    pub run_as: Option<String>,
+    /// Its log files inside its folder.
+    pub logs: Vec<String>,
+    /// The command that prints its version; [`Recipe::version_in`] finds it there.
+    pub version_command: Option<Vec<String>>,
+    /// How it is set, in words that mean the same for every server.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A file for a server's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedFile {
+    /// Its path inside the folder.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its mode, such as `0o644`.
+    pub mode: u32,
+}
+
+/// The answer that shows that a server is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The path to ask for.
+    pub path: String,
+    /// What to send to a server that does not speak HTTP, instead of a request for the path.
+    pub send: Option<String>,
+    /// The status to expect; without it any below 500 will do.
+    pub status: Option<u16>,
+    /// A text that the body has to hold, or with `send` all that comes back.
+    pub contains: Option<String>,
+    /// How long it may take from the start.
+    pub timeout: Duration,
+}
+
+impl Recipe {
+    /// Fills the recipe in for one server. Nothing is read, written or started.
+    ///
+    /// # Errors
+    /// When a parameter or the number of upstreams does not fit, the folder's path is unusable,
+    /// or a template fails.
+    pub fn render(&self, ctx: &RenderContext) -> Result<Rendered, RecipeError> {
+        if !self.upstreams.takes(ctx.upstreams.len()) {
+            return Err(RecipeError::Upstreams {
+                recipe: self.name.clone(),
+                takes: self.upstreams.words(),
+                found: ctx.upstreams.len(),
+            });
+        }
+        let filler = Filler::new(self, ctx)?;
+        let mut files = Vec::new();
+        for template in &self.templates {
+            for item in filler.items(template.each.as_deref()) {
+                let item = item.as_deref();
+                let (from, source) = filler.source("files", template, item)?;
+                let text = String::from_utf8_lossy(source);
+                files.push(RenderedFile {
+                    path: filler.path("files", &template.to, item)?,
+                    bytes: filler.text(&from, &text, item)?.into_bytes(),
+                    mode: template.mode,
+                });
+            }
+        }
+        for copy in &self.copies {
+            for item in filler.items(copy.each.as_deref()) {
+                let item = item.as_deref();
+                let (_, bytes) = filler.source("copy", copy, item)?;
+                files.push(RenderedFile {
+                    path: filler.path("copy", &copy.to, item)?,
+                    bytes: bytes.to_vec(),
+                    mode: copy.mode,
+                });
+            }
+        }
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), filler.text("start.env", value, None)?)))
+            .collect::<Result<_, RecipeError>>()?;
+        let contains = self
+            .ready
+            .contains
+            .as_ref()
+            .map(|text| filler.text("ready.contains", text, None))
+            .transpose()?;
+        let mut settings = BTreeMap::new();
+        for (name, text) in &self.settings {
+            let filled = filler.text(&format!("settings.{name}"), text, None)?;
+            if let Some(said) = said(&filled) {
+                settings.insert(name.clone(), said);
+            }
+        }
+        Ok(Rendered {
+            files,
+            dirs: self.dirs.clone(),
+            command: filler.words("start.command", &self.command)?,
+            env,
+            stop: self.stop.clone(),
+            ready: Ready {
+                path: filler.text("ready.path", &self.ready.path, None)?,
+                contains,
+                ..self.ready.clone()
+            },
+            run_as: self.run_as.clone(),
+            logs: self.log_files.clone(),
+            version_command: self
+                .version
+                .as_ref()
+                .map(|version| filler.words("version.command", &version.command))
+                .transpose()?,
+            settings,
+        })
+    }
+}
+
+struct Filler<'r> {
+    recipe: &'r Recipe,
+    environment: Environment<'static>,
+    names: minijinja::Value,
+    params: BTreeMap<String, Value>,
+}
+
+impl<'r> Filler<'r> {
+    fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
+        let dir = usable_dir(recipe, &ctx.dir)?;
+        let params = recipe.fill(&ctx.params)?;
+        let params_seen: BTreeMap<&str, minijinja::Value> = recipe
+            .params
+            .iter()
+            .map(|param| {
+                let value = params
+                    .get(&param.name)
+                    .map_or(minijinja::Value::from(()), Value::to_template);
+                (param.name.as_str(), value)
+            })
+            .collect();
+        let programs: BTreeMap<&str, String> = recipe
+            .programs
+            .iter()
+            .map(|(name, names)| {
+                let path = match ctx.programs.get(name) {
+                    Some(path) => path.to_string_lossy().into_owned(),
+                    None => names.first().unwrap_or(name).clone(),
+                };
+                (name.as_str(), path)
+            })
+            .collect();
+        let upstreams: Vec<minijinja::Value> = ctx
+            .upstreams
+            .iter()
+            .map(|behind| {
+                context! {
+                    name => behind.name,
+                    addr => behind.addr.to_string(),
+                    ip => behind.addr.ip().to_string(),
+                    port => behind.addr.port(),
+                    dir => behind.dir.as_ref().map(|dir| dir.to_string_lossy()),
+                }
+            })
+            .collect();
+        let listen = context! {
+            addr => ctx.listen_addr.to_string(),
+            ip => ctx.listen_addr.ip().to_string(),
+            port => ctx.listen_addr.port(),
+        };
+        let names = context! {
+            name => ctx.name,
+            dir => dir,
+            listen => listen,
+            upstreams => upstreams,
+            params => params_seen,
+            programs => programs,
+            weigh => ctx.weigh.to_string_lossy(),
+            cpus => ctx.cpus,
+        };
+        Ok(Self {
+            recipe,
+            environment: environment(),
+            names,
+            params,
+        })
+    }
+
+    fn text(&self, place: &str, text: &str, item: Option<&str>) -> Result<String, RecipeError> {
+        let names = match item {
+            Some(item) => context! { item => item, ..self.names.clone() },
+            None => self.names.clone(),
+        };
+        self.environment
+            .render_named_str(place, text, names)
+            .map_err(|error| RecipeError::Template {
+                recipe: self.recipe.name.clone(),
+                place: place.to_owned(),
+                why: complaint(&error),
+            })
+    }
+
+    /// Command words; a word that comes out empty is left out, so that an option can be dropped.
+    fn words(&self, place: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
+        let mut filled = Vec::new();
+        for word in words {
+            let word = self.text(place, word, None)?;
+            if !word.is_empty() {
+                filled.push(word);
+            }
+        }
+        Ok(filled)
+    }
+
+    fn path(&self, place: &str, text: &str, item: Option<&str>) -> Result<String, RecipeError> {
+        let path = self.text(place, text, item)?;
+        if stays_inside(&path) {
+            return Ok(path);
+        }
+        Err(RecipeError::Path {
+            recipe: self.recipe.name.clone(),
+            place: place.to_owned(),
+            path,
+            why: "it has to stay inside the folder".to_owned(),
+        })
+    }
+
+    /// A file of the recipe's: its path and its content.
+    fn source(
+        &self,
+        place: &str,
+        file: &super::Copy,
+        item: Option<&str>,
+    ) -> Result<(String, &'r [u8]), RecipeError> {
+        let from = self.path(place, &file.from, item)?;
+        match self.recipe.files.get(&from) {
+            Some(bytes) => Ok((from, bytes)),
+            None => Err(RecipeError::Path {
+                recipe: self.recipe.name.clone(),
+                place: place.to_owned(),
+                path: from,
+                why: "the recipe's folder has no such file".to_owned(),
+            }),
+        }
+    }
+
+    /// The items of a list parameter, or one `None` for a copy that is made once.
+    fn items(&self, each: Option<&str>) -> Vec<Option<String>> {
+        let Some(name) = each else {
+            return vec![None];
+        };
+        match self.params.get(name) {
+            Some(Value::List(items)) => items.iter().cloned().map(Some).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a path is relative and never climbs.
+pub(super) fn stays_inside(path: &str) -> bool {
+    !path.is_empty()
+        && Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The folder's path as text, when configuration files can hold it.
+fn usable_dir(recipe: &Recipe, dir: &Path) -> Result<String, RecipeError> {
+    let unusable = |why: &str| RecipeError::Path {
+        recipe: recipe.name.clone(),
+        place: "the server's folder".to_owned(),
+        path: dir.display().to_string(),
+        why: why.to_owned(),
+    };
+    let Some(text) = dir.to_str() else {
+        return Err(unusable("a configuration file can hold UTF-8 only"));
+    };
+    if !dir.is_absolute() {
+        return Err(unusable("it has to be absolute"));
+    }
+    if text
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '"' | '\'' | '\\' | '$'))
+    {
+        return Err(unusable(
+            "quotes, backslashes, dollar signs and control characters do not survive in configuration files",
+        ));
+    }
+    match recipe.longest_dir_bytes {
+        Some(longest) if text.len() > longest => Err(RecipeError::DirTooLong {
+            recipe: recipe.name.clone(),
+            longest,
+            found: text.len(),
+        }),
+        _ => Ok(text.to_owned()),
+    }
+}

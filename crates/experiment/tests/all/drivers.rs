@@ -1,0 +1,336 @@
+//! Drivers: the program's own, the format with its mistakes, and what an experiment may ask of one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{assert_shown, good, parse, parse_set, recipes, rendered, scratch};
+use experiment::driver::{Driver, Drivers, RunContext};
+use experiment::plan::Plan;
+use experiment::{Experiment, ExperimentError};
+
+const GOOD: &str = r#"title = "two ways"
+[servers.origin]
+recipe = "origin"
+[subjects]
+a = "http://origin/"
+b = { url = "http://origin/bytes/100" }
+[load]
+connections = 64
+driver = "wrk"
+[design]
+blocks = 3
+"#;
+
+fn with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    GOOD.replacen(from, to, 1)
+}
+
+fn shown(name: &str, text: &str) {
+    let error = parse(text).expect_err(name);
+    assert_shown(name, &rendered(&error));
+}
+
+fn complaint(result: Result<Experiment, ExperimentError>) -> String {
+    words(&rendered(&result.expect_err("a mistake")))
+}
+
+/// A message in one line: where its lines end depends on how long the path in it is.
+fn words(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|w| !["│", "|"].contains(w))
+        .collect();
+    words.join(" ")
+}
+
+/// A driver from the text of its file.
+fn own(name: &str, text: &str) -> Result<Drivers, String> {
+    let dir = scratch(&format!("driver-{name}"));
+    std::fs::create_dir_all(dir.join(name)).unwrap();
+    std::fs::write(dir.join(name).join("driver.toml"), text).unwrap();
+    Drivers::load(std::slice::from_ref(&*dir))
+        .map_err(|error| rendered(&error).replace(&dir.display().to_string(), "DIR"))
+}
+
+fn context(driver: &Driver) -> RunContext {
+    RunContext {
+        scheme: "http".into(),
+        host: "127.0.0.1".into(),
+        port: 8080,
+        path: "/p?q=1".into(),
+        connections: 64,
+        threads: 2,
+        duration_s: 3,
+        warmup_s: 1,
+        requests: 6400,
+        rate_per_s: None,
+        keepalive: true,
+        requests_per_connection: None,
+        timeout: Duration::from_millis(1500),
+        method: "GET".into(),
+        headers: Vec::new(),
+        body: None,
+        expect_status: 200,
+        expect_contains: None,
+        params: driver.fill(&BTreeMap::new()).unwrap(),
+        programs: driver
+            .programs
+            .iter()
+            .map(|(name, names)| (name.clone(), PathBuf::from(&names[0])))
+            .collect(),
+        weigh: "weigh".into(),
+    }
+}
+
+#[test]
+fn every_driver_of_the_program_can_be_filled_in_for_all_that_it_can_do() {
+    let recipes = recipes();
+    for driver in recipes.drivers().iter() {
+        let mut run = context(driver);
+        run.scheme.clone_from(&driver.schemes[0]);
+        let usual = driver.command(&run).unwrap();
+        for part in ["8080", "64"] {
+            let said = usual.iter().any(|word| word.contains(part));
+            assert!(said, "{}: no {part} in {usual:?}", driver.name);
+        }
+        assert!(usual.iter().all(|word| !word.contains("{{")), "{usual:?}");
+        let differs = |change: &dyn Fn(&mut RunContext)| {
+            let mut other = run.clone();
+            change(&mut other);
+            driver.command(&other).unwrap() != usual
+        };
+        let cases: [(&str, bool); 6] = [
+            ("keepalive", differs(&|run| run.keepalive = false)),
+            ("rate_per_s", differs(&|run| run.rate_per_s = Some(500.0))),
+            ("method", differs(&|run| run.method = "PUT".into())),
+            ("threads", differs(&|run| run.threads = 4)),
+            (
+                "requests_per_connection",
+                differs(&|run| run.requests_per_connection = Some(9)),
+            ),
+            (
+                "headers",
+                differs(&|run| run.headers = vec![("X-Y".into(), "z".into())]),
+            ),
+        ];
+        for (name, changes) in cases {
+            let can = match name {
+                "headers" => driver.uses("headers"),
+                name => driver.uses(name),
+            };
+            assert_eq!(changes, can, "{}: {name}", driver.name);
+        }
+        assert!(!driver.title.is_empty() && !driver.notes.is_empty());
+        let needs = driver.available();
+        assert!(needs.is_complete() || needs.install_command.is_some());
+    }
+}
+
+#[test]
+fn headers_come_where_the_command_says_and_empty_words_are_left_out() {
+    let drivers = own(
+        "mine",
+        "title = \"t\"\nreader = \"wrk\"\n[programs]\np = [\"prog\"]\n\
+         [run]\ncommand = [\"{{ programs.p }}\", \"{% if not keepalive %}-x{% endif %}\", \
+         \"{{ headers }}\", \"{{ url }}\"]\nheader = [\"-H\", \"{{ header.name }}={{ header.value }}\"]\n\
+         env = { LOAD = \"{{ connections }}\" }\n",
+    )
+    .unwrap();
+    let driver = drivers.get("mine").unwrap();
+    let mut run = context(driver);
+    run.headers = vec![("A".into(), "1".into()), ("B".into(), "2 3".into())];
+    assert_eq!(
+        driver.command(&run).unwrap(),
+        [
+            "prog",
+            "-H",
+            "A=1",
+            "-H",
+            "B=2 3",
+            "http://127.0.0.1:8080/p?q=1"
+        ]
+    );
+    let env = driver.environment(&run).unwrap();
+    assert_eq!(env, [("LOAD".to_owned(), "64".to_owned())]);
+    assert!(
+        drivers.get("ab").is_some(),
+        "the program's own are there, too"
+    );
+}
+
+#[test]
+fn mistakes_in_a_driver_are_shown_in_it() {
+    let error = own(
+        "bad",
+        "titel = \"t\"\nreader = \"wkr\"\nschemes = [\"HTTP\"]\n\
+         [run]\ncommand = [\"prog\", \"{{ conections }}\", \"{{ url \"]\nheader = [\"-H\"]\n\
+         statuses = [256]\n[cannot]\nfly = \"no wings\"\n",
+    )
+    .unwrap_err();
+    assert_shown("driver-mistakes", &error);
+    let error = own(
+        "can",
+        "title = \"t\"\nreader = \"ab\"\n[run]\ncommand = [\"prog\", \"{{ method }}\"]\n\
+         [cannot]\nmethod = \"it cannot\"\n",
+    )
+    .unwrap_err();
+    assert!(words(&error).contains("`cannot.method`"), "{error}");
+    let error = own(
+        "engine",
+        "title = \"t\"\nreader = \"ab\"\n[run]\ncommand = [\"x\"]\n",
+    )
+    .unwrap_err();
+    let error = words(&error);
+    assert!(
+        error.contains("a driver cannot be called `engine`"),
+        "{error}"
+    );
+    let error = own("empty", "").unwrap_err();
+    for key in [
+        "`title` is missing",
+        "`reader` is missing",
+        "`run` is missing",
+    ] {
+        assert!(words(&error).contains(key), "{error}");
+    }
+}
+
+#[test]
+fn a_driver_can_be_for_all_for_one_subject_or_a_level() {
+    let experiment = good(parse(GOOD));
+    let labels = |experiment: &Experiment| -> Vec<String> {
+        let choices = experiment.drivers();
+        choices.iter().map(|choice| choice.label()).collect()
+    };
+    assert_eq!(labels(&experiment), ["wrk"]);
+    let text = with(
+        "b = { url = \"http://origin/bytes/100\" }",
+        "b = { url = \"http://origin/\", driver = \"weigh\", with = { io = \"epoll\" } }",
+    );
+    let experiment = good(parse(&text));
+    assert_eq!(labels(&experiment), ["wrk", "weigh (io=epoll)"]);
+    let plan = Plan::new(&experiment, 1);
+    let described = plan.describe(&[]);
+    assert!(
+        described.contains("driver: wrk for a\ndriver: weigh (io=epoll) for b\n"),
+        "{described}"
+    );
+    // What is written out is read again as the same.
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again, experiment);
+
+    let text = with("[load]", "[factors]\ndriver = [\"engine\", \"ab\"]\n[load]");
+    let experiment = good(parse(&text));
+    assert_eq!(labels(&experiment), ["engine", "ab"]);
+    assert_eq!(good(parse(&experiment.to_toml())), experiment);
+    let experiment = good(parse_set(GOOD, &[("load.driver", "ab")]));
+    assert_eq!(labels(&experiment), ["ab"]);
+    // No open loop can be made, so none is planned.
+    assert!(experiment.design.latency_window.is_zero());
+    let experiment = good(parse(&with("driver = \"wrk\"\n", "")));
+    assert_eq!(labels(&experiment), ["engine"]);
+    assert!(!experiment.design.latency_window.is_zero());
+    assert!(
+        Plan::new(&experiment, 1)
+            .describe(&[])
+            .contains("driver: engine\n")
+    );
+}
+
+#[test]
+fn names_that_no_driver_has() {
+    shown("driver-unknown", &with("\"wrk\"", "\"wkr\""));
+    shown(
+        "driver-parameter-unknown",
+        &with(
+            "driver = \"wrk\"",
+            "driver = \"redis-benchmark\"\nwith = { keyspce = 5 }",
+        ),
+    );
+    let said = complaint(parse(&with(
+        "driver = \"wrk\"",
+        "with = { io = \"epoll\" }",
+    )));
+    assert!(
+        said.contains("`load.with` has no driver that it is for"),
+        "{said}"
+    );
+    let text = with("[load]", "[factors]\ndriver = [\"wrk\", \"abb\"]\n[load]");
+    assert!(complaint(parse(&text)).contains("did you mean `ab`?"));
+    let text = with("connections = 64", "connections = 64\nwith = {}")
+        .replace("[load]", "[factors]\ndriver = [\"wrk\", \"ab\"]\n[load]");
+    let said = complaint(parse(&text));
+    assert!(said.contains("the factor `driver` varies it"), "{said}");
+    let said = complaint(parse(&with("url =", "ulr =")));
+    assert!(said.contains("did you mean `url`?"), "{said}");
+}
+
+#[test]
+fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
+    shown(
+        "driver-cannot",
+        &with("connections = 64", "connections = 64\nrate = \"500/s\""),
+    );
+    shown(
+        "driver-threads",
+        &with("connections = 64", "connections = 64\nthreads = 3"),
+    );
+    for (driver, line, what) in [
+        ("ab", "threads = 2", "it has a single thread"),
+        ("ab", "body = \"x\"", "it cannot be told a body"),
+        (
+            "httperf",
+            "connections = 1001",
+            "it holds at most 1000 connections",
+        ),
+        ("wrk", "method = \"POST\"", "it cannot be told a method"),
+        (
+            "h2load",
+            "requests_per_connection = 5",
+            "it cannot count requests per connection",
+        ),
+    ] {
+        let text = with("connections = 64", line).replace("\"wrk\"", &format!("\"{driver}\""));
+        let said = complaint(parse(&text));
+        assert!(said.contains(what), "{driver}, {line}: {said}");
+        let key = line.split(' ').next().unwrap();
+        assert!(said.contains(&format!("`{key}` is asked of it")), "{said}");
+    }
+    let status = with("[design]", "[expect]\nstatus = 404\n[design]");
+    let said = complaint(parse(&status));
+    assert!(
+        said.contains("cannot be told that status 404 is good"),
+        "{said}"
+    );
+    good(parse(&status.replace("\"wrk\"", "\"weigh\"")));
+    let factor = with("connections = 64", "")
+        .replace("[load]", "[factors]\nconnections = [64, 2000]\n[load]");
+    let said = complaint(parse(&factor.replace("\"wrk\"", "\"httperf\"")));
+    assert!(said.contains("`connections` is asked of it"), "{said}");
+}
+
+#[test]
+fn the_engine_and_other_drivers_do_not_mix_and_each_has_its_scheme() {
+    shown(
+        "driver-mixed",
+        &with(
+            "url = \"http://origin/bytes/100\"",
+            "url = \"http://origin/\", driver = \"engine\"",
+        ),
+    );
+    let redis = with(
+        "a = \"http://origin/\"\nb = { url = \"http://origin/bytes/100\" }",
+        "a = \"redis://127.0.0.1:6379/\"\nb = \"redis://127.0.0.1:6380/\"",
+    );
+    let said = complaint(parse(&redis));
+    assert!(
+        said.contains("`wrk` cannot ask redis://") && said.contains("redis-benchmark"),
+        "{said}"
+    );
+    let experiment = good(parse(&redis.replace("\"wrk\"", "\"redis-benchmark\"")));
+    assert_eq!(good(parse(&experiment.to_toml())), experiment);
+    let said = complaint(parse(&redis.replace("redis://", "rdis://")));
+    assert!(said.contains("this is no URL"), "{said}");
+}

@@ -1,0 +1,488 @@
+//! Every mistake in an experiment file is shown in its place, with what was expected.
+
+use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered, scratch};
+use experiment::{Experiment, ExperimentError};
+
+/// The good experiment with one piece of text changed.
+fn with(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "the good experiment has no {from:?}");
+    GOOD.replacen(from, to, 1)
+}
+
+fn shown(name: &str, text: &str) {
+    let error = parse(text).expect_err(name);
+    assert_shown(name, &rendered(&error));
+}
+
+#[test]
+fn the_good_one_is_good() {
+    good(parse(GOOD));
+}
+
+#[test]
+fn unknown_keys() {
+    shown("unknown-key", &with("blocks = 10", "block = 10"));
+    shown("unknown-table", &with("[design]", "[desing]"));
+}
+
+/// Hosts apart, with two vantage points and no mistake.
+const APART: &str = r#"title = "near and far"
+[hosts.vm]
+quota = 0.5
+settings = { "net.core.somaxconn" = 65535 }
+[hosts.near]
+link = { rtt = "0.4ms", jitter = "100us", loss = "0.1%", rate = "1Gbit/s" }
+[hosts.far]
+access = "external"
+link = { rtt = "156ms" }
+[servers.backend]
+recipe = "apache"
+host = "vm"
+[subjects]
+direct = "http://backend/"
+[factors]
+from = ["near", "far"]
+"#;
+
+/// Hosts that are machines, and no mistake.
+const MACHINES: &str = r#"title = "over ssh"
+[hosts.vm]
+ssh = "me@vm1"
+address = "192.0.2.7"
+cpus = [0, 1]
+[hosts.client]
+ssh = "client"
+ssh_binary = "weigh-aarch64"
+[hosts.here]
+[servers.backend]
+recipe = "apache"
+host = "vm"
+[subjects]
+direct = "http://backend/"
+outside = "http://192.0.2.9:80/"
+[factors]
+from = ["client", "here"]
+"#;
+
+fn machines(from: &str, to: &str) -> String {
+    assert!(MACHINES.contains(from), "there is no {from:?}");
+    MACHINES.replacen(from, to, 1)
+}
+
+#[test]
+fn hosts_behind_ssh() {
+    let experiment = good(parse(MACHINES));
+    assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
+    let behind = |host| experiment.is_behind_ssh(Some(host));
+    assert_eq!(["vm", "client", "here"].map(behind), [true, true, false]);
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again.hosts, experiment.hosts);
+    shown("ssh-option", &machines("me@vm1", "-oProxyCommand=x"));
+    shown("ssh-address", &machines("192.0.2.7", "vm1.example"));
+    shown("ssh-no-address", &machines("address = \"192.0.2.7\"\n", ""));
+    shown("ssh-no-host", &machines("host = \"vm\"\n", ""));
+    shown(
+        "ssh-no-load",
+        &machines("[factors]\nfrom = [\"client\", \"here\"]\n", ""),
+    );
+    let nobody = machines("ssh = \"me@vm1\"\n", "").replace("ssh = \"client\"\n", "");
+    shown("ssh-nobody", &nobody);
+}
+
+fn apart(from: &str, to: &str) -> String {
+    assert!(APART.contains(from), "there is no {from:?}");
+    APART.replacen(from, to, 1)
+}
+
+#[test]
+fn hosts() {
+    let experiment = good(parse(APART));
+    assert!(experiment.hosts_are_apart());
+    assert!(!good(parse(GOOD)).hosts_are_apart());
+    for condition in experiment.conditions() {
+        let host = experiment.under(&condition).load.host;
+        assert_eq!(host.as_ref(), condition.get("from"));
+    }
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again.hosts, experiment.hosts);
+    shown("host-link-key", &apart("jitter", "jiter"));
+    shown("host-link-jitter", &apart("100us", "1ms"));
+    shown("host-link-rate", &apart("1Gbit/s", "1GB/s"));
+    shown("host-link-no-unit", &apart("\"0.4ms\"", "0.4"));
+    shown("host-quota", &apart("0.5", "0.01"));
+    shown("host-access", &apart("external", "extern"));
+    shown("host-setting", &apart("net.core", "core"));
+    shown("host-of-no-name", &apart("[hosts.vm]", "[hosts.localhost]"));
+    shown("host-ssh", &apart("quota = 0.5", "ssh = \"vm1\""));
+    shown("host-vantage", &apart("\"far\"]", "\"fare\"]"));
+    shown("host-none-for-server", &apart("host = \"vm\"\n", ""));
+    shown(
+        "host-none-for-load",
+        &apart("from = [\"near\", \"far\"]", ""),
+    );
+    shown("host-outside", &apart("//backend/", "//127.0.0.1:80/"));
+}
+
+#[test]
+fn units() {
+    shown("unit-unknown", &with("\"10s\"", "\"10 parsecs\""));
+    shown("unit-missing", &with("\"10s\"", "10"));
+    shown("unit-x", &with("\"10s\"", "\"10x\""));
+    shown("share-without-percent", &with("\"3%\"", "0.03"));
+    shown(
+        "rate-without-unit",
+        &with("[design]", "[load]\nrate = \"2000\"\n[design]"),
+    );
+}
+
+#[test]
+fn names_that_nothing_has() {
+    shown(
+        "server-undefined-in-url",
+        &with("http://proxy/", "http://prox/"),
+    );
+    shown(
+        "server-undefined-in-upstreams",
+        &with("[\"backend\"]", "[\"back\"]"),
+    );
+    shown("host-undefined", &with("host = \"vm\"", "host = \"wm\""));
+    shown("recipe-unknown", &with("\"lighttpd\"", "\"lightppd\""));
+    shown("baseline-unknown", &with("\"direct\"", "\"dierct\""));
+    shown("factor-unknown", &with("connections =", "conections ="));
+    shown(
+        "factor-of-no-server",
+        &with("connections =", "prxy.workers ="),
+    );
+    shown(
+        "placeholder-unknown",
+        &with("backend/cgi", "backend/{size}/cgi"),
+    );
+}
+
+#[test]
+fn circles() {
+    let text = r#"title = "round and round"
+[servers.a]
+recipe = "lighttpd"
+upstreams = ["b"]
+[servers.b]
+recipe = "lighttpd"
+upstreams = ["c"]
+[servers.c]
+recipe = "lighttpd"
+upstreams = ["b"]
+[subjects]
+a = "http://a/"
+"#;
+    shown("upstreams-in-a-circle", text);
+    let own = with("upstreams = [\"backend\"]", "upstreams = [\"proxy\"]");
+    shown("upstream-of-itself", &own);
+}
+
+#[test]
+fn parameters() {
+    shown(
+        "parameter-unknown",
+        &with("mpm = \"event\"", "mmp = \"event\""),
+    );
+    shown(
+        "parameter-type",
+        &with("mpm = \"event\"", "keepalive = \"yes\""),
+    );
+    shown(
+        "parameter-range",
+        &with("mpm = \"event\"", "listen_backlog = 70000"),
+    );
+    shown("parameter-word", &with("mpm = \"event\"", "mpm = \"evnt\""));
+    shown(
+        "parameter-level",
+        &with("connections = [96", "proxy.workers = [-1"),
+    );
+    shown(
+        "upstreams-too-many",
+        &with("host = \"vm\"", "upstreams = [\"proxy\"]")
+            .replacen("recipe = \"apache\"", "recipe = \"origin\"", 1)
+            .replacen("with = { mpm = \"event\", cgi = [\"second.pl\"] }\n", "", 1),
+    );
+}
+
+#[test]
+fn subjects() {
+    shown("subjects-none", "title = \"t\"\n");
+    shown("subjects-empty", "title = \"t\"\n[subjects]\n");
+    shown(
+        "subjects-twice",
+        &with("lighttpd = \"http", "direct = \"http"),
+    );
+    shown("subject-https", &with("http://proxy/", "https://proxy/"));
+    shown("subject-no-url", &with("http://proxy/", "proxy/"));
+    shown(
+        "subject-port-out-of-range",
+        &with("http://proxy/", "http://127.0.0.1:70000/"),
+    );
+    shown(
+        "subject-fragment",
+        &with("second.pl\"\nlighttpd", "second.pl#top\"\nlighttpd"),
+    );
+}
+
+#[test]
+fn ports() {
+    shown("port-out-of-range", &with("host = \"vm\"", "port = 65536"));
+    let text =
+        with("host = \"vm\"", "port = 8080").replace("upstreams =", "port = 8080\nupstreams =");
+    shown("port-twice", &text);
+}
+
+#[test]
+fn factors() {
+    shown("factor-empty", &with("[96, 400]", "[]"));
+    shown("factor-level-twice", &with("[96, 400]", "[96, 96]"));
+    shown("factor-level-type", &with("[96, 400]", "[96, \"many\"]"));
+    shown(
+        "factor-quick",
+        &format!("{GOOD}[quick.factors]\nconnections = [97]\n"),
+    );
+    let connections = "connections = [96, 400]";
+    let level_of = |factor: &str| with(connections, factor);
+    shown(
+        "factor-load-key",
+        &level_of("load = [{ conections = 96 }, { headers = {} }]"),
+    );
+    shown("factor-load-value", &level_of("load = [96]"));
+    shown(
+        "factor-load-twice",
+        &level_of("threads = [1, 2]\nload = [{ threads = 8, connections = 96 }]"),
+    );
+    shown("factor-table", &level_of("connections = [{ threads = 8 }]"));
+    let error = parse_set(
+        &level_of("load = [{ connections = 8 }]"),
+        &[("load.connections", "9")],
+    );
+    assert_shown("set-hidden-by-a-load", &rendered(&error.unwrap_err()));
+}
+
+#[test]
+fn files_that_are_no_experiment() {
+    shown("empty", "");
+    shown("only-a-comment", "# nothing\n\n");
+    shown("no-toml", &with("blocks = 10", "blocks = ten"));
+    shown("unclosed", &with("\"3%\"", "\"3%"));
+}
+
+#[test]
+fn several_at_once() {
+    let text = with("blocks = 10", "blocks = \"ten\"\nwarmpu = \"2s\"")
+        .replace("\"10s\"", "\"10x\"")
+        .replace("recipe = \"lighttpd\"", "recipe = \"lightppd\"");
+    shown("several", &text);
+}
+
+#[test]
+fn a_line_too_long_for_a_terminal_is_not_shown() {
+    let text = with(
+        "title = ",
+        &format!("tilte = 1 # {}\ntitle = ", "x".repeat(9000)),
+    );
+    let shown = rendered(&parse(&text).unwrap_err());
+    assert!(shown.contains("line 1, column 1"), "{shown}");
+    assert!(shown.len() < 2000, "{} bytes are shown", shown.len());
+}
+
+#[test]
+fn overrides() {
+    let wrong = |name: &str, key: &str, value: &str| {
+        let error = parse_set(GOOD, &[(key, value)]).expect_err(name);
+        let shown = rendered(&error);
+        assert!(
+            shown.contains(key),
+            "{name} does not name the key:\n{shown}"
+        );
+        assert_shown(name, &shown);
+    };
+    wrong("set-unknown-key", "design.block", "3");
+    wrong("set-wrong-type", "design.blocks", "many");
+    wrong("set-no-key", "design..blocks", "3");
+    wrong("set-unknown-server", "servers.prox.with.workers", "2");
+    wrong("set-below-a-value", "title.short", "x");
+    wrong("set-hidden-by-a-factor", "load.connections", "8");
+    wrong("set-unclosed-list", "factors.connections", "[96");
+}
+
+#[test]
+fn overrides_change_what_they_name() {
+    let experiment = good(parse_set(
+        GOOD,
+        &[
+            ("design.blocks", "3"),
+            ("load.timeout", "7s"),
+            ("servers.proxy.with.workers", "2"),
+            ("factors.connections", "[8]"),
+            ("sysctls.net.core.somaxconn", "4096"),
+        ],
+    ));
+    assert_eq!(experiment.design.blocks, 3);
+    assert_eq!(experiment.load.timeout.as_secs(), 7);
+    assert_eq!(experiment.factors[0].levels.len(), 1);
+    assert_eq!(experiment.factors[0].levels[0].text, "8");
+    assert_eq!(
+        experiment.sysctls,
+        [("net.core.somaxconn".to_owned(), "4096".to_owned())]
+    );
+    let setting = experiment.under(&experiment.conditions()[0]);
+    let proxy = setting.servers.iter().find(|s| s.name == "proxy").unwrap();
+    assert_eq!(proxy.params["workers"].to_string(), "2");
+    assert_eq!(setting.load.connections, 8);
+}
+
+fn read(path: &std::path::Path) -> ExperimentError {
+    Experiment::read(path, &[], false, &recipes()).unwrap_err()
+}
+
+/// The message with the test's own folder left out.
+fn read_shown(name: &str, dir: &std::path::Path, error: &ExperimentError) {
+    let full = error.to_string();
+    let help = miette::Diagnostic::help(error).map(|help| format!("help: {help}\n"));
+    let text = format!(
+        "{}\n{}",
+        full.replace(&dir.display().to_string(), "DIR"),
+        help.unwrap_or_default()
+    );
+    assert_shown(name, &text);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let dir = scratch("files-that-cannot-be-read");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let latin = file("latin.toml", b"title = \"a\"\nquestion = \"caf\xe9\"\n");
+    read_shown("read-not-utf8", &dir, &read(&latin));
+    let sixteen = file("sixteen.toml", b"\xff\xfet\0i\0");
+    read_shown("read-utf16", &dir, &read(&sixteen));
+    read_shown("read-missing", &dir, &read(&dir.join("nowhere.toml")));
+    read_shown("read-folder", &dir, &read(&dir));
+}
+
+#[test]
+fn a_hundred_megabytes_are_refused_by_their_size_alone() {
+    let dir = scratch("a-hundred-megabytes");
+    let path = dir.join("noise.toml");
+    let file = std::fs::File::create(&path).unwrap();
+    // A hole: if it were read, it would be 100 MB of zeros and another message.
+    file.set_len(100_000_000).unwrap();
+    let started = std::time::Instant::now();
+    read_shown("read-too-large", &dir, &read(&path));
+    assert!(started.elapsed().as_millis() < 1000);
+}
+
+#[test]
+fn what_has_no_size_is_read_to_the_limit_only() {
+    let error = read(std::path::Path::new("/dev/zero"));
+    assert!(matches!(
+        error,
+        ExperimentError::Open(experiment::OpenError::TooLarge { .. })
+    ));
+}
+
+/// Something happens to a server, and no mistake.
+const EVENTS: &str = r#"title = "one dies"
+[hosts.client]
+link = { rtt = "0ms" }
+[hosts.vm]
+[hosts.one]
+[hosts.two]
+[servers.one]
+recipe = "origin"
+host = "one"
+[servers.two]
+recipe = "origin"
+host = "two"
+[servers.lb]
+recipe = "balance"
+host = "vm"
+upstreams = ["one", "two"]
+[subjects]
+direct = "http://two/"
+lb = "http://lb/"
+[factors]
+fault = ["kill", "cut"]
+[[events]]
+at = "1s"
+server = "two"
+what = "{fault}"
+until = "3s"
+[load]
+host = "client"
+rate = "500/s"
+[design]
+blocks = 3
+latency_window = "5s"
+[quick]
+latency_window = "4s"
+subjects = ["direct"]
+"#;
+
+fn events(from: &str, to: &str) -> String {
+    assert!(EVENTS.contains(from), "there is no {from:?}");
+    EVENTS.replacen(from, to, 1)
+}
+
+#[test]
+fn what_happens_to_servers() {
+    let experiment = good(parse(EVENTS));
+    assert!(experiment.design.window.is_zero() && !experiment.design.bottleneck);
+    let faults: Vec<&str> = experiment
+        .conditions()
+        .iter()
+        .map(|condition| experiment.under(condition).events[0].fault.word())
+        .collect();
+    assert_eq!(faults, ["kill", "cut"]);
+    // Written out with its defaults and read again it is the same.
+    assert_eq!(good(parse(&experiment.to_toml())).events, experiment.events);
+    let quick = good(Experiment::parse("x.toml", EVENTS, &[], true, &recipes()));
+    assert_eq!(quick.subjects.len(), 1);
+    shown(
+        "event-server",
+        &events("server = \"two\"", "server = \"tow\""),
+    );
+    shown(
+        "event-what",
+        &events("what = \"{fault}\"", "what = \"kil\""),
+    );
+    shown(
+        "event-level",
+        &events("\"kill\", \"cut\"", "\"kill\", \"freeze\""),
+    );
+    shown("event-factor", &events("{fault}", "{falt}"));
+    shown("event-missing", &events("what = \"{fault}\"\n", ""));
+    shown("event-beyond", &events("at = \"1s\"", "at = \"5s\""));
+    shown(
+        "event-until",
+        &events("until = \"3s\"", "until = \"500ms\""),
+    );
+    shown(
+        "event-until-beyond",
+        &events("until = \"3s\"", "until = \"6s\""),
+    );
+    shown(
+        "event-window",
+        &events("blocks = 3", "blocks = 3\nwindow = \"2s\""),
+    );
+    shown("event-rate", &events("rate = \"500/s\"\n", ""));
+    shown(
+        "event-quick-subject",
+        &events("[\"direct\"]", "[\"direkt\"]"),
+    );
+    // The link of a host can be cut where nothing else hangs on it.
+    let beside = EVENTS.replacen("host = \"vm\"", "host = \"two\"", 1);
+    shown("event-cut-beside", &beside);
+    let here = EVENTS.replace("link = { rtt = \"0ms\" }\n", "");
+    shown("event-cut-no-host", &here);
+    // Neither of the others needs hosts.
+    let here = here.replace("\"kill\", \"cut\"", "\"kill\", \"stop\"");
+    good(parse(&here));
+}

@@ -1,0 +1,312 @@
+//! The servers themselves accept the configurations that their recipes give.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::support::recipes;
+use experiment::manifest::Value;
+use experiment::recipe::{Behind, RenderContext};
+
+/// Renders a recipe into a folder and asks its program whether it can start with it. In the words
+/// of `check`, `DIR` is the folder.
+///
+/// Where the program is not installed the test says so and passes.
+fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str]) {
+    let recipes = recipes();
+    let recipe = recipes.get(recipe).unwrap();
+    let available = recipe.available();
+    if let Some(sentence) = available.sentence() {
+        // What nobody wanted installed is not skipped, nor what no package has.
+        let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+        let left_out: Vec<&str> = left_out.split(' ').collect();
+        let Some(wanted) = available.install_command else {
+            println!("not run: {sentence}");
+            return;
+        };
+        if !wanted.split(' ').any(|package| left_out.contains(&package)) {
+            skip(&sentence);
+        }
+        return;
+    }
+    let dir = short_folder();
+    let upstreams = if proxy {
+        vec![Behind {
+            name: "backend".to_owned(),
+            addr: "127.0.0.1:8081".parse().unwrap(),
+            dir: Some(PathBuf::from("/behind")),
+        }]
+    } else {
+        Vec::new()
+    };
+    // The server itself is the program that a recipe names first.
+    let program = available.programs[&recipe.programs[0].0].clone();
+    let out = recipe
+        .render(&RenderContext {
+            name: "web".to_owned(),
+            dir: dir.clone(),
+            listen_addr: "127.0.0.1:8080".parse().unwrap(),
+            upstreams,
+            params: params
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect::<BTreeMap<_, _>>(),
+            programs: available.programs.clone(),
+            weigh: PathBuf::from("weigh"),
+            cpus: 1,
+        })
+        .unwrap();
+    for folder in &out.dirs {
+        fs::create_dir_all(dir.join(folder)).unwrap();
+    }
+    for file in &out.files {
+        let path = dir.join(&file.path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, &file.bytes).unwrap();
+    }
+    let folder = dir.display().to_string();
+    let words: Vec<String> = check
+        .iter()
+        .map(|word| word.replace("DIR", &folder))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ran = run(&program, &words);
+    fs::remove_dir_all(&dir).unwrap();
+    assert!(
+        ran.0,
+        "{} refuses its configuration:\n{}",
+        recipe.name, ran.1
+    );
+    // Not every program tells its version.
+    let Some(version) = out.version_command else {
+        return;
+    };
+    let options: Vec<&str> = version[1..].iter().map(String::as_str).collect();
+    let (_, printed) = run(Path::new(&version[0]), &options);
+    assert!(recipe.version_in(&printed).is_some(), "{printed}");
+}
+
+/// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
+fn skip(reason: &str) {
+    use std::io::Write as _;
+    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
+        println!("SKIPPED: {reason}");
+        return;
+    };
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap();
+    writeln!(file, "{reason}").unwrap();
+}
+
+/// A folder of the test's own with a short path: not every server bears the build folder's.
+fn short_folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("weigh-recipe-{}-{number}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// Whether a command ended well, and what it said.
+fn run(program: &Path, options: &[&str]) -> (bool, String) {
+    let out = Command::new(program).args(options).output().unwrap();
+    let said = [out.stdout, out.stderr].concat();
+    (
+        out.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+#[test]
+fn apache_accepts_every_mpm_with_and_without_scripts() {
+    for mpm in ["event", "worker", "prefork"] {
+        let mpm = ("mpm", Value::Text(mpm.to_owned()));
+        let cgi = ("cgi", Value::List(vec!["second.pl".to_owned()]));
+        let log = ("access_log", Value::Boolean(true));
+        accepted(
+            "apache",
+            std::slice::from_ref(&mpm),
+            false,
+            &["-t", "-f", "DIR/apache.conf"],
+        );
+        accepted(
+            "apache",
+            &[mpm, cgi, log],
+            false,
+            &["-t", "-f", "DIR/apache.conf"],
+        );
+    }
+}
+
+#[test]
+fn apache_accepts_upstreams_and_php() {
+    let check = ["-t", "-f", "DIR/apache.conf"];
+    for balance in ["byrequests", "bybusyness", "bytraffic"] {
+        for keep in [ON, OFF] {
+            let all = [("balance", text(balance)), ("upstream_keepalive", keep)];
+            accepted("apache", &all, true, &check);
+        }
+    }
+    for opcache in [ON, OFF] {
+        accepted("apache-php", &[("opcache", opcache)], false, &check);
+    }
+    accepted("mediawiki-apache", &[], false, &check);
+}
+
+#[test]
+fn crossroads_accepts_both_of_its_types() {
+    let check = ["-c", "DIR/crossroads.conf", "configtest"];
+    let all = [
+        ("mode", text("http")),
+        ("dispatch_mode", text("bysize")),
+        ("over", Value::Integer(7)),
+        ("max_connections", Value::Integer(300)),
+        ("listen_backlog", Value::Integer(77)),
+        ("retries", Value::Integer(3)),
+    ];
+    accepted("crossroads", &[], true, &check);
+    accepted("crossroads", &all, true, &check);
+}
+
+#[test]
+fn php_accepts_its_processes() {
+    let check = ["-t", "-n", "-y", "DIR/fpm.conf"];
+    let log = [("access_log", ON), ("max_requests", Value::Integer(9))];
+    accepted("php-fpm", &[], false, &check);
+    accepted("php-fpm", &log, false, &check);
+    accepted("mediawiki-fpm", &log, false, &check);
+}
+
+#[test]
+fn lighttpd_accepts_both_of_its_parts() {
+    accepted("lighttpd", &[], false, &["-tt", "-f", "DIR/lighttpd.conf"]);
+    let log = ("access_log", Value::Boolean(true));
+    accepted(
+        "lighttpd",
+        &[log],
+        true,
+        &["-tt", "-f", "DIR/lighttpd.conf"],
+    );
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+const ON: Value = Value::Boolean(true);
+const OFF: Value = Value::Boolean(false);
+
+#[test]
+fn nginx_accepts_all_that_it_can_be() {
+    let check = [
+        "-t",
+        "-p",
+        "DIR",
+        "-c",
+        "DIR/nginx.conf",
+        "-e",
+        "DIR/error.log",
+    ];
+    let site = [
+        ("access_log", ON),
+        ("gzip", ON),
+        ("sendfile", OFF),
+        ("reuseport", ON),
+        ("open_file_cache", Value::Integer(100)),
+    ];
+    accepted("nginx", &[], false, &check);
+    accepted("nginx", &site, false, &check);
+    accepted("nginx", &[("answer", text("a \"$b\" \\"))], false, &check);
+    accepted("nginx", &[], true, &check);
+    for balance in ["round_robin", "least_conn", "ip_hash", "random"] {
+        let proxy = [
+            ("balance", text(balance)),
+            ("upstream_keepalive", Value::Integer(16)),
+            ("proxy_buffering", ON),
+            ("cache", ON),
+        ];
+        accepted("nginx", &proxy, true, &check);
+    }
+    for passed in ["all", "php"] {
+        let pages = Value::List(vec!["100kB.txt".to_owned()]);
+        let php = [
+            ("upstream_protocol", text("fastcgi")),
+            ("passed", text(passed)),
+            ("cache", ON),
+            ("files", pages),
+        ];
+        accepted("nginx", &php, true, &check);
+        accepted("nginx", &[("passed", text(passed))], true, &check);
+    }
+    for balance in ["round_robin", "least_conn", "client_hash", "random"] {
+        let relay = [("balance", text(balance)), ("access_log", ON)];
+        accepted("nginx-stream", &relay, true, &check);
+    }
+}
+
+#[test]
+fn haproxy_accepts_both_modes() {
+    let check = ["-c", "-f", "DIR/haproxy.cfg"];
+    for mode in ["tcp", "http"] {
+        accepted("haproxy", &[("mode", text(mode))], true, &check);
+        for connections in ["keep-alive", "server-close", "close"] {
+            let all = [
+                ("mode", text(mode)),
+                ("connections", text(connections)),
+                ("http_reuse", text("always")),
+                ("splice_auto", ON),
+                ("access_log", ON),
+                ("check", ON),
+                ("check_path", text("/")),
+            ];
+            accepted("haproxy", &all, true, &check);
+        }
+    }
+}
+
+#[test]
+fn squid_accepts_both_of_its_parts() {
+    let check = ["-k", "parse", "-f", "DIR/squid.conf"];
+    for proxy in [false, true] {
+        accepted("squid", &[], proxy, &check);
+        let kept = [
+            ("cache", ON),
+            ("cache_valid_min", Value::Integer(1)),
+            ("access_log", ON),
+        ];
+        accepted("squid", &kept, proxy, &check);
+    }
+}
+
+#[test]
+fn nftables_accepts_its_rules() {
+    if !net::os::is_root() {
+        return skip("nft-dnat: the kernel checks rules for root only");
+    }
+    for choice in ["inc", "random"] {
+        for masquerade in [ON, OFF] {
+            let all = [("choice", text(choice)), ("masquerade", masquerade)];
+            accepted("nft-dnat", &all, true, &["-c", "-f", "DIR/rules.nft"]);
+        }
+    }
+}
+
+#[test]
+fn varnish_compiles_its_language() {
+    let check = ["-C", "-n", "DIR/work", "-f", "DIR/default.vcl"];
+    for balance in ["round_robin", "random", "fallback"] {
+        for on in [ON, OFF] {
+            let all = [
+                ("balance", text(balance)),
+                ("cache", on.clone()),
+                ("upstream_keepalive", on),
+            ];
+            accepted("varnish", &all, true, &check);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What each condition makes of an experiment.
+
+use crate::support::{good, parse, rendered};
+use experiment::manifest::Value;
+use experiment::{Experiment, Rate, ServerSpec};
+
+const TEXT: &str = r#"title = "t"
+[hosts.one]
+cpus = [0, 1]
+[servers.origin]
+recipe = "origin"
+host = "one"
+with = { threads = "{threads_everywhere}" }
+[servers.front]
+recipe = "balance"
+upstreams = ["origin"]
+[servers.site]
+recipe = "apache"
+with = { mpm = "{mpm}" }
+[subjects]
+direct = "http://origin/bytes/{size}?again={size}"
+front = "http://front/{size}"
+site = "http://site/"
+[factors]
+threads_everywhere = [1, 4]
+connections = [2, 8]
+rate = ["auto", "100/s"]
+size = [100, 2000]
+mpm = ["event", "prefork"]
+"site.listen_backlog" = [10, 20]
+[load]
+connections = 64
+threads = 4
+"#;
+
+fn at(experiment: &Experiment, levels: &[(&str, &str)]) -> experiment::Setting {
+    let condition = levels
+        .iter()
+        .map(|(factor, level)| ((*factor).to_owned(), (*level).to_owned()))
+        .collect();
+    experiment.under(&condition)
+}
+
+fn server<'s>(setting: &'s experiment::Setting, name: &str) -> &'s ServerSpec {
+    setting.servers.iter().find(|s| s.name == name).unwrap()
+}
+
+#[test]
+fn each_kind_of_factor_changes_its_own_thing() {
+    let experiment = good(parse(TEXT));
+    assert_eq!(experiment.conditions().len(), 64);
+    let setting = at(
+        &experiment,
+        &[
+            ("threads_everywhere", "4"),
+            ("connections", "2"),
+            ("rate", "100/s"),
+            ("size", "2000"),
+            ("mpm", "prefork"),
+            ("site.listen_backlog", "20"),
+        ],
+    );
+    assert_eq!(setting.load.connections, 2);
+    assert_eq!(setting.load.rate, Rate::PerSecond(100.0));
+    assert_eq!(
+        setting.load.threads,
+        Some(2),
+        "no thread without a connection"
+    );
+    assert_eq!(
+        server(&setting, "origin").params["threads"],
+        Value::Integer(4)
+    );
+    assert_eq!(server(&setting, "origin").cpus, [0, 1]);
+    assert_eq!(
+        server(&setting, "front").params["threads"],
+        Value::Integer(1)
+    );
+    let site = &server(&setting, "site").params;
+    assert_eq!(site["mpm"], Value::Text("prefork".to_owned()));
+    assert_eq!(site["listen_backlog"], Value::Integer(20));
+    assert_eq!(site["max_keepalive_requests"], Value::Integer(500));
+    assert_eq!(setting.subjects[0].path, "/bytes/2000?again=2000");
+}
+
+#[test]
+fn every_condition_is_checked_before_anything_starts() {
+    let text = TEXT.replace("\"event\", \"prefork\"", "\"event\", \"evnt\"");
+    let shown = rendered(&parse(&text).unwrap_err());
+    assert!(shown.contains("evnt"), "{shown}");
+    let text = TEXT.replace("[100, 2000]", "[\"a b\"]");
+    let shown = rendered(&parse(&text).unwrap_err());
+    assert!(shown.contains("percent-encoded"), "{shown}");
+}

@@ -1,0 +1,93 @@
+//! What this machine lacks for hosts, found out before an experiment asks for them.
+
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use net::namespace::{self, Namespace};
+
+use super::groups::Groups;
+use readings::{Access, HostSpec};
+
+const TUN: &str = "/dev/net/tun";
+
+/// What this machine lacks to make these hosts, a sentence each; they are hosts that are apart.
+///
+/// Nothing stays behind: what is tried is undone at once. An ordinary user's namespaces are not
+/// tried, since a process of several threads cannot; the kernel's switches are read instead.
+pub fn lacking(hosts: &[HostSpec]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if !may_make_namespaces() {
+        sentences.push(
+            "its hosts are network namespaces, which this user may not make here: run it as root, \
+             or allow user namespaces (sysctl user.max_user_namespaces, and on some systems \
+             kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns)"
+                .to_owned(),
+        );
+    }
+    let shaped = |host: &HostSpec| host.link.is_some() || host.access == Access::External;
+    if hosts.iter().any(shaped)
+        && let Err(e) = OpenOptions::new().read(true).write(true).open(TUN)
+    {
+        let help = match e.kind() {
+            ErrorKind::PermissionDenied => "run it as root",
+            _ => "as root: modprobe tun",
+        };
+        sentences.push(format!(
+            "its links need {TUN}, which cannot be opened: {e}; {help}"
+        ));
+    }
+    if let Some(host) = hosts.iter().find(|host| host.quota.is_some()) {
+        // The CPUs are bound in other ways where no group can be made for them.
+        let alone = HostSpec {
+            cpus: Vec::new(),
+            ..host.clone()
+        };
+        sentences.extend(Groups::make(&alone).err());
+    }
+    sentences
+}
+
+fn may_make_namespaces() -> bool {
+    let on_a_thread = std::thread::spawn(|| namespace::enter_new(&[Namespace::Net]).is_ok());
+    if on_a_thread.join().unwrap_or(false) {
+        return true;
+    }
+    let is_off = |name: &str, off: &str| {
+        let path = Path::new("/proc/sys").join(name);
+        fs::read_to_string(path).is_ok_and(|text| text.trim() == off)
+    };
+    Path::new("/proc/self/ns/user").exists()
+        && !is_off("user/max_user_namespaces", "0")
+        && !is_off("kernel/unprivileged_userns_clone", "0")
+        && !is_off("kernel/apparmor_restrict_unprivileged_userns", "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_no_machine_gives_is_named_with_its_host() {
+        let small = |quota| HostSpec {
+            name: "small".to_owned(),
+            quota,
+            ..HostSpec::default()
+        };
+        let without = lacking(&[small(None)]);
+        // A name that no folder can have.
+        let mut odd = small(Some(0.5));
+        odd.name = "a/b".to_owned();
+        let with = lacking(&[odd]);
+        assert_eq!(with.len(), without.len() + 1, "{with:?}");
+        assert!(with.last().unwrap().contains("host `a/b`"), "{with:?}");
+    }
+
+    #[test]
+    fn root_lacks_no_namespaces() {
+        if net::os::is_root() {
+            let text = lacking(&[HostSpec::default()]).join(" ");
+            assert!(!text.contains("user namespaces"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Hosts on one machine: network namespaces, wired to each other, with links between them.
+//!
+//! Nothing is made in the machine's own namespaces. A process of its own, `weigh wiring`, makes a
+//! network namespace for the wires and, for each host, one of network, mounts and host name. None
+//! of them has a name outside: they live as long as that process and what runs inside, and so do
+//! all devices. An agent is started inside by entering them before its program begins; from then on
+//! it is an agent as any other.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod groups;
+mod lacking;
+pub mod link;
+mod namespace;
+mod setting;
+mod wire;
+mod wiring;
+mod world;
+
+use std::net::Ipv4Addr;
+
+use crate::link::router::Addresses;
+
+pub use lacking::lacking;
+pub use setting::SettingError;
+pub use wiring::serve;
+pub use world::{BuiltHost, World, WorldError, WorldOptions};
+
+/// The most hosts that a world can have: their numbers are the last bytes of addresses.
+pub const HOSTS_MAX: usize = 250;
+
+/// Addresses of hosts: a private network (RFC 1918).
+const INTERNAL: [u8; 3] = [10, 77, 0];
+/// Addresses that hosts are known by from outside: of the range that is set aside for measurements
+/// of network devices (RFC 2544).
+const EXTERNAL: [u8; 3] = [198, 18, 77];
+
+/// The addresses of the host with a number, counted from 0.
+fn addresses(number: usize) -> Addresses {
+    // At most HOSTS_MAX, which the caller has checked.
+    let last = number as u8 + 1;
+    let address = |[a, b, c]: [u8; 3]| Ipv4Addr::new(a, b, c, last);
+    Addresses {
+        internal: address(INTERNAL),
+        external: address(EXTERNAL),
+    }
+}

@@ -1,0 +1,166 @@
+//! The kernel's settings of one host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use readings::HostSpec;
+
+/// Settings that are recorded of every host.
+const RECORDED: [&str; 12] = [
+    "net.core.somaxconn",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Why a setting of a host is a mistake, wherever the experiment runs as it does here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingError {
+    /// A host has none of this name.
+    #[error(
+        "host `{host}`: this kernel has no setting `{setting}` of a host of its own; those of the \
+         whole machine are set with sysctl"
+    )]
+    Unknown {
+        /// The host.
+        host: String,
+        /// The setting.
+        setting: String,
+    },
+    /// All hosts share it.
+    #[error(
+        "host `{host}`: `{setting}` is a setting of the whole machine and not one of a host of its \
+         own; set it with sysctl"
+    )]
+    WholeMachine {
+        /// The host.
+        host: String,
+        /// The setting.
+        setting: String,
+    },
+    /// It tells something.
+    #[error("host `{host}`: `{setting}` can only be read")]
+    ReadOnly {
+        /// The host.
+        host: String,
+        /// The setting.
+        setting: String,
+    },
+    /// The value is none for it.
+    #[error("host `{host}`: the kernel does not take `{value}` for `{setting}`")]
+    Value {
+        /// The host.
+        host: String,
+        /// The setting.
+        setting: String,
+        /// The value.
+        value: String,
+    },
+}
+
+/// Why a host is not made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MakeError {
+    /// The experiment sets what cannot be set.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The machine does not allow it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for MakeError {
+    fn from(why: String) -> Self {
+        MakeError::Failed(why)
+    }
+}
+
+/// Those of the hosts' settings that can be set for the machine.
+pub(super) struct Machine {
+    settable: BTreeSet<String>,
+}
+
+impl Machine {
+    /// Looks at the settings of the network that this thread is in: the machine's, as long as it
+    /// has not entered another one.
+    pub(super) fn look(hosts: &[HostSpec]) -> Self {
+        let names = hosts.iter().flat_map(|host| &host.settings);
+        let settable = names
+            .map(|(name, _)| name)
+            .filter(|name| is_settable(&path_of(name)));
+        Self {
+            settable: settable.cloned().collect(),
+        }
+    }
+}
+
+pub(super) fn path_of(setting: &str) -> PathBuf {
+    Path::new("/proc/sys").join(setting.replace('.', "/"))
+}
+
+/// Whether the kernel lets anybody write it.
+fn is_settable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o222 != 0)
+}
+
+fn read(setting: &str) -> Option<String> {
+    let text = fs::read_to_string(path_of(setting)).ok()?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The settings of the host that this thread is in, with those that it was given.
+pub(super) fn recorded(host: &HostSpec) -> BTreeMap<String, String> {
+    let given = host.settings.iter().map(|(name, _)| name.as_str());
+    let names = RECORDED.into_iter().chain(given);
+    names
+        .filter_map(|name| Some((name.to_string(), read(name)?)))
+        .collect()
+}
+
+/// Sets one in the host that this thread is in.
+pub(super) fn set(
+    host: &str,
+    setting: &str,
+    value: &str,
+    machine: &Machine,
+) -> Result<(), MakeError> {
+    let (host, setting) = (host.to_string(), setting.to_string());
+    let path = path_of(&setting);
+    if !path.is_file() {
+        return Err(SettingError::Unknown { host, setting }.into());
+    }
+    if !is_settable(&path) {
+        let error = match machine.settable.contains(&setting) {
+            true => SettingError::WholeMachine { host, setting },
+            false => SettingError::ReadOnly { host, setting },
+        };
+        return Err(error.into());
+    }
+    fs::write(path, value).map_err(|e| {
+        let value = value.to_string();
+        match e.kind() {
+            // The latter of names, such as one of a way to control congestion.
+            io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => SettingError::Value {
+                host,
+                setting,
+                value,
+            }
+            .into(),
+            _ => format!("host `{host}`: cannot set `{setting}` to `{value}`: {e}").into(),
+        }
+    })
+}

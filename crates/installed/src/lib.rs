@@ -1,0 +1,133 @@
+//! Which programs and files this machine has, and the command that installs what is missing.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Folders where Debian keeps servers, searched after PATH: an ordinary user's PATH lacks them.
+const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
+/// A file that a server or driver needs, and the package that brings it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Its path.
+    pub file: String,
+    /// The Debian package that holds it.
+    pub package: Option<String>,
+}
+
+/// What of the needs was found on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Availability {
+    /// Programs that were found: the recipe's name for each, and its path.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// Programs that were not found, by the first name that was searched for.
+    pub missing_programs: Vec<String>,
+    /// Files that were not found.
+    pub missing_files: Vec<PathBuf>,
+    /// The command that installs what is missing on Debian; `None` when nothing is missing or
+    /// the recipe names no package.
+    pub install_command: Option<String>,
+    /// Where to get what is missing, where no package is known to have it.
+    pub homepage: Option<String>,
+}
+
+impl Availability {
+    /// Whether nothing is missing.
+    pub fn is_complete(&self) -> bool {
+        self.missing_programs.is_empty() && self.missing_files.is_empty()
+    }
+
+    /// What is missing and how to get it, such as ``lighttpd is not installed: `apt-get …` ``;
+    /// `None` when nothing is missing.
+    pub fn sentence(&self) -> Option<String> {
+        if self.is_complete() {
+            return None;
+        }
+        let mut missing = self.missing_programs.clone();
+        missing.extend(
+            self.missing_files
+                .iter()
+                .map(|file| file.display().to_string()),
+        );
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        let remedy = match (&self.install_command, &self.homepage) {
+            (Some(command), _) => format!(": `{command}`"),
+            (None, Some(homepage)) => format!("; no package is known: see {homepage}"),
+            (None, None) => String::new(),
+        };
+        Some(format!(
+            "{} {verb} not installed{remedy}",
+            missing.join(", ")
+        ))
+    }
+}
+
+/// Looks for programs in PATH and where Debian keeps servers, and for files.
+pub fn look(
+    programs: &[(String, Vec<String>)],
+    needs: &[Need],
+    packages: &[String],
+    homepage: Option<&str>,
+) -> Availability {
+    let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default();
+    dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
+    let mut found = Availability::default();
+    for (name, names) in programs {
+        let path = names.iter().find_map(|program| find(program, &dirs));
+        match path {
+            Some(path) => {
+                found.programs.insert(name.clone(), path);
+            }
+            None => found
+                .missing_programs
+                .push(names.first().unwrap_or(name).clone()),
+        }
+    }
+    let missing: Vec<_> = needs
+        .iter()
+        .filter(|need| !Path::new(&need.file).exists())
+        .collect();
+    found.missing_files = missing
+        .iter()
+        .map(|need| PathBuf::from(&need.file))
+        .collect();
+    // A missing program can be any of the packages; a missing file names its own.
+    let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
+        missing
+            .iter()
+            .filter_map(|need| need.package.as_deref())
+            .collect()
+    } else {
+        packages.iter().map(String::as_str).collect()
+    };
+    packages.sort_unstable();
+    packages.dedup();
+    if !found.is_complete() && !packages.is_empty() {
+        found.install_command = Some(format!(
+            "apt-get install --no-install-recommends {}",
+            packages.join(" ")
+        ));
+    } else if !found.is_complete() {
+        found.homepage = homepage.map(str::to_owned);
+    }
+    found
+}
+
+fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
+    let executable = |path: &PathBuf| {
+        std::fs::metadata(path)
+            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(executable);
+    }
+    dirs.iter()
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(program))
+        .find(executable)
+}

@@ -1,0 +1,125 @@
+//! Hosts and the links between them, as they are declared, and what links counted.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// By which addresses a host reaches the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// By their own.
+    #[default]
+    Internal,
+    /// By external ones, which are translated on the way, as from outside of a data centre.
+    External,
+}
+
+/// A host to be made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name, by which the others know it.
+    pub name: String,
+    /// The CPUs of its programs; empty for all.
+    pub cpus: Vec<u32>,
+    /// How many CPUs' time its programs may use together, such as 0.5; `None` for no bound.
+    pub quota: Option<f64>,
+    /// What lies between it and the others; `None` for nothing.
+    pub link: Option<LinkSpec>,
+    /// How it reaches the others.
+    pub access: Access,
+    /// Settings of the kernel's network, such as `net.core.somaxconn`, and their values.
+    pub settings: Vec<(String, String)>,
+    /// What `ssh` calls the machine that it is, such as `user@host`; `None` for this machine.
+    #[serde(default)]
+    pub ssh: Option<String>,
+    /// A `weigh` for that machine, where it needs another one than this.
+    #[serde(default)]
+    pub ssh_binary: Option<PathBuf>,
+    /// The address by which other machines reach its servers.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
+}
+
+/// The largest IP packet on a link, as on Ethernet.
+pub const PACKET_BYTES_MAX: usize = 1_500;
+
+/// What lies between a host and the middle, where all links meet. Two hosts that talk have both of
+/// their links between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkSpec {
+    /// Added to every round trip, half of it each way, ns.
+    pub rtt_ns: u64,
+    /// How far a round trip may lie from that, ns: each way's share is drawn evenly from plus and
+    /// minus half of it. Packets do not overtake each other.
+    pub jitter_ns: u64,
+    /// The share of packets that is lost, each way.
+    pub loss: f64,
+    /// Bits of IP packets per second, each way; `None` for as many as the machine can carry.
+    pub rate_bits_per_s: Option<u64>,
+}
+
+impl LinkSpec {
+    /// The longest queue before the rate's bottleneck, bytes: 50 ms, and at least 32 packets. What
+    /// does not fit is dropped, as at a router.
+    pub fn queue_bytes(rate_bits_per_s: u64) -> u64 {
+        (rate_bits_per_s / 8 / 20).max(32 * PACKET_BYTES_MAX as u64)
+    }
+}
+
+/// What carries the packets between hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkKind {
+    /// Pairs of virtual Ethernet devices and a bridge, which add nothing.
+    Direct,
+    /// The same, shaped by the kernel's netem.
+    Netem,
+    /// TUN devices and a thread of this program.
+    UserSpace,
+}
+
+impl LinkKind {
+    /// What the reader of a result is told.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            LinkKind::Direct => "hosts are joined by a bridge without delay",
+            LinkKind::Netem => "links are the kernel's netem",
+            LinkKind::UserSpace => "links are made in user space: TUN devices and one thread",
+        }
+    }
+}
+
+/// What became of the packets of one direction of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectionCounters {
+    /// Packets that came to it.
+    pub packets: u64,
+    /// Their bytes, IP header and all.
+    pub bytes: u64,
+    /// Of the packets, those that it lost because it shall.
+    pub lost: u64,
+    /// Of the packets, those that found its queue full.
+    pub dropped: u64,
+}
+
+/// What became of a host's packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCounters {
+    /// From the host.
+    pub up: DirectionCounters,
+    /// To the host.
+    pub down: DirectionCounters,
+    /// Packets that were handed to the host.
+    pub delivered: u64,
+    /// The bytes of those.
+    pub delivered_bytes: u64,
+    /// Packets from the host that went nowhere: not IPv4, or to an address that no host has.
+    pub unroutable: u64,
+    /// The sum of how late packets were handed to the host, ns.
+    pub late_ns_sum: u64,
+    /// The latest, ns.
+    pub late_ns_max: u64,
+}

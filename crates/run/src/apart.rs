@@ -1,0 +1,254 @@
+//! Subjects that are measured one after the other, because side by side they would disturb each
+//! other or do not fit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use readings::{Condition, LoadReading, Outcome};
+
+use crate::RunEvent;
+use crate::group::{GroupResult, Runner};
+use crate::rate::choose_rate_of;
+use agent::AgentError;
+use agent::wire::{Answer, Order};
+use experiment::plan::Group;
+use experiment::{Apart, Design, Experiment, Rate, Setting};
+
+/// How long servers are looked at without load, ms; twice, and the quieter time counts.
+const LOOK_MS: u64 = 200;
+/// A server that takes less of a CPU than this while nobody asks it disturbs nobody.
+const IDLE_SHARE_MIN: f64 = 0.005;
+
+/// The conditions whose subjects are measured one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    reasons: BTreeMap<Condition, String>,
+    looked_at: BTreeSet<Condition>,
+    /// Whether only closed loops are made at the moment, to find the common rate.
+    closed_only: bool,
+}
+
+/// A group's setting: only the servers that its subjects go through.
+pub(super) fn setting(experiment: &Experiment, group: &Group) -> Setting {
+    let mut setting = experiment.under(&group.condition);
+    let used: BTreeSet<String> = setting
+        .subjects
+        .iter()
+        .filter(|subject| group.lanes.iter().any(|lane| lane.subject == subject.name))
+        .flat_map(|subject| subject.through.clone())
+        .collect();
+    setting.servers.retain(|server| used.contains(&server.name));
+    setting
+}
+
+/// Whether every subject of a group goes through the same servers: then there is nothing to part.
+fn all_the_same(setting: &Setting, group: &Group) -> bool {
+    let mut paths = setting
+        .subjects
+        .iter()
+        .filter(|subject| group.lanes.iter().any(|lane| lane.subject == subject.name))
+        .map(|subject| &subject.through);
+    let first = paths.next();
+    paths.all(|path| Some(path) == first)
+}
+
+impl Conditions {
+    /// The design of what is made now.
+    pub(super) fn design(&self, experiment: &Experiment) -> Design {
+        let mut design = experiment.design.clone();
+        if self.closed_only {
+            design.latency_window = Duration::ZERO;
+        }
+        design
+    }
+
+    /// Servers that do not come up beside each other may come up alone.
+    pub(super) fn do_not_fit(
+        &self,
+        design: &Design,
+        group: &Group,
+        setting: &Setting,
+        reason: &AgentError,
+        result: &mut GroupResult,
+    ) {
+        if let AgentError::Failed(reason) = reason
+            && design.apart == Apart::Auto
+            && !all_the_same(setting, group)
+        {
+            result.disturbed = Some(format!(
+                "not all servers came up beside each other: {reason}"
+            ));
+        }
+    }
+}
+
+impl<F: FnMut(RunEvent)> Runner<'_, F> {
+    /// Makes the trials of a group. `rate` is the common rate when it is known already.
+    pub(super) fn group(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let design = &self.options.experiment.design;
+        let apart = match design.apart {
+            Apart::Always => true,
+            Apart::Never => false,
+            Apart::Auto => self.apart.reasons.contains_key(&group.condition),
+        };
+        if apart {
+            return self.one_by_one(group, rate);
+        }
+        let first = self.side_by_side(group, rate);
+        let Some(reason) = first.disturbed.clone() else {
+            return first;
+        };
+        let mut result = self.one_by_one(group, rate);
+        let all = result
+            .outcomes
+            .iter()
+            .all(|(_, outcome)| matches!(outcome, Outcome::Done(_)));
+        if all && !result.outcomes.is_empty() {
+            result.warnings.push(words(&group.condition, &reason));
+            self.apart.reasons.insert(group.condition.clone(), reason);
+        }
+        result
+    }
+
+    /// Each subject started, measured and stopped before the next, in the group's order.
+    fn one_by_one(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let mut result = GroupResult::default();
+        let mut rate = rate.or(
+            match self.options.experiment.under(&group.condition).load.rate {
+                Rate::PerSecond(rate) => Some(rate),
+                Rate::Auto => None,
+            },
+        );
+        let open = !self.options.experiment.design.latency_window.is_zero();
+        if open && rate.is_none() {
+            // The rate hangs on the slowest of all, so all are asked once before.
+            self.apart.closed_only = true;
+            let found = self.each(group, None);
+            self.apart.closed_only = false;
+            let closed: Vec<LoadReading> = found
+                .outcomes
+                .iter()
+                .filter_map(|(_, outcome)| match outcome {
+                    Outcome::Done(reading) => reading.throughput.clone(),
+                    Outcome::Failed { .. } => None,
+                })
+                .collect();
+            if found.agent_lost || self.stopped() {
+                return found;
+            }
+            let setting = setting(self.options.experiment, group);
+            let all = closed.len() == group.lanes.len();
+            rate = all
+                .then(|| choose_rate_of(group, &setting, &closed, &mut result))
+                .flatten();
+        }
+        let chosen = result.rate.take();
+        let mut result = self.each(group, rate);
+        result.rate = chosen;
+        result
+    }
+
+    fn each(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
+        let mut all = GroupResult::default();
+        for lane in &group.lanes {
+            let alone = Group {
+                condition: group.condition.clone(),
+                lanes: vec![lane.clone()],
+            };
+            // Without a rate the open loop is left out: one subject cannot choose it for all.
+            let closed_only = self.apart.closed_only;
+            self.apart.closed_only |= rate.is_none();
+            let one = self.side_by_side(&alone, rate);
+            self.apart.closed_only = closed_only;
+            all.outcomes.extend(one.outcomes);
+            all.logs.extend(one.logs);
+            all.warnings.extend(one.warnings);
+            all.agent_lost |= one.agent_lost;
+            if self.stopped() || all.agent_lost {
+                break;
+            }
+        }
+        if self.stopped() {
+            all.outcomes.clear();
+        } else if all.agent_lost {
+            for lane in &group.lanes {
+                if !all.outcomes.iter().any(|(one, _)| one.trial == lane.trial) {
+                    let reason = "the agent was lost before its turn".to_owned();
+                    all.outcomes
+                        .push((lane.clone(), Outcome::Failed { reason }));
+                }
+            }
+        }
+        all
+    }
+
+    /// Looks, once for each condition, whether a server takes CPU time while nobody asks it: that
+    /// is missing while a subject is measured that does not go through it.
+    pub(super) fn disturb_each_other(
+        &mut self,
+        setting: &Setting,
+        group: &Group,
+        result: &mut GroupResult,
+    ) -> Result<bool, AgentError> {
+        let design = &self.options.experiment.design;
+        if design.apart != Apart::Auto
+            || all_the_same(setting, group)
+            || !self.apart.looked_at.insert(group.condition.clone())
+        {
+            return Ok(false);
+        }
+        let limit = (design.matters / 2.0).max(IDLE_SHARE_MIN);
+        self.phase("looking what servers do while nobody asks them");
+        let from = setting.load.host.as_deref();
+        let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
+        for (host, servers, others) in self.agents.views(from, setting) {
+            for _ in 0..2 {
+                let order = Order::Look {
+                    servers: servers.clone(),
+                    others: others.clone(),
+                    duration_ms: LOOK_MS,
+                };
+                let agent = self.agents.of(host.as_deref())?;
+                let seen = match agent.ask_unless(&order, self.stop)? {
+                    Answer::Seen(seen) => seen,
+                    other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+                };
+                for (server, one) in seen.servers {
+                    let least = quietest.entry(server).or_insert(f64::INFINITY);
+                    *least = least.min(one.cpus);
+                }
+            }
+        }
+        let shared = |server: &str| {
+            let in_lanes = |name: &String| group.lanes.iter().any(|lane| lane.subject == *name);
+            setting
+                .subjects
+                .iter()
+                .filter(|subject| in_lanes(&subject.name))
+                .all(|subject| subject.through.iter().any(|one| one == server))
+        };
+        let worst = quietest
+            .into_iter()
+            .filter(|(server, share)| *share > limit && !shared(server))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        result.disturbed = worst.map(|(server, share)| {
+            format!(
+                "server `{server}` takes {:.1}% of a CPU while nobody asks it",
+                share * 100.0
+            )
+        });
+        Ok(result.disturbed.is_some())
+    }
+}
+
+fn words(condition: &Condition, reason: &str) -> String {
+    let levels: Vec<String> = condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let at = match levels.is_empty() {
+        true => String::new(),
+        false => format!(" at {}", levels.join(", ")),
+    };
+    format!(
+        "subjects were measured one after the other{at}, so drift of the machine does not cancel \
+         as it does between slices: {reason}"
+    )
+}

@@ -1,0 +1,483 @@
+//! After the last block: what held the throughput? For each subject under each condition a few
+//! short closed loops, in random order, some as the experiment has it and some with one thing
+//! changed. What they show is `verdict`'s affair.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use readings::{
+    BottleneckReading, Change, Condition, LoadReading, NO_PORT, Pacing, Probe, WrongKind,
+};
+
+use crate::group::{GroupResult, Ready, Runner};
+use crate::{RunEvent, apart, schedule};
+use agent::AgentError;
+use agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
+use experiment::plan::{Group, Lane};
+use experiment::{Experiment, Setting};
+
+/// How often each change is tried.
+const ROUNDS: usize = 3;
+/// A load lasts so long...
+const WINDOW_MIN_MS: f64 = 400.0;
+/// ...or, where connections are opened in it, so long: who found an accept queue full is heard of
+/// again a second later (RFC 6298), and until then all looks well...
+const OPENING_MIN_MS: f64 = 1_200.0;
+/// ...or so many median answers...
+const ANSWERS: f64 = 12.0;
+/// ...and no longer.
+const WINDOW_MAX_MS: f64 = 4_000.0;
+/// What is cut off at its start: this, or two median answers.
+const CUT_MS: f64 = 100.0;
+const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
+/// A thread that takes less of a CPU does not count as working.
+const WORKING: f64 = 0.05;
+
+/// The subjects to look at: every condition, and in it every subject whose load is the engine's.
+pub(super) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
+    let mut all = Vec::new();
+    for condition in experiment.conditions() {
+        for subject in experiment.under(&condition).subjects {
+            if subject.driver.is_engine() {
+                all.push((condition.clone(), subject.name));
+            }
+        }
+    }
+    all
+}
+
+/// How much more a link with a rate lets through for the change of that name.
+const LINK_FACTOR: f64 = 2.0;
+
+/// What is changed for a load, worked out.
+struct Changed {
+    change: Change,
+    connections: u32,
+    threads: usize,
+    cpus: Vec<u32>,
+    /// Hosts whose bound of CPU time is another meanwhile, CPUs each.
+    hosts: Vec<(String, f64)>,
+    /// A bound for servers that have none.
+    quota: Option<QuotaOrder>,
+    ports: Option<(u16, u16)>,
+    /// The links' rates, over those that they shall have.
+    link_factor: f64,
+}
+
+impl Changed {
+    /// What the servers of the path are bounded to, CPUs; `None` where nothing bounds them more
+    /// than without the change.
+    fn bound_cpus(&self) -> Option<f64> {
+        let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
+        let all: Vec<f64> = of_hosts
+            .chain(self.quota.iter().map(|one| one.cpus))
+            .collect();
+        (!all.is_empty()).then(|| all.iter().sum())
+    }
+}
+
+impl<F: FnMut(RunEvent)> Runner<'_, F> {
+    /// Makes the loads on one subject. `None` when the run was stopped meanwhile.
+    pub(super) fn bottleneck(
+        &mut self,
+        condition: &Condition,
+        subject: &str,
+    ) -> Result<Option<BottleneckReading>, AgentError> {
+        let group = Group {
+            condition: condition.clone(),
+            lanes: vec![Lane {
+                trial: 0,
+                subject: subject.to_owned(),
+                again: false,
+            }],
+        };
+        let setting = apart::setting(self.options.experiment, &group);
+        let mut reading = BottleneckReading {
+            condition: condition.clone(),
+            subject: subject.to_owned(),
+            client_cpus: self.places.load_cpus.clone(),
+            server_cpus: self.server_cpus(&setting),
+            keepalive: setting.load.keepalive && setting.load.requests_per_connection != Some(1),
+            link_bits_per_s: setting
+                .subjects
+                .iter()
+                .find(|one| one.name == subject)
+                .and_then(|one| self.agents.slowest_link(&setting, one)),
+            ports: self.agents.ports_that_run_out(setting.load.host.as_deref()),
+            server_ports: self.agents.ports_of_servers(&setting),
+            ..BottleneckReading::default()
+        };
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        let mut result = GroupResult::default();
+        let mut up = Vec::new();
+        self.phase(&format!("looking for what limits {subject}"));
+        let measured = self
+            .start_servers(&setting, &mut up, &mut random)
+            .and_then(|addresses| self.ready_subjects(&setting, &group, &addresses, &mut result))
+            .and_then(|ready| match ready.is_empty() {
+                true => Ok(()),
+                false => self.probe(&setting, &ready, &mut random, &mut reading),
+            });
+        if !matches!(measured, Err(AgentError::Lost(_))) {
+            let failed = measured.is_err() || !result.outcomes.is_empty();
+            reading.waiting_at_failure = match failed {
+                true => self.waiting_ports(setting.load.host.as_deref()).ok(),
+                false => None,
+            };
+        }
+        let lost = self.agents.lost_part(measured.is_err());
+        self.stop_servers(&group, &up, &mut result);
+        if let Some(why) = lost {
+            return Err(AgentError::Lost(why));
+        }
+        match measured {
+            Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
+            Err(AgentError::Failed(why)) => reading.failed = Some(why),
+            Ok(()) => {
+                reading.failed =
+                    result
+                        .outcomes
+                        .into_iter()
+                        .find_map(|(_, outcome)| match outcome {
+                            readings::Outcome::Failed { reason } => Some(reason),
+                            readings::Outcome::Done(_) => None,
+                        });
+            }
+        }
+        if result.agent_lost {
+            return Err(AgentError::Lost(
+                "it ended while servers were stopped".into(),
+            ));
+        }
+        Ok((!self.stopped()).then_some(reading))
+    }
+
+    /// Ports of a host that connections in TIME_WAIT hold.
+    fn waiting_ports(&mut self, host: Option<&str>) -> Result<u64, AgentError> {
+        let order = Order::Look {
+            servers: Vec::new(),
+            others: Vec::new(),
+            duration_ms: 0,
+        };
+        match self.agents.of(host)?.ask(&order)? {
+            Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
+            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// The CPUs that a path's servers may use.
+    fn server_cpus(&self, setting: &Setting) -> Vec<u32> {
+        let mut cpus: Vec<u32> = Vec::new();
+        for server in &setting.servers {
+            cpus.extend(match server.cpus.is_empty() {
+                true => &self.places.server_cpus,
+                false => &server.cpus,
+            });
+        }
+        if cpus.is_empty() && !setting.servers.is_empty() {
+            cpus = net::os::allowed_cpus().unwrap_or_default();
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
+    fn probe(
+        &mut self,
+        setting: &Setting,
+        ready: &[Ready],
+        random: &mut fastrand::Rng,
+        reading: &mut BottleneckReading,
+    ) -> Result<(), AgentError> {
+        let warmup = self.options.experiment.design.warmup.min(WARM_UP_MAX);
+        let warm = self.load(setting, ready, schedule::warm_up(1, warmup))?;
+        let median_ms = schedule::median_ms(&warm.readings);
+        let least_ms = match reading.keepalive {
+            true => WINDOW_MIN_MS,
+            false => OPENING_MIN_MS,
+        };
+        let stint = StintOrder {
+            lane: 0,
+            pacing: Pacing::Closed,
+            cut_ms: CUT_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS),
+            window_ms: (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS),
+            requests: None,
+            reading: Some(0),
+        };
+        let mut as_it_is = self.order(setting, ready, vec![stint]);
+        // What has not come by then tells no more, however long a lost SYN would be waited for.
+        let enough_ms = (stint.cut_ms + stint.window_ms) as u64;
+        as_it_is.timeout_ms = as_it_is.timeout_ms.min(enough_ms);
+        reading.client_threads = as_it_is.threads as u32;
+        let none = self.unchanged(&as_it_is);
+        if self.stopped() {
+            return Ok(());
+        }
+        let first = self.one(&as_it_is, ready, &none)?;
+        let mut changes = self.changes(setting, &as_it_is, &first, reading);
+        changes.push(none);
+        reading.probes.push(first);
+        for _ in 0..ROUNDS {
+            random.shuffle(&mut changes);
+            for changed in &changes {
+                if self.stopped() {
+                    return Ok(());
+                }
+                match self.one(&as_it_is, ready, changed) {
+                    Ok(probe) => reading.probes.push(probe),
+                    Err(AgentError::Failed(why)) if changed.change != Change::None => {
+                        let why = format!("{}: {why}", words(changed.change));
+                        if !reading.not_tried.contains(&why) {
+                            reading.not_tried.push(why);
+                        }
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unchanged(&self, order: &LoadOrder) -> Changed {
+        Changed {
+            change: Change::None,
+            connections: order.lanes[0].connections,
+            threads: order.threads,
+            cpus: order.cpus.clone(),
+            hosts: Vec::new(),
+            quota: None,
+            ports: None,
+            link_factor: 1.0,
+        }
+    }
+
+    /// What can be changed, after what a first load has shown.
+    fn changes(
+        &self,
+        setting: &Setting,
+        order: &LoadOrder,
+        first: &Probe,
+        reading: &mut BottleneckReading,
+    ) -> Vec<Changed> {
+        let mut changes = Vec::new();
+        let connections = order.lanes[0].connections;
+        let not_tried = &mut reading.not_tried;
+        let mut missing = |change, why: &str| {
+            not_tried.push(format!("{}: {why}", words(change)));
+        };
+        // A CPU for one more thread: best one that the servers do not use.
+        let mut others = net::os::allowed_cpus().unwrap_or_default();
+        let of_host = self.agents.cpus_of(setting.load.host.as_deref());
+        others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
+        others.retain(|cpu| !order.cpus.contains(cpu));
+        let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
+        let more = others.iter().find(free).or(others.first()).copied();
+        if order.threads as u32 >= connections {
+            missing(Change::ClientThread, "there is no connection for it");
+        } else if more.is_none() && !order.cpus.is_empty() {
+            missing(Change::ClientThread, "there is no other CPU for it");
+        } else {
+            let mut cpus = order.cpus.clone();
+            if !cpus.is_empty() {
+                cpus.extend(more);
+            }
+            changes.push(Changed {
+                change: Change::ClientThread,
+                threads: order.threads + 1,
+                cpus,
+                ..self.unchanged(order)
+            });
+        }
+        let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
+        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.cpus.iter().any(shares)) {
+            changes.push(Changed {
+                change: Change::ClientApart,
+                threads: 1,
+                cpus: vec![cpu],
+                ..self.unchanged(order)
+            });
+        }
+        match connections.checked_mul(2) {
+            Some(twice) if twice <= 100_000 => changes.push(Changed {
+                change: Change::TwiceTheConnections,
+                connections: twice,
+                ..self.unchanged(order)
+            }),
+            _ => missing(Change::TwiceTheConnections, "there are too many already"),
+        }
+        let kernel = first.seen.kernel;
+        let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
+        if refused > 0 && connections > 1 {
+            changes.push(Changed {
+                change: Change::HalfTheConnections,
+                connections: connections / 2,
+                threads: order.threads.min(connections as usize / 2),
+                ..self.unchanged(order)
+            });
+        }
+        if first.seen.servers.is_empty() {
+            missing(
+                Change::HalfTheServerCpu,
+                "no server of the path was started here",
+            );
+        } else {
+            changes.push(self.half_the_server_cpu(
+                setting,
+                order,
+                first,
+                reading.server_cpus.len(),
+            ));
+        }
+        let wider = self.agents.wider_ports(setting.load.host.as_deref());
+        if let Some(ports) = wider.filter(|_| first.no_port > 0) {
+            changes.push(Changed {
+                change: Change::MorePorts,
+                ports: Some(ports),
+                ..self.unchanged(order)
+            });
+        }
+        if reading.link_bits_per_s.is_some() {
+            changes.push(Changed {
+                change: Change::TwiceTheLinkRate,
+                link_factor: LINK_FACTOR,
+                ..self.unchanged(order)
+            });
+        }
+        changes
+    }
+
+    /// Half of what the servers could use: of a host's own bound where it has one.
+    fn half_the_server_cpu(
+        &self,
+        setting: &Setting,
+        order: &LoadOrder,
+        first: &Probe,
+        server_cpus: usize,
+    ) -> Changed {
+        let (mut hosts, mut quota) = (Vec::new(), None);
+        for bounded in self.agents.bounded(setting) {
+            let could = could_use(first, &bounded.servers, server_cpus);
+            let half = bounded.quota.unwrap_or(could) / 2.0;
+            match bounded.host {
+                Some(host) => hosts.push((host, half)),
+                None => {
+                    quota = Some(QuotaOrder {
+                        servers: bounded.servers,
+                        cpus: half,
+                    });
+                }
+            }
+        }
+        Changed {
+            change: Change::HalfTheServerCpu,
+            hosts,
+            quota,
+            ..self.unchanged(order)
+        }
+    }
+
+    fn one(
+        &mut self,
+        order: &LoadOrder,
+        ready: &[Ready],
+        changed: &Changed,
+    ) -> Result<Probe, AgentError> {
+        let mut order = order.clone();
+        order.look = true;
+        order.threads = changed.threads;
+        order.cpus.clone_from(&changed.cpus);
+        order.quota.clone_from(&changed.quota);
+        order.ports = changed.ports;
+        for lane in &mut order.lanes {
+            lane.connections = changed.connections;
+        }
+        let changes_links = changed.link_factor != 1.0;
+        let scaled = match changes_links {
+            true => self.agents.scale_link_rates(changed.link_factor),
+            false => Ok(()),
+        };
+        let loaded = scaled
+            .and_then(|()| self.agents.bound_hosts(&changed.hosts, true))
+            .and_then(|()| self.load_as(order, ready));
+        // Each is put back, whatever came of the others: what is measured next wants both.
+        let unbound = self.agents.bound_hosts(&changed.hosts, false);
+        let unscaled = match changes_links {
+            true => self.agents.scale_link_rates(1.0),
+            false => Ok(()),
+        };
+        unbound.and(unscaled)?;
+        let loaded = loaded?;
+        let seen = loaded.seen.unwrap_or_default();
+        match loaded.readings.first() {
+            Some(load) => Ok(probe(changed, load, seen)),
+            None => Err(AgentError::Failed("the load measured nothing".into())),
+        }
+    }
+}
+
+/// The CPU time that servers of a path could use as they are, in CPUs.
+///
+/// A thread that wanted a CPU for half of the time and got what it wanted could do twice as much;
+/// one that always wants one is at its end, even where other programs leave it little. So what was
+/// used is divided by how much the busiest thread wanted.
+fn could_use(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
+    let servers = first.seen.servers.iter();
+    let servers = servers
+        .filter(|(name, _)| of.contains(*name))
+        .map(|(_, server)| server);
+    let used: f64 = servers.clone().map(|server| server.cpus).sum();
+    let wanted = servers
+        .filter_map(|server| server.wanted.first())
+        .copied()
+        .fold(0.0, f64::max);
+    let most = server_cpus.max(1) as f64;
+    if wanted < WORKING {
+        // Next to nothing: one CPU is more than enough.
+        return 1.0;
+    }
+    (used / wanted).min(most)
+}
+
+fn words(change: Change) -> &'static str {
+    match change {
+        Change::None => "nothing changed",
+        Change::ClientThread => "a client thread more",
+        Change::ClientApart => "a CPU of its own for the client",
+        Change::TwiceTheConnections => "twice the connections",
+        Change::HalfTheConnections => "half the connections",
+        Change::HalfTheServerCpu => "half the servers' CPU time",
+        Change::TwiceTheLinkRate => "twice the link's rate",
+        Change::MorePorts => "more ports",
+    }
+}
+
+fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
+    let response = load.response.quantiles();
+    let no_port = load
+        .wrong
+        .iter()
+        .any(|wrong| wrong.kind == WrongKind::Connection && wrong.found.contains(NO_PORT));
+    Probe {
+        change: changed.change,
+        connections: changed.connections,
+        duration_s: load.duration_s,
+        requests_per_s: load.requests_per_s(),
+        latency_us_mean: response.mean,
+        latency_us_p50: response.p50,
+        latency_us_p99: response.p99,
+        connect_us_max: load.connect.quantiles().max,
+        connects: load.connects,
+        requests_all: load.requests_all,
+        errors_all: load.errors_all.total(),
+        no_port: if no_port { load.errors_all.connect } else { 0 },
+        bytes_per_s: load.bytes_read as f64 / load.duration_s.max(1e-9),
+        client: load
+            .client
+            .threads
+            .iter()
+            .map(|thread| thread.cpu)
+            .collect(),
+        quota_cpus: changed.bound_cpus(),
+        seen,
+    }
+}

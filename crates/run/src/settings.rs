@@ -1,0 +1,71 @@
+//! How the servers of a condition were set, for the row of the journal that tells it.
+
+use std::collections::BTreeMap;
+
+use readings::{Condition, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
+use serde_json::Value;
+
+use super::folder;
+use crate::journal::Journal;
+use experiment::Recipes;
+use experiment::Setting;
+
+/// What has been told of settings so far.
+#[derive(Default)]
+pub(super) struct Told {
+    conditions: Vec<Condition>,
+    /// Versions, by recipe.
+    versions: BTreeMap<String, Option<String>>,
+}
+
+impl Told {
+    /// What an earlier part of the run has told.
+    pub(super) fn of(journal: Option<&Journal>) -> Self {
+        let rows = journal.map(Journal::settings).unwrap_or_default();
+        Self {
+            conditions: rows.iter().map(|row| row.condition.clone()).collect(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// The row for a condition whose servers were started with these configurations; `None` when
+    /// it was told already, a server is missing, or there are no servers.
+    pub(super) fn row(
+        &mut self,
+        condition: &Condition,
+        setting: &Setting,
+        configurations: &BTreeMap<String, Value>,
+        recipes: &Recipes,
+    ) -> Option<JournalRow> {
+        if setting.servers.is_empty() || self.conditions.contains(condition) {
+            return None;
+        }
+        let mut of_server = |server: &String| {
+            let configuration = configurations.get(server)?;
+            let recipe = recipes.get(configuration.get("recipe")?.as_str()?)?;
+            let version = self
+                .versions
+                .entry(recipe.name.clone())
+                .or_insert_with(|| folder::version(Some(configuration), recipe));
+            Some(ServerSettings {
+                server: server.clone(),
+                recipe: recipe.name.clone(),
+                version: version.clone(),
+                settings: serde_json::from_value(configuration.get("settings")?.clone()).ok()?,
+            })
+        };
+        let mut subjects = Vec::new();
+        for subject in &setting.subjects {
+            let servers: Option<Vec<_>> = subject.through.iter().map(&mut of_server).collect();
+            subjects.push(SubjectSettings {
+                subject: subject.name.clone(),
+                servers: servers?,
+            });
+        }
+        self.conditions.push(condition.clone());
+        Some(JournalRow::Settings(SettingsReading {
+            condition: condition.clone(),
+            subjects,
+        }))
+    }
+}

@@ -1,0 +1,34 @@
+//! What other load generators print, and the shell's `time`, read.
+//!
+//! A [`ToolReading`] holds what one run of a tool said of itself, in our units. A tool that does
+//! not say something leaves it `None`: nothing is guessed here. What the words of a tool mean, and
+//! how its figures become ours, stands at the head of its file.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod ab;
+mod command;
+mod error;
+mod h2load;
+mod hey;
+mod httperf;
+mod k6;
+mod numbered;
+mod oha;
+mod options;
+mod process;
+mod read;
+mod reading;
+mod redis_benchmark;
+mod scan;
+mod table;
+mod time;
+mod units;
+mod weigh;
+mod wrk;
+mod wrk2;
+
+pub use error::ReadError;
+pub use read::{ReadText, looked_for, read_all, read_output, read_text};
+
+pub use readings::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};

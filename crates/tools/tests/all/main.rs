@@ -1,0 +1,8 @@
+//! Integration tests of the crate, in one program.
+
+#![allow(clippy::unwrap_used)]
+
+mod any_text;
+mod http_tools;
+mod other_tools;
+mod support;
