@@ -14,7 +14,7 @@ use readings::Probed;
 
 use super::clock::Window;
 use super::probe::Looker;
-use super::surroundings::Surroundings;
+use super::system_counters::SystemSources;
 use super::watch::{self, Watched};
 use super::window_sampler::WindowSampler;
 use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
@@ -132,7 +132,7 @@ pub(super) fn carry_out(
         varying,
         ..Loaded::default()
     };
-    let around = Surroundings::of(order.watch.clone(), &order.watch_others);
+    let around = SystemSources::of(order.watch.clone(), &order.watch_others);
     let sampler = WindowSampler::new(servers, around);
     std::thread::scope(|scope| {
         scope.spawn(|| sampler.tick());

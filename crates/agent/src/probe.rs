@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use readings::{CpuSeen, KernelSeen, PortsSeen, Seen, ServerSeen};
 
-use super::surroundings::networks;
+use super::system_counters::networks;
 use super::watch::Watched;
 use super::wire::OtherServer;
 

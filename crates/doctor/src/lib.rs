@@ -260,7 +260,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The command that gives a kernel setting a value.
+/// The command that gives a kernel resolved a value.
 fn set_sysctl(root: bool, name: &str, value: &str) -> String {
     format!(
         "{}sysctl -w {}",

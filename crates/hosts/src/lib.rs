@@ -1,6 +1,6 @@
 //! Hosts on one machine: network namespaces, wired to each other, with links between them.
 //!
-//! Nothing is made in the machine's own namespaces. A process of its own, `weigh wiring`, makes a
+//! Nothing is made in the machine's own namespaces. A process of its own, `weigh netns-holder`, makes a
 //! network namespace for the wires and, for each host, one of network, mounts and host name. None
 //! of them has a name outside: they live as long as that process and what runs inside, and so do
 //! all devices. An agent is started inside by entering them before its program begins; from then on
@@ -9,24 +9,24 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod groups;
+mod holder_protocol;
 mod lacking;
 pub mod link;
 mod namespace;
+mod netns_holder;
 mod setting;
-mod wire;
-mod wiring;
-mod world;
+mod topology;
 
 use std::net::Ipv4Addr;
 
 use crate::link::router::Addresses;
 
 pub use lacking::lacking;
+pub use netns_holder::serve;
 pub use setting::SettingError;
-pub use wiring::serve;
-pub use world::{BuiltHost, World, WorldError, WorldOptions};
+pub use topology::{BuiltHost, Topology, TopologyError, TopologyOptions};
 
-/// The most hosts that a world can have: their numbers are the last bytes of addresses.
+/// The most hosts that a topology can have: their numbers are the last bytes of addresses.
 pub const HOSTS_MAX: usize = 250;
 
 /// Addresses of hosts: a private network (RFC 1918).

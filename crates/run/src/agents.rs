@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::group::Runner;
 use crate::machines::Machines;
-use crate::{Places, RunError, RunEvent, RunOptions, places};
+use crate::{CpuPlacement, RunError, RunEvent, RunOptions, cpu_placement};
 use agent::wire::{Answer, Order, OtherServer, StartServer};
 use agent::{Agent, AgentError};
-use experiment::{Experiment, Setting, Target};
-use hosts::{World, WorldError, WorldOptions};
+use experiment::{Experiment, ResolvedCondition, Target};
+use hosts::{Topology, TopologyError, TopologyOptions};
 use readings::LinkKind;
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -26,7 +26,7 @@ pub(super) type View = (Option<String>, Vec<String>, Vec<OtherServer>);
 pub(super) struct Agents {
     /// By host; the empty name is this machine's.
     agents: BTreeMap<String, Agent>,
-    pub(super) world: Option<World>,
+    pub(super) topology: Option<Topology>,
     /// What makes loads while the others do something to servers, and its host.
     loader: Option<(Option<String>, Agent)>,
     /// Where hosts are machines.
@@ -39,10 +39,10 @@ impl Agents {
     /// Starts them all, with a look whether all that the experiment needs is there.
     pub(super) fn ready(
         options: &RunOptions<'_>,
-        places: &Places,
+        placement: &CpuPlacement,
         seed: u64,
     ) -> Result<Self, RunError> {
-        let mut agents = Self::start(options.weigh, options.experiment, places, seed)?;
+        let mut agents = Self::start(options.weigh, options.experiment, placement, seed)?;
         let sentences = agents.missing(options.experiment, options.recipes)?;
         match sentences.is_empty() {
             true => Ok(agents),
@@ -54,13 +54,13 @@ impl Agents {
     fn start(
         weigh: &Path,
         experiment: &Experiment,
-        places: &Places,
+        placement: &CpuPlacement,
         seed: u64,
     ) -> Result<Self, RunError> {
         let mut agents = Self {
             agents: BTreeMap::new(),
             loader: None,
-            world: None,
+            topology: None,
             machines: None,
             running: Vec::new(),
         };
@@ -72,23 +72,23 @@ impl Agents {
             return Ok(agents);
         }
         // This thread keeps off the load's CPUs by now, so it cannot be asked which there are.
-        let all = [places.load_cpus.as_slice(), &places.server_cpus].concat();
+        let all = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
         let of_a_host = |cpu: &u32| experiment.hosts.iter().any(|host| host.cpus.contains(cpu));
         let mut link_cpus: Vec<u32> = all.iter().copied().filter(|cpu| !of_a_host(cpu)).collect();
         if link_cpus.is_empty() {
             link_cpus = all;
         }
-        let options = WorldOptions {
+        let options = TopologyOptions {
             kind: None,
             seed,
             link_cpus,
         };
-        let world = World::build(weigh, &experiment.hosts, &options)?;
+        let topology = Topology::build(weigh, &experiment.hosts, &options)?;
         for host in &experiment.hosts {
-            let agent = world.agent_in(&host.name)?;
+            let agent = topology.agent_in(&host.name)?;
             agents.agents.insert(host.name.clone(), agent);
         }
-        agents.world = Some(world);
+        agents.topology = Some(topology);
         Ok(agents)
     }
 
@@ -97,7 +97,7 @@ impl Agents {
         self,
         weigh: &Path,
         experiment: &Experiment,
-        places: &Places,
+        placement: &CpuPlacement,
         seed: u64,
         stop: &AtomicBool,
     ) -> Result<Self, RunError> {
@@ -106,7 +106,7 @@ impl Agents {
         }
         // What is left of them goes first: hosts and servers have the same names again.
         drop(self);
-        Self::start(weigh, experiment, places, seed)
+        Self::start(weigh, experiment, placement, seed)
     }
 
     /// The agent of a host.
@@ -134,7 +134,7 @@ impl Agents {
         Self {
             agents,
             loader: None,
-            world: None,
+            topology: None,
             machines: Some(machines),
             running: Vec::new(),
         }
@@ -149,12 +149,12 @@ impl Agents {
 
     /// Whether hosts have ports and addresses of their own.
     pub(super) fn are_apart(&self) -> bool {
-        self.world.is_some() || self.machines.is_some()
+        self.topology.is_some() || self.machines.is_some()
     }
 
     /// Whether hosts are namespaces of this machine.
     pub(super) fn is_world(&self) -> bool {
-        self.world.is_some()
+        self.topology.is_some()
     }
 
     /// Whether hosts are machines.
@@ -183,14 +183,14 @@ impl Agents {
     /// asked.
     pub(super) fn free_port(&mut self, host: Option<&str>, random: &mut fastrand::Rng) -> u16 {
         const ATTEMPTS: usize = 100;
-        let mut port = places::free_port(random, self.are_apart());
+        let mut port = cpu_placement::free_port(random, self.are_apart());
         if self.are_machines() {
             let address = self.address(host, host);
             for _ in 0..ATTEMPTS {
                 if self.is_free(host, SocketAddr::new(address, port)) {
                     break;
                 }
-                port = places::free_port(random, true);
+                port = cpu_placement::free_port(random, true);
             }
         }
         port
@@ -201,12 +201,12 @@ impl Agents {
         if let Some(machines) = &self.machines {
             return machines.address(to.unwrap_or_default()).unwrap_or(LOCAL);
         }
-        let Some(world) = &self.world else {
+        let Some(topology) = &self.topology else {
             return LOCAL;
         };
         // An experiment that was read names hosts that there are.
         let name = |host: Option<&str>| host.unwrap_or_default().to_string();
-        world.address(&name(from), &name(to)).unwrap_or(LOCAL)
+        topology.address(&name(from), &name(to)).unwrap_or(LOCAL)
     }
 
     /// Has a host's agent start a server.
@@ -237,9 +237,9 @@ impl Agents {
             Some((at, agent)) if at.as_deref() == host => return Ok(agent),
             _ => {}
         }
-        match (&self.world, host) {
-            (Some(world), Some(host)) => world.agent_in(host).map_err(|e| match e {
-                WorldError::Agent { source, .. } => source,
+        match (&self.topology, host) {
+            (Some(topology), Some(host)) => topology.agent_in(host).map_err(|e| match e {
+                TopologyError::Agent { source, .. } => source,
                 other => AgentError::Lost(other.to_string()),
             }),
             _ => Agent::start(weigh),
@@ -258,41 +258,41 @@ impl Agents {
 
     /// Whether hosts send everything into their links.
     pub(super) fn links_are_routed(&self) -> bool {
-        let world = self.world.as_ref();
-        world.is_some_and(|world| world.kind == LinkKind::UserSpace)
+        let topology = self.topology.as_ref();
+        topology.is_some_and(|topology| topology.kind == LinkKind::UserSpace)
     }
 
     /// Servers that the agent of a host has started, and those that others have.
     pub(super) fn watched(
         &self,
         from: Option<&str>,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
     ) -> (Vec<String>, Vec<OtherServer>) {
-        let all = setting.servers.iter().map(|server| server.name.clone());
+        let all = resolved.servers.iter().map(|server| server.name.clone());
         if !self.are_apart() {
             return (all.collect(), Vec::new());
         }
         let (own, others): (Vec<_>, Vec<_>) = self
             .running
             .iter()
-            .filter(|(_, one)| setting.servers.iter().any(|s| s.name == one.server))
+            .filter(|(_, one)| resolved.servers.iter().any(|s| s.name == one.server))
             .cloned()
             .partition(|(host, _)| from == Some(host));
         let own = own.into_iter().map(|(_, one)| one.server).collect();
         // What another machine counts is asked of that one.
-        let others = others.into_iter().filter(|_| self.world.is_some());
+        let others = others.into_iter().filter(|_| self.topology.is_some());
         (own, others.map(|(_, one)| one).collect())
     }
 
-    /// From where all servers of a setting can be looked at: hosts, with their own servers and
+    /// From where all servers of a resolved can be looked at: hosts, with their own servers and
     /// those of others.
-    pub(super) fn views(&self, from: Option<&str>, setting: &Setting) -> Vec<View> {
+    pub(super) fn views(&self, from: Option<&str>, resolved: &ResolvedCondition) -> Vec<View> {
         let hosts = match self.are_machines() {
             true => self.with_servers().into_iter().map(Some).collect(),
             false => vec![from.map(str::to_owned)],
         };
         let view = |host: Option<String>| {
-            let (servers, others) = self.watched(host.as_deref(), setting);
+            let (servers, others) = self.watched(host.as_deref(), resolved);
             (host, servers, others)
         };
         hosts.into_iter().map(view).collect()
@@ -300,12 +300,12 @@ impl Agents {
 
     /// What the reader of the result is told at the beginning.
     pub(super) fn notices(&self) -> Vec<String> {
-        let Some(world) = &self.world else {
+        let Some(topology) = &self.topology else {
             return Vec::new();
         };
-        let mut notices = world.warnings.clone();
-        if world.kind != LinkKind::Direct {
-            notices.push(world.kind.sentence().to_string());
+        let mut notices = topology.warnings.clone();
+        if topology.kind != LinkKind::Direct {
+            notices.push(topology.kind.sentence().to_string());
         }
         notices
     }
@@ -313,11 +313,11 @@ impl Agents {
     /// What the reader of the result is told at the end: links that did other things than they
     /// should.
     pub(super) fn faults_of_links(&mut self) -> Vec<String> {
-        let Some(world) = &mut self.world else {
+        let Some(topology) = &mut self.topology else {
             return Vec::new();
         };
-        let counters = world.counters().unwrap_or_default();
-        let names = world.hosts.iter().map(|host| &host.spec.name);
+        let counters = topology.counters().unwrap_or_default();
+        let names = topology.hosts.iter().map(|host| &host.spec.name);
         let late = counters.iter().zip(names).filter_map(|(link, name)| {
             let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
             (late_ns > LATE_NS).then(|| {
@@ -337,8 +337,8 @@ impl Agents {
         if let Some(machines) = &self.machines {
             return Some(("machines", machines.described()));
         }
-        let world = self.world.as_ref()?;
-        let hosts: BTreeMap<&str, Value> = world
+        let topology = self.topology.as_ref()?;
+        let hosts: BTreeMap<&str, Value> = topology
             .hosts
             .iter()
             .map(|host| {
@@ -356,15 +356,15 @@ impl Agents {
                 (spec.name.as_str(), described)
             })
             .collect();
-        Some(("apart", json!({ "links": world.kind, "hosts": hosts })))
+        Some(("apart", json!({ "links": topology.kind, "hosts": hosts })))
     }
 }
 
-impl From<WorldError> for RunError {
-    fn from(error: WorldError) -> Self {
+impl From<TopologyError> for RunError {
+    fn from(error: TopologyError) -> Self {
         match error {
-            WorldError::Agent { source, .. } => RunError::Agent(source),
-            other => RunError::World(other),
+            TopologyError::Agent { source, .. } => RunError::Agent(source),
+            other => RunError::Topology(other),
         }
     }
 }

@@ -10,11 +10,11 @@ use readings::{
 };
 
 use crate::group::{GroupResult, Ready, Runner};
-use crate::{RunEvent, apart, schedule};
+use crate::{RunEvent, schedule, sequential};
 use agent::AgentError;
 use agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
-use experiment::plan::{Group, Lane};
-use experiment::{Experiment, Setting};
+use experiment::plan::{Group, PlannedTrial};
+use experiment::{Experiment, ResolvedCondition};
 
 /// How often each change is tried.
 const ROUNDS: usize = 3;
@@ -85,26 +85,28 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<Option<BottleneckReading>, AgentError> {
         let group = Group {
             condition: condition.clone(),
-            lanes: vec![Lane {
+            trials: vec![PlannedTrial {
                 trial: 0,
                 subject: subject.to_owned(),
-                again: false,
+                baseline_copy: false,
             }],
         };
-        let setting = apart::setting(self.options.experiment, &group);
+        let resolved = sequential::resolved(self.options.experiment, &group);
         let mut reading = BottleneckReading {
             condition: condition.clone(),
             subject: subject.to_owned(),
-            client_cpus: self.places.load_cpus.clone(),
-            server_cpus: self.server_cpus(&setting),
-            keepalive: setting.load.keepalive && setting.load.requests_per_connection != Some(1),
-            link_bits_per_s: setting
+            client_cpus: self.placement.load_cpus.clone(),
+            server_cpus: self.server_cpus(&resolved),
+            keepalive: resolved.load.keepalive && resolved.load.requests_per_connection != Some(1),
+            link_bits_per_s: resolved
                 .subjects
                 .iter()
                 .find(|one| one.name == subject)
-                .and_then(|one| self.agents.slowest_link(&setting, one)),
-            ports: self.agents.ports_that_run_out(setting.load.host.as_deref()),
-            server_ports: self.agents.ports_of_servers(&setting),
+                .and_then(|one| self.agents.slowest_link(&resolved, one)),
+            ports: self
+                .agents
+                .ports_that_run_out(resolved.load.host.as_deref()),
+            server_ports: self.agents.ports_of_servers(&resolved),
             ..BottleneckReading::default()
         };
         let mut random = fastrand::Rng::with_seed(self.seed);
@@ -112,16 +114,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let mut up = Vec::new();
         self.phase(&format!("looking for what limits {subject}"));
         let measured = self
-            .start_servers(&setting, &mut up, &mut random)
-            .and_then(|addresses| self.ready_subjects(&setting, &group, &addresses, &mut result))
+            .start_servers(&resolved, &mut up, &mut random)
+            .and_then(|addresses| self.ready_subjects(&resolved, &group, &addresses, &mut result))
             .and_then(|ready| match ready.is_empty() {
                 true => Ok(()),
-                false => self.probe(&setting, &ready, &mut random, &mut reading),
+                false => self.probe(&resolved, &ready, &mut random, &mut reading),
             });
         if !matches!(measured, Err(AgentError::Lost(_))) {
             let failed = measured.is_err() || !result.outcomes.is_empty();
             reading.waiting_at_failure = match failed {
-                true => self.waiting_ports(setting.load.host.as_deref()).ok(),
+                true => self.waiting_ports(resolved.load.host.as_deref()).ok(),
                 false => None,
             };
         }
@@ -166,15 +168,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     }
 
     /// The CPUs that a path's servers may use.
-    fn server_cpus(&self, setting: &Setting) -> Vec<u32> {
+    fn server_cpus(&self, resolved: &ResolvedCondition) -> Vec<u32> {
         let mut cpus: Vec<u32> = Vec::new();
-        for server in &setting.servers {
+        for server in &resolved.servers {
             cpus.extend(match server.cpus.is_empty() {
-                true => &self.places.server_cpus,
+                true => &self.placement.server_cpus,
                 false => &server.cpus,
             });
         }
-        if cpus.is_empty() && !setting.servers.is_empty() {
+        if cpus.is_empty() && !resolved.servers.is_empty() {
             cpus = net::os::allowed_cpus().unwrap_or_default();
         }
         cpus.sort_unstable();
@@ -184,13 +186,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
     fn probe(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         ready: &[Ready],
         random: &mut fastrand::Rng,
         reading: &mut BottleneckReading,
     ) -> Result<(), AgentError> {
         let warmup = self.options.experiment.design.warmup.min(WARM_UP_MAX);
-        let warm = self.load(setting, ready, schedule::warm_up(1, warmup))?;
+        let warm = self.load(resolved, ready, schedule::warm_up(1, warmup))?;
         let median_ms = schedule::median_ms(&warm.readings);
         let least_ms = match reading.keepalive {
             true => WINDOW_MIN_MS,
@@ -204,7 +206,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             requests: None,
             reading: Some(0),
         };
-        let mut as_it_is = self.order(setting, ready, vec![stint]);
+        let mut as_it_is = self.order(resolved, ready, vec![stint]);
         // What has not come by then tells no more, however long a lost SYN would be waited for.
         let enough_ms = (stint.cut_ms + stint.window_ms) as u64;
         as_it_is.timeout_ms = as_it_is.timeout_ms.min(enough_ms);
@@ -214,7 +216,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             return Ok(());
         }
         let first = self.one(&as_it_is, ready, &none)?;
-        let mut changes = self.changes(setting, &as_it_is, &first, reading);
+        let mut changes = self.changes(resolved, &as_it_is, &first, reading);
         changes.push(none);
         reading.probes.push(first);
         for _ in 0..ROUNDS {
@@ -254,7 +256,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// What can be changed, after what a first load has shown.
     fn changes(
         &self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         order: &LoadOrder,
         first: &Probe,
         reading: &mut BottleneckReading,
@@ -267,7 +269,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         };
         // A CPU for one more thread: best one that the servers do not use.
         let mut others = net::os::allowed_cpus().unwrap_or_default();
-        let of_host = self.agents.cpus_of(setting.load.host.as_deref());
+        let of_host = self.agents.cpus_of(resolved.load.host.as_deref());
         others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
         others.retain(|cpu| !order.cpus.contains(cpu));
         let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
@@ -322,13 +324,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             );
         } else {
             changes.push(self.half_the_server_cpu(
-                setting,
+                resolved,
                 order,
                 first,
                 reading.server_cpus.len(),
             ));
         }
-        let wider = self.agents.wider_ports(setting.load.host.as_deref());
+        let wider = self.agents.wider_ports(resolved.load.host.as_deref());
         if let Some(ports) = wider.filter(|_| first.no_port > 0) {
             changes.push(Changed {
                 change: Change::MorePorts,
@@ -349,13 +351,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Half of what the servers could use: of a host's own bound where it has one.
     fn half_the_server_cpu(
         &self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         order: &LoadOrder,
         first: &Probe,
         server_cpus: usize,
     ) -> Changed {
         let (mut hosts, mut quota) = (Vec::new(), None);
-        for bounded in self.agents.bounded(setting) {
+        for bounded in self.agents.bounded(resolved) {
             let could = could_use(first, &bounded.servers, server_cpus);
             let half = bounded.quota.unwrap_or(could) / 2.0;
             match bounded.host {

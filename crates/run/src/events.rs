@@ -14,7 +14,7 @@ use crate::servers::Up;
 use agent::AgentError;
 use agent::wire::{Answer, Loaded, Order, StintOrder};
 use experiment::plan::Group;
-use experiment::{EventSpec, Fault, Setting};
+use experiment::{EventSpec, Fault, ResolvedCondition};
 
 /// Rows of the load.
 const ROW_MS: u64 = 100;
@@ -36,7 +36,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Makes the open loops of subjects, with what happens meanwhile.
     pub(super) fn measure_events(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         up: &[Up],
         addresses: &BTreeMap<String, SocketAddr>,
@@ -47,14 +47,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let Some(rate_per_s) = rate else {
             return Ok(());
         };
-        for one in self.ready_subjects(setting, group, addresses, result)? {
+        for one in self.ready_subjects(resolved, group, addresses, result)? {
             if self.stopped() {
                 return Ok(());
             }
             self.phase(&format!(
                 "{rate_per_s} requests/s, and what happens meanwhile"
             ));
-            let (loaded, events) = self.load_through(setting, &one, up, rate_per_s)?;
+            let (loaded, events) = self.load_through(resolved, &one, up, rate_per_s)?;
             let reading = Reading {
                 latency: loaded.readings.first().cloned(),
                 latency_probed: probed(0, &one, &loaded),
@@ -63,14 +63,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             };
             result
                 .outcomes
-                .push((one.lane, Outcome::Done(Box::new(reading))));
+                .push((one.planned, Outcome::Done(Box::new(reading))));
         }
         Ok(())
     }
 
     fn load_through(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         one: &Ready,
         up: &[Up],
         rate_per_s: f64,
@@ -85,8 +85,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             requests: None,
             reading: Some(0),
         };
-        let mut order = self.order(setting, std::slice::from_ref(one), vec![stint]);
-        let happens = |name: &str| setting.events.iter().any(|event| event.server == name);
+        let mut order = self.order(resolved, std::slice::from_ref(one), vec![stint]);
+        let happens = |name: &str| resolved.events.iter().any(|event| event.server == name);
         let goes_on = |name: &str| {
             let through = &one.subject.through;
             through.iter().any(|server| server == name) && !happens(name)
@@ -97,7 +97,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         order.tell_windows = true;
         let from = one.from.as_deref();
         let mut loader = self.agents.take_loader(self.options.weigh, from)?;
-        let mut course = Course::of(setting, up, window);
+        let mut course = Course::of(resolved, up, window);
         let (tell, agents, stop) = (&mut *self.tell, &mut *self.agents, self.stop);
         let loaded = loader.load_meanwhile(
             order,
@@ -203,7 +203,7 @@ enum State {
 
 impl<'s> Course<'s> {
     /// What happens to servers that are up; a subject that goes through others meets nothing.
-    fn of(setting: &'s Setting, up: &'s [Up], window: Duration) -> Self {
+    fn of(resolved: &'s ResolvedCondition, up: &'s [Up], window: Duration) -> Self {
         let mark = |event: &'s EventSpec| {
             let server = up.iter().find(|one| one.name == event.server)?;
             Some(Mark {
@@ -221,7 +221,7 @@ impl<'s> Course<'s> {
             })
         };
         Self {
-            marks: setting.events.iter().filter_map(mark).collect(),
+            marks: resolved.events.iter().filter_map(mark).collect(),
             opened: None,
             window,
             failure: None,

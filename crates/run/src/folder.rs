@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::given::Given;
 use crate::journal::{self, JournalError, JournalWriter};
-use crate::{Places, RunError, RunOptions};
+use crate::server_configs::Given;
+use crate::{CpuPlacement, RunError, RunOptions};
 use experiment::Experiment;
 
 /// Where a run goes when nothing else is said: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a
@@ -133,7 +133,7 @@ pub(super) fn described(folder: &Path) -> Option<Value> {
 
 /// What `hosts.json` says beside this machine.
 pub(super) struct Described<'a> {
-    pub(super) places: &'a Places,
+    pub(super) placement: &'a CpuPlacement,
     /// What servers were given.
     pub(super) given: &'a Given,
     /// Versions of outside drivers.
@@ -150,7 +150,7 @@ pub(super) fn write_machine(
     described: Described<'_>,
 ) -> Result<(), RunError> {
     let Described {
-        places,
+        placement,
         given,
         drivers,
         servers: mut versions,
@@ -166,14 +166,14 @@ pub(super) fn write_machine(
     }
     let mut machine = agent::machine::describe();
     // This thread keeps to the servers' CPUs by now, so it cannot be asked.
-    let mut cpus = [places.load_cpus.as_slice(), &places.server_cpus].concat();
+    let mut cpus = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
     cpus.sort_unstable();
     if !options.experiment.hosts_are_machines() {
         machine["cpus"] = json!(cpus);
     }
     machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
-    machine["load_cpus"] = json!(places.load_cpus);
-    machine["server_cpus"] = json!(places.server_cpus);
+    machine["load_cpus"] = json!(placement.load_cpus);
+    machine["server_cpus"] = json!(placement.server_cpus);
     machine["versions"] = json!(versions);
     machine["servers"] = given.document(options.experiment);
     machine["drivers"] = json!(drivers);

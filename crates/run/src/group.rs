@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use crate::agents::Agents;
 use crate::rate::choose_rate;
-use crate::{Places, RunEvent, RunOptions, apart, noted, schedule};
+use crate::{CpuPlacement, RunEvent, RunOptions, remote_samples, schedule, sequential};
 use agent::AgentError;
 use agent::wire::{AwaitServer, BodyOrder, LaneOrder, LoadOrder, Loaded, Order, StintOrder};
-use experiment::plan::{Group, Lane};
-use experiment::{BodyCheck, Expect, LoadSpec, Setting, SubjectSpec, Target};
+use experiment::plan::{Group, PlannedTrial};
+use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SubjectSpec, Target};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
 
 pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     pub(super) options: &'a RunOptions<'a>,
-    pub(super) places: &'a Places,
+    pub(super) placement: &'a CpuPlacement,
     pub(super) agents: &'a mut Agents,
     pub(super) stop: &'a AtomicBool,
     pub(super) seed: u64,
@@ -31,13 +31,13 @@ pub(super) struct Runner<'a, F: FnMut(RunEvent)> {
     /// The versions of the outside drivers, by name.
     pub(super) versions: &'a BTreeMap<String, Option<String>>,
     /// Conditions whose subjects are measured one after the other.
-    pub(super) apart: &'a mut apart::Conditions,
+    pub(super) sequential: &'a mut sequential::Conditions,
 }
 
 /// What a group came to. It is empty when the run was stopped inside it.
 #[derive(Default)]
 pub(super) struct GroupResult {
-    pub(super) outcomes: Vec<(Lane, Outcome)>,
+    pub(super) outcomes: Vec<(PlannedTrial, Outcome)>,
     pub(super) rate: Option<RateChoice>,
     /// Logs, by trial and file name.
     pub(super) logs: Vec<(u32, BTreeMap<String, String>)>,
@@ -57,11 +57,11 @@ impl GroupResult {
     /// Puts one reason for all trials of a group, after a part was lost that all of them need:
     /// nobody knows which of them were measured before.
     fn all_failed(&mut self, group: &Group, reason: &str) {
-        let failed = |lane: &Lane| {
+        let failed = |lane: &PlannedTrial| {
             let reason = reason.to_owned();
             (lane.clone(), Outcome::Failed { reason })
         };
-        self.outcomes = group.lanes.iter().map(failed).collect();
+        self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
         self.disturbed = None;
         self.agent_lost = true;
@@ -70,7 +70,7 @@ impl GroupResult {
 
 /// A subject that can be measured.
 pub(super) struct Ready {
-    pub(super) lane: Lane,
+    pub(super) planned: PlannedTrial,
     pub(super) subject: SubjectSpec,
     pub(super) address: SocketAddr,
     /// The host that it is asked from.
@@ -89,26 +89,26 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Makes the trials of a group with all its subjects up at once. `rate` is the common rate when
     /// it is known already.
     pub(super) fn side_by_side(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
-        let setting = apart::setting(self.options.experiment, group);
+        let resolved = sequential::resolved(self.options.experiment, group);
         let mut result = GroupResult::default();
         let mut up = Vec::new();
         // Other ports than in the block's other trials: what a balancer in the kernel, or a socket
         // that waits, remembers of their connections would be taken for those of this one.
-        let first = group.lanes.iter().map(|lane| lane.trial).min();
+        let first = group.trials.iter().map(|lane| lane.trial).min();
         let salt = u64::from(first.unwrap_or(0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut random = fastrand::Rng::with_seed(self.seed ^ salt);
         self.phase("starting servers");
-        let failure = match self.start_servers(&setting, &mut up, &mut random) {
-            Ok(addresses) if setting.events.is_empty() => self
-                .measure(&setting, group, &addresses, rate, &mut random, &mut result)
+        let failure = match self.start_servers(&resolved, &mut up, &mut random) {
+            Ok(addresses) if resolved.events.is_empty() => self
+                .measure(&resolved, group, &addresses, rate, &mut random, &mut result)
                 .err(),
             Ok(addresses) => self
-                .measure_events(&setting, group, &up, &addresses, rate, &mut result)
+                .measure_events(&resolved, group, &up, &addresses, rate, &mut result)
                 .err(),
             Err(reason) => {
                 let design = &self.options.experiment.design;
-                self.apart
-                    .do_not_fit(design, group, &setting, &reason, &mut result);
+                self.sequential
+                    .do_not_fit(design, group, &resolved, &reason, &mut result);
                 Some(reason)
             }
         };
@@ -122,7 +122,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         } else if result.disturbed.is_some() {
             result.outcomes.clear();
         } else if let Some(reason) = failure {
-            for lane in &group.lanes {
+            for lane in &group.trials {
                 if !result.outcomes.iter().any(|(l, _)| l.trial == lane.trial) {
                     let reason = reason.to_string();
                     result
@@ -140,36 +140,36 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
     fn measure(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         addresses: &BTreeMap<String, SocketAddr>,
         rate: Option<f64>,
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        let ready = self.ready_subjects(setting, group, addresses, result)?;
+        let ready = self.ready_subjects(resolved, group, addresses, result)?;
         if ready.is_empty() {
             return Ok(());
         }
         // An experiment with both was refused: they cannot alternate.
         if ready.iter().any(|one| !one.subject.driver.is_engine()) {
-            return self.measure_outside(setting, group, &ready, rate, random, result);
+            return self.measure_outside(resolved, group, &ready, rate, random, result);
         }
-        let design = self.apart.design(self.options.experiment);
+        let design = self.sequential.design(self.options.experiment);
         let lanes = ready.len();
         self.phase("warming up");
-        let warm = self.load(setting, &ready, schedule::warm_up(lanes, design.warmup))?;
-        if self.stopped() || self.disturb_each_other(setting, group, result)? {
+        let warm = self.load(resolved, &ready, schedule::warm_up(lanes, design.warmup))?;
+        if self.stopped() || self.disturb_each_other(resolved, group, result)? {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
         let slices = schedule::throughput(lanes, design.window, design.slice, median_ms, random);
         self.phase("throughput");
-        let closed = self.load(setting, &ready, slices)?;
+        let closed = self.load(resolved, &ready, slices)?;
         let mut open = None;
         if !design.latency_window.is_zero() && !self.stopped() {
             let rate =
-                rate.or_else(|| choose_rate(group, &ready, setting, &closed.readings, result));
+                rate.or_else(|| choose_rate(group, &ready, resolved, &closed.readings, result));
             if let Some(rate_per_s) = rate {
                 // A lightly loaded path answers sooner than a saturated one.
                 let slices = schedule::latency(
@@ -180,15 +180,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     random,
                 );
                 self.phase(&format!("latency at {rate_per_s} requests/s"));
-                open = Some(self.load(setting, &ready, slices)?);
+                open = Some(self.load(resolved, &ready, slices)?);
             }
         }
-        self.tell_what_the_network_does(setting, &ready, &closed, result);
+        self.tell_what_the_network_does(resolved, &ready, &closed, result);
         for (number, one) in ready.into_iter().enumerate() {
             let reading = reading(number, &one, &closed, open.as_ref());
             result
                 .outcomes
-                .push((one.lane, Outcome::Done(Box::new(reading))));
+                .push((one.planned, Outcome::Done(Box::new(reading))));
         }
         Ok(())
     }
@@ -196,24 +196,24 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Looks which subjects answer as expected; those that do not fail here.
     pub(super) fn ready_subjects(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         addresses: &BTreeMap<String, SocketAddr>,
         result: &mut GroupResult,
     ) -> Result<Vec<Ready>, AgentError> {
         let expect = self.options.experiment.expect.clone();
         let mut ready = Vec::new();
-        for lane in &group.lanes {
-            let Some(subject) = setting.subjects.iter().find(|s| s.name == lane.subject) else {
+        for lane in &group.trials {
+            let Some(subject) = resolved.subjects.iter().find(|s| s.name == lane.subject) else {
                 continue;
             };
-            let from = setting.load.host.as_deref();
+            let from = resolved.load.host.as_deref();
             let outcome = match self.resolve(from, &subject.target, addresses) {
                 Err(reason) => Err(reason),
                 Ok(address) => {
-                    let fields = [setting.load.headers.as_slice(), &closing()].concat();
+                    let fields = [resolved.load.headers.as_slice(), &closing()].concat();
                     let request = match subject.scheme.as_str() {
-                        "http" => request(subject, &setting.load, &fields),
+                        "http" => request(subject, &resolved.load, &fields),
                         _ => String::new(),
                     };
                     let order = Order::Await(AwaitServer {
@@ -234,10 +234,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             };
             match outcome {
                 Ok(address) => ready.push(Ready {
-                    lane: lane.clone(),
+                    planned: lane.clone(),
                     subject: subject.clone(),
                     address,
-                    from: setting.load.host.clone(),
+                    from: resolved.load.host.clone(),
                 }),
                 Err(reason) => result.outcomes.push((
                     lane.clone(),
@@ -253,15 +253,15 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// The order for a load on subjects.
     pub(super) fn order(
         &self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         ready: &[Ready],
         stints: Vec<StintOrder>,
     ) -> LoadOrder {
-        let load = &setting.load;
+        let load = &resolved.load;
         let expect = &self.options.experiment.expect;
-        let cpus = self.places.load_cpus.clone();
+        let cpus = self.placement.load_cpus.clone();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
-        let (watch, watch_others) = self.agents.watched(load.host.as_deref(), setting);
+        let (watch, watch_others) = self.agents.watched(load.host.as_deref(), resolved);
         LoadOrder {
             lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
             stints,
@@ -273,7 +273,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             },
             timeout_ms: load.timeout.as_millis() as u64,
             cpus,
-            spin: self.places.load_alone,
+            spin: self.placement.load_alone,
             io: None,
             watch,
             watch_others,
@@ -288,7 +288,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
     pub(super) fn load(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         ready: &[Ready],
         stints: Vec<StintOrder>,
     ) -> Result<Loaded, AgentError> {
@@ -297,13 +297,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let stints = match stints.first() {
             // A lost SYN is sent again after a second, which would be some slices.
             Some(first) if links.any(|link| link.loss > 0.0) => {
-                let connections = setting.load.connections;
+                let connections = resolved.load.connections;
                 let opening = schedule::opening(ready.len(), connections, first.pacing);
                 [opening, stints].concat()
             }
             _ => stints,
         };
-        let order = self.order(setting, ready, stints);
+        let order = self.order(resolved, ready, stints);
         self.load_as(order, ready)
     }
 
@@ -316,7 +316,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let subjects: Vec<String> = order
             .stints
             .iter()
-            .map(|stint| ready[stint.lane].lane.subject.clone())
+            .map(|stint| ready[stint.lane].planned.subject.clone())
             .collect();
         let tell = &mut *self.tell;
         let from = ready.first().and_then(|one| one.from.as_deref());
@@ -329,7 +329,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 errors,
             });
         })?;
-        let windows = noted::looked_at(&loaded);
+        let windows = remote_samples::looked_at(&loaded);
         let noted = self.agents.noted(from, watching, &windows)?;
         noted.add_to(&mut loaded);
         Ok(loaded)

@@ -2,29 +2,29 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod agent_loss;
 mod agents;
-mod apart;
-mod between;
 mod bottleneck;
-mod described;
-mod earlier;
+mod cpu_placement;
 mod events;
 mod folder;
-mod given;
 mod group;
+mod inventory;
 pub mod journal;
-mod judge;
 mod lock;
-mod lost;
 mod machines;
-mod noted;
+mod network_warnings;
 mod outside;
-mod places;
+mod path_limits;
 mod rate;
+mod remote_samples;
+mod resume;
+mod retries;
 mod schedule;
+mod sequential;
+mod server_configs;
 mod servers;
 mod settings;
-mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -38,16 +38,16 @@ use experiment::Recipes;
 use experiment::plan::{Group, Plan};
 use experiment::recipe::RecipeError;
 use experiment::{Experiment, ExperimentError};
-use hosts::{self, WorldError};
+use hosts::{self, TopologyError};
 
+pub use cpu_placement::CpuPlacement;
 pub use folder::default_folder;
-pub use judge::Judge;
-pub use places::Places;
+pub use retries::StoppingRule;
 
 use agents::Agents;
-use described::Description;
-use earlier::{Done, Opened};
-use places::Vantages;
+use cpu_placement::LoadHostPlacements;
+use inventory::Description;
+use resume::{Done, Opened};
 
 /// What a run tells while it goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,15 +190,15 @@ pub enum RunError {
     },
     /// The hosts cannot be made.
     #[error("the hosts of this experiment cannot be made here: {0}")]
-    World(WorldError),
+    Topology(TopologyError),
 }
 
 impl RunError {
     /// Whether the caller's words or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
-            RunError::World(WorldError::Setting(_)) => true,
-            RunError::Agent(_) | RunError::World(_) | RunError::Host { .. } => false,
+            RunError::Topology(TopologyError::Setting(_)) => true,
+            RunError::Agent(_) | RunError::Topology(_) | RunError::Host { .. } => false,
             RunError::Journal(JournalError::GoingOn { .. }) => false,
             // A run that shall go on, but is not there.
             RunError::Journal(JournalError::Io { source, .. }) => {
@@ -224,7 +224,7 @@ pub struct RunOptions<'a> {
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
     /// What judges the rows while the run goes on.
-    pub judge: &'a dyn Judge,
+    pub stopping_rule: &'a dyn StoppingRule,
 }
 
 /// Runs an experiment until its plan is done or `stop` is set. Returns whether it was completed;
@@ -249,10 +249,10 @@ pub fn run(
     }
     agent::leftovers::sweep();
     if !experiment.hosts_are_apart() && !experiment.hosts_are_machines() {
-        places::check_ports(experiment)?;
+        cpu_placement::check_ports(experiment)?;
     }
-    let vantages = Vantages::of(experiment)?;
-    let places = vantages.first();
+    let vantages = LoadHostPlacements::of(experiment)?;
+    let placement = vantages.first();
     let Opened {
         mut journal,
         header,
@@ -260,13 +260,13 @@ pub fn run(
         made,
     } = match earlier {
         Some(earlier) => earlier.into(),
-        None => earlier::begin(options)?,
+        None => resume::begin(options)?,
     };
     let seed = header.seed;
     let plan = Plan::new(experiment, seed);
     let done = Done::of(before.as_ref(), &plan);
     let mut rates = done.rates.clone();
-    let mut kept = judge::Kept::of(options.judge, &header, done.trials.clone());
+    let mut kept = retries::RetryTracker::of(options.stopping_rule, &header, done.trials.clone());
     let mut groups: VecDeque<(u32, &Group)> = plan
         .groups()
         .filter(|(block, group)| !done.has(*block, group))
@@ -280,7 +280,7 @@ pub fn run(
         groups.clear();
     }
     tell(RunEvent::Begins {
-        trials: groups.iter().map(|(_, group)| group.lanes.len()).sum(),
+        trials: groups.iter().map(|(_, group)| group.trials.len()).sum(),
         groups: groups.len(),
         groups_per_block: plan.conditions.len(),
         blocks: experiment.design.blocks,
@@ -289,7 +289,7 @@ pub fn run(
         folder: options.folder.to_path_buf(),
     });
     let drivers = options.recipes.drivers_of(experiment);
-    let mut notices = places.warnings.clone();
+    let mut notices = placement.warnings.clone();
     if !options.resume {
         notices.extend(
             drivers
@@ -297,7 +297,7 @@ pub fn run(
                 .filter_map(|driver| outside::clock_notice(driver)),
         );
     }
-    let mut agents = match Agents::ready(options, places, seed) {
+    let mut agents = match Agents::ready(options, placement, seed) {
         Ok(agents) => agents,
         Err(error) => {
             if let Some(made) = made {
@@ -320,7 +320,7 @@ pub fn run(
         tell(RunEvent::Warning { text: text.clone() });
         journal.append(&JournalRow::Warning { text: text.clone() })?;
     }
-    let mut apart = apart::Conditions::default();
+    let mut apart = sequential::Conditions::default();
     let mut told = settings::Told::of(before.as_ref());
     let mut description = Description::of(options, &versions);
     while let Some((block, group)) = groups.pop_front() {
@@ -335,10 +335,10 @@ pub fn run(
         let group_seed = kept.seed(block, group);
         let vantage = vantages.from(experiment.under(&group.condition).load.host.as_ref());
         let drawn = vantage.drawn(group_seed);
-        let _out_of_the_way = places::OutOfTheWay::of(&drawn);
+        let _out_of_the_way = cpu_placement::AffinityGuard::of(&drawn);
         let mut runner = group::Runner {
             options,
-            places: &drawn,
+            placement: &drawn,
             agents: &mut agents,
             stop,
             seed: group_seed,
@@ -346,13 +346,18 @@ pub fn run(
             tell: &mut tell,
             configurations: BTreeMap::new(),
             versions: &versions,
-            apart: &mut apart,
+            sequential: &mut apart,
         };
         let known = rates.get(&group.condition).copied();
         let result = runner.group(group, known);
         let configurations = std::mem::take(&mut runner.configurations);
-        let setting = experiment.under(&group.condition);
-        let row = told.row(&group.condition, &setting, &configurations, options.recipes);
+        let resolved = experiment.under(&group.condition);
+        let row = told.row(
+            &group.condition,
+            &resolved,
+            &configurations,
+            options.recipes,
+        );
         if let Some(row) = row {
             journal.append(&row)?;
         }
@@ -367,7 +372,7 @@ pub fn run(
                 block,
                 condition: group.condition.clone(),
                 subject: lane.subject,
-                again: lane.again,
+                again: lane.baseline_copy,
                 outcome,
             };
             journal.append(&JournalRow::Trial(Box::new(trial.clone())))?;
@@ -391,7 +396,7 @@ pub fn run(
             break;
         }
         if result.agent_lost {
-            agents = agents.again(options.weigh, experiment, places, seed, stop)?;
+            agents = agents.again(options.weigh, experiment, placement, seed, stop)?;
         }
         if let Some((reasons, left)) = kept.again(block, group, experiment.design.retries) {
             tell(RunEvent::Again { reasons, left });
@@ -424,10 +429,10 @@ pub fn run(
                 left: wanted.len() - number,
             });
             let vantage = vantages.from(experiment.under(condition).load.host.as_ref());
-            let _out_of_the_way = places::OutOfTheWay::of(vantage);
+            let _out_of_the_way = cpu_placement::AffinityGuard::of(vantage);
             let mut runner = group::Runner {
                 options,
-                places: vantage,
+                placement: vantage,
                 agents: &mut agents,
                 stop,
                 seed: seed ^ (1 << 60) ^ (number as u64),
@@ -435,7 +440,7 @@ pub fn run(
                 tell: &mut tell,
                 configurations: BTreeMap::new(),
                 versions: &versions,
-                apart: &mut apart,
+                sequential: &mut apart,
             };
             match runner.bottleneck(condition, subject) {
                 Ok(Some(reading)) => {
@@ -443,7 +448,7 @@ pub fn run(
                 }
                 Ok(None) => {}
                 Err(_) => {
-                    agents = agents.again(options.weigh, experiment, places, seed, stop)?;
+                    agents = agents.again(options.weigh, experiment, placement, seed, stop)?;
                 }
             }
         }

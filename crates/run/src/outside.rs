@@ -1,12 +1,12 @@
 //! A group whose load is made by outside drivers: warm-up, then runs in rounds of random order.
 
-mod lane;
+mod tool_trial;
 mod words;
 
 use std::net::SocketAddr;
 
-use lane::{Outside, Wanted};
 use readings::{DriverRun, LoadReading, Outcome, Pacing};
+use tool_trial::{Outside, Wanted};
 
 use crate::group::{GroupResult, Ready, Runner};
 use crate::rate::choose_rate;
@@ -15,7 +15,7 @@ use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
 use experiment::plan::Group;
-use experiment::{Setting, Target};
+use experiment::{ResolvedCondition, Target};
 
 /// A first run by count has so few requests that a slow server answers them soon.
 const FIRST_REQUESTS: u64 = 200;
@@ -36,7 +36,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Makes the trials of a group whose subjects all have outside drivers.
     pub(super) fn measure_outside(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         ready: &[Ready],
         rate: Option<f64>,
@@ -44,33 +44,33 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
         let recipes = self.options.recipes;
-        let cpus = self.places.load_cpus.len().max(1) as u32;
+        let cpus = self.placement.load_cpus.len().max(1) as u32;
         let mut lanes = Vec::new();
         for one in ready {
             let name = &one.subject.driver.name;
             match recipes.driver(name) {
                 Some(driver) => {
-                    let from = setting.load.host.as_deref();
+                    let from = resolved.load.host.as_deref();
                     let programs = self.agents.driver_programs(from, driver)?;
-                    lanes.push(Outside::new(one, driver, programs, &setting.load, cpus));
+                    lanes.push(Outside::new(one, driver, programs, &resolved.load, cpus));
                 }
                 None => result.outcomes.push((
-                    one.lane.clone(),
+                    one.planned.clone(),
                     Outcome::Failed {
                         reason: format!("no driver is called `{name}`"),
                     },
                 )),
             }
         }
-        let measured = self.measure_lanes(setting, group, ready, &mut lanes, rate, random, result);
+        let measured = self.measure_lanes(resolved, group, ready, &mut lanes, rate, random, result);
         for lane in lanes {
             result
                 .logs
-                .push((lane.ready.lane.trial, lane.files.clone()));
+                .push((lane.ready.planned.trial, lane.files.clone()));
             if measured.is_ok() || lane.failure.is_some() {
                 let version = self.versions.get(&lane.driver.name).cloned().flatten();
-                let outcome = lane.outcome(&setting.load, &self.places.load_cpus, version);
-                result.outcomes.push((lane.ready.lane.clone(), outcome));
+                let outcome = lane.outcome(&resolved.load, &self.placement.load_cpus, version);
+                result.outcomes.push((lane.ready.planned.clone(), outcome));
             }
         }
         measured
@@ -79,7 +79,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     #[allow(clippy::too_many_arguments)] // one caller, and each is used once
     fn measure_lanes(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         ready: &[Ready],
         lanes: &mut [Outside<'_>],
@@ -87,16 +87,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        let design = self.apart.design(self.options.experiment);
+        let design = self.sequential.design(self.options.experiment);
         let warmup_s = schedule::outside_warm_up_s(design.warmup);
         self.phase("warming up");
         for lane in lanes.iter_mut() {
-            self.warm_up(setting, lane, warmup_s)?;
+            self.warm_up(resolved, lane, warmup_s)?;
         }
         self.phase("throughput");
         let (count, seconds) = schedule::outside_runs(design.window, design.slice);
         let closed = (Pacing::Closed, count, seconds, warmup_s);
-        self.rounds(setting, lanes, closed, random)?;
+        self.rounds(resolved, lanes, closed, random)?;
         let all_open = lanes.iter().all(|lane| lane.driver.has_open_loop());
         if design.latency_window.is_zero() || !all_open || self.stopped() {
             return Ok(());
@@ -104,17 +104,17 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let readings: Vec<LoadReading> = lanes
             .iter()
             .filter(|lane| lane.failure.is_none())
-            .map(|lane| lane.load(Pacing::Closed, &setting.load, &[]))
+            .map(|lane| lane.load(Pacing::Closed, &resolved.load, &[]))
             .collect();
         let rate = rate.or_else(|| {
             let all = readings.len() == ready.len();
-            all.then(|| choose_rate(group, ready, setting, &readings, result))?
+            all.then(|| choose_rate(group, ready, resolved, &readings, result))?
         });
         if let Some(rate_per_s) = rate {
             self.phase(&format!("latency at {rate_per_s} requests/s"));
             let (count, seconds) = schedule::outside_runs(design.latency_window, design.slice);
             let open = (Pacing::Open { rate_per_s }, count, seconds, warmup_s);
-            self.rounds(setting, lanes, open, random)?;
+            self.rounds(resolved, lanes, open, random)?;
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// requests it also tells how many a second there are.
     fn warm_up(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         lane: &mut Outside<'_>,
         warmup_s: u64,
     ) -> Result<(), AgentError> {
@@ -132,27 +132,27 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             return Ok(());
         }
         let duration_s = warmup_s.max(1);
-        let first = u64::from(setting.load.connections).saturating_mul(2);
+        let first = u64::from(resolved.load.connections).saturating_mul(2);
         let mut wanted = Wanted {
             name: "warm-up",
             pacing: Pacing::Closed,
             duration_s,
             warmup_s: 0,
             requests: first.max(FIRST_REQUESTS),
-            limit: lane.limit(&setting.load, 10 * duration_s),
+            limit: lane.limit(&resolved.load, 10 * duration_s),
         };
-        let run = self.drive(setting, lane, &wanted)?;
+        let run = self.drive(resolved, lane, &wanted)?;
         if let Some((run, _)) = run.filter(|(run, _)| counts && run.duration_s < FIRST_ENOUGH_S) {
             lane.rate_per_s = run.requests as f64 / run.duration_s;
-            wanted.requests = lane.requests_in(duration_s, &setting.load);
-            self.drive(setting, lane, &wanted)?;
+            wanted.requests = lane.requests_in(duration_s, &resolved.load);
+            self.drive(resolved, lane, &wanted)?;
         }
         Ok(())
     }
 
     fn rounds(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         lanes: &mut [Outside<'_>],
         (pacing, count, seconds, warmup_s): (Pacing, usize, u64, u64),
         random: &mut fastrand::Rng,
@@ -171,10 +171,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                     pacing,
                     duration_s: seconds,
                     warmup_s,
-                    requests: lane.requests_in(seconds, &setting.load),
-                    limit: lane.limit(&setting.load, seconds + warmup_s),
+                    requests: lane.requests_in(seconds, &resolved.load),
+                    limit: lane.limit(&resolved.load, seconds + warmup_s),
                 };
-                if let Some((run, driven)) = self.drive(setting, lane, &wanted)? {
+                if let Some((run, driven)) = self.drive(resolved, lane, &wanted)? {
                     lane.take(run, &driven);
                 }
             }
@@ -185,14 +185,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// Runs a lane's driver once. `None` when it failed, now or before, or the run was stopped.
     fn drive(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         lane: &mut Outside<'_>,
         wanted: &Wanted<'_>,
     ) -> Result<Option<(DriverRun, Driven)>, AgentError> {
         if lane.failure.is_some() || self.stopped() {
             return Ok(None);
         }
-        let context = self.context(setting, lane, wanted);
+        let context = self.context(resolved, lane, wanted);
         let filled = lane
             .driver
             .command(&context)
@@ -204,12 +204,12 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 return Ok(None);
             }
         };
-        let from = setting.load.host.as_deref();
-        let (watch, watch_others) = self.agents.watched(from, setting);
+        let from = resolved.load.host.as_deref();
+        let (watch, watch_others) = self.agents.watched(from, resolved);
         let order = DriveOrder {
             command: command.clone(),
             env,
-            cpus: self.places.load_cpus.clone(),
+            cpus: self.placement.load_cpus.clone(),
             limit_ms: wanted.limit.as_millis() as u64,
             watch,
             watch_others,
@@ -237,7 +237,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         match lane.read(wanted, command, &driven) {
             Ok(run) => {
                 (self.tell)(RunEvent::Load {
-                    subject: lane.ready.lane.subject.clone(),
+                    subject: lane.ready.planned.subject.clone(),
                     requests: run.requests,
                     errors: run.errors.total(),
                 });
@@ -250,8 +250,13 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         }
     }
 
-    fn context(&self, setting: &Setting, lane: &Outside<'_>, wanted: &Wanted<'_>) -> RunContext {
-        let load = &setting.load;
+    fn context(
+        &self,
+        resolved: &ResolvedCondition,
+        lane: &Outside<'_>,
+        wanted: &Wanted<'_>,
+    ) -> RunContext {
+        let load = &resolved.load;
         let subject = &lane.ready.subject;
         let expect = &self.options.experiment.expect;
         RunContext {

@@ -5,33 +5,33 @@ use readings::{LoadReading, RateChoice};
 use crate::group::{GroupResult, Ready};
 use crate::schedule;
 use experiment::plan::Group;
-use experiment::{Rate, Setting};
+use experiment::{Rate, ResolvedCondition};
 
 /// The common rate from what this block's closed loop carried.
 pub(super) fn choose_rate(
     group: &Group,
     ready: &[Ready],
-    setting: &Setting,
+    resolved: &ResolvedCondition,
     closed: &[LoadReading],
     result: &mut GroupResult,
 ) -> Option<f64> {
-    if let Rate::PerSecond(rate) = setting.load.rate {
+    if let Rate::PerSecond(rate) = resolved.load.rate {
         return Some(rate);
     }
-    if ready.len() != group.lanes.len() {
+    if ready.len() != group.trials.len() {
         return None;
     }
-    choose_rate_of(group, setting, closed, result)
+    choose_rate_of(group, resolved, closed, result)
 }
 
 /// The common rate from the closed loops of all subjects.
 pub(super) fn choose_rate_of(
     group: &Group,
-    setting: &Setting,
+    resolved: &ResolvedCondition,
     closed: &[LoadReading],
     result: &mut GroupResult,
 ) -> Option<f64> {
-    if let Rate::PerSecond(rate) = setting.load.rate {
+    if let Rate::PerSecond(rate) = resolved.load.rate {
         return Some(rate);
     }
     let slowest = closed

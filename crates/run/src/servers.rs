@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::group::{GroupResult, Runner, closing};
-use crate::{RunEvent, places};
+use crate::{RunEvent, cpu_placement};
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
 use experiment::recipe::{Behind, RenderContext, Rendered};
-use experiment::{ServerSpec, Setting, Upstream};
+use experiment::{ResolvedCondition, ServerSpec, Upstream};
 
 /// A longer file is not written down with a server's configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
@@ -31,15 +31,15 @@ pub(super) struct Up {
 }
 
 impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    /// Starts a setting's servers, upstreams first, and waits until each is ready; their addresses.
+    /// Starts a resolved's servers, upstreams first, and waits until each is ready; their addresses.
     pub(super) fn start_servers(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         up: &mut Vec<Up>,
         random: &mut fastrand::Rng,
     ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
         let mut addresses = BTreeMap::new();
-        for server in places::start_order(&setting.servers, random) {
+        for server in cpu_placement::start_order(&resolved.servers, random) {
             let host = server.host.as_deref();
             let port = match server.port {
                 Some(port) => port,
@@ -76,7 +76,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
         };
         let cpus = if server.cpus.is_empty() {
-            self.places.server_cpus.clone()
+            self.placement.server_cpus.clone()
         } else {
             server.cpus.clone()
         };
@@ -207,7 +207,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 }
             }
         }
-        if let Some(first) = group.lanes.iter().map(|lane| lane.trial).min() {
+        if let Some(first) = group.trials.iter().map(|lane| lane.trial).min() {
             result.logs.push((first, files));
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::folder;
 use crate::journal::Journal;
 use experiment::Recipes;
-use experiment::Setting;
+use experiment::ResolvedCondition;
 
 /// What has been told of settings so far.
 #[derive(Default)]
@@ -33,11 +33,11 @@ impl Told {
     pub(super) fn row(
         &mut self,
         condition: &Condition,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         configurations: &BTreeMap<String, Value>,
         recipes: &Recipes,
     ) -> Option<JournalRow> {
-        if setting.servers.is_empty() || self.conditions.contains(condition) {
+        if resolved.servers.is_empty() || self.conditions.contains(condition) {
             return None;
         }
         let mut of_server = |server: &String| {
@@ -55,7 +55,7 @@ impl Told {
             })
         };
         let mut subjects = Vec::new();
-        for subject in &setting.subjects {
+        for subject in &resolved.subjects {
             let servers: Option<Vec<_>> = subject.through.iter().map(&mut of_server).collect();
             subjects.push(SubjectSettings {
                 subject: subject.name.clone(),

@@ -66,7 +66,7 @@ pub enum Verb {
     Agent,
     /// Hold the namespaces and links of hosts while standard input is open (used by `run`).
     #[command(hide = true)]
-    Wiring,
+    NetnsHolder,
 }
 
 /// How a result is printed.

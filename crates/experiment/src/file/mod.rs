@@ -14,8 +14,8 @@ mod overrides;
 mod parse;
 mod parts;
 mod references;
+mod resolved_condition;
 mod servers;
-mod setting;
 mod subject;
 mod types;
 mod write;
@@ -23,7 +23,7 @@ mod write;
 use std::path::Path;
 
 pub use error::ExperimentError;
-pub use setting::{EventSpec, ServerSpec, Setting, SubjectSpec};
+pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};
 pub use types::{
     Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
     Level, LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target,

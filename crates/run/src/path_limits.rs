@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agents::Agents;
 use agent::{self, AgentError, ends_of, range_of};
-use experiment::{Setting, SubjectSpec, Upstream};
+use experiment::{ResolvedCondition, SubjectSpec, Upstream};
 use hosts::BuiltHost;
 
 const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
@@ -26,7 +26,7 @@ pub(super) struct Bounded {
 impl Agents {
     /// A host that is a namespace of this machine.
     fn built(&self, host: Option<&str>) -> Option<&BuiltHost> {
-        self.world.as_ref()?.host(host?).ok()
+        self.topology.as_ref()?.host(host?).ok()
     }
 
     /// The CPUs that a host's control group keeps its programs to; empty for all.
@@ -54,10 +54,10 @@ impl Agents {
         wider(ends_of(self.built(host)?.settings.get(PORT_RANGE)?)?)
     }
 
-    /// The same for those of a setting's servers that have other ports than the load.
-    pub(super) fn ports_of_servers(&self, setting: &Setting) -> BTreeMap<String, u32> {
-        let from = setting.load.host.as_deref();
-        setting
+    /// The same for those of a resolved's servers that have other ports than the load.
+    pub(super) fn ports_of_servers(&self, resolved: &ResolvedCondition) -> BTreeMap<String, u32> {
+        let from = resolved.load.host.as_deref();
+        resolved
             .servers
             .iter()
             .filter(|server| self.is_world() && server.host.as_deref() != from)
@@ -68,12 +68,12 @@ impl Agents {
             .collect()
     }
 
-    /// The servers of a setting by the host whose control group bounds their CPU time, which a
+    /// The servers of a resolved by the host whose control group bounds their CPU time, which a
     /// process loses when it is put under another one, and that bound, CPUs; last, with no host,
     /// those that have no such host.
-    pub(super) fn bounded(&self, setting: &Setting) -> Vec<Bounded> {
+    pub(super) fn bounded(&self, resolved: &ResolvedCondition) -> Vec<Bounded> {
         let mut all: Vec<Bounded> = Vec::new();
-        for server in &setting.servers {
+        for server in &resolved.servers {
             let host = self.built(server.host.as_deref());
             let host = host.filter(|host| host.bounds_cpu_time());
             let name = host.map(|host| host.spec.name.clone());
@@ -98,11 +98,11 @@ impl Agents {
         hosts: &[(String, f64)],
         bounded: bool,
     ) -> Result<(), AgentError> {
-        let Some(world) = &self.world else {
+        let Some(topology) = &self.topology else {
             return Ok(());
         };
         for (host, cpus) in hosts {
-            world
+            topology
                 .bound_cpu_time(host, bounded.then_some(*cpus))
                 .map_err(|e| AgentError::Failed(e.to_string()))?;
         }
@@ -111,12 +111,16 @@ impl Agents {
 
     /// The rate of the slowest link that every answer to a subject passes, bits per second; nothing
     /// where no link on the way has one.
-    pub(super) fn slowest_link(&self, setting: &Setting, subject: &SubjectSpec) -> Option<f64> {
+    pub(super) fn slowest_link(
+        &self,
+        resolved: &ResolvedCondition,
+        subject: &SubjectSpec,
+    ) -> Option<f64> {
         let host_of = |name: &str| {
-            let server = setting.servers.iter().find(|server| server.name == name);
+            let server = resolved.servers.iter().find(|server| server.name == name);
             server.and_then(|server| server.host.as_deref())
         };
-        let mut at = setting.load.host.as_deref();
+        let mut at = resolved.load.host.as_deref();
         let mut next = subject.through.first().map(String::as_str);
         let mut slowest: Option<u64> = None;
         let mut steps = subject.through.len();
@@ -130,7 +134,7 @@ impl Agents {
             at = host;
             steps -= 1;
             // Behind a server with several upstreams the answers take several ways.
-            let server = setting.servers.iter().find(|server| server.name == name);
+            let server = resolved.servers.iter().find(|server| server.name == name);
             next = match server.map(|server| server.upstreams.as_slice()) {
                 Some([Upstream::Server(only)]) => Some(only),
                 _ => None,
@@ -141,8 +145,8 @@ impl Agents {
 
     /// Gives every link with a rate so many times that; 1 gives back the one that it shall have.
     pub(super) fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
-        match &mut self.world {
-            Some(world) => world
+        match &mut self.topology {
+            Some(topology) => topology
                 .scale_rates(factor)
                 .map_err(|e| AgentError::Failed(e.to_string())),
             None => Err(AgentError::Failed("there are no links".into())),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use hosts::{World, WorldError, WorldOptions};
+use hosts::{Topology, TopologyError, TopologyOptions};
 use readings::HostSpec;
 use readings::{LinkKind, LinkSpec};
 use serde_json::Value;
@@ -35,21 +35,21 @@ pub fn program() -> PathBuf {
 }
 
 /// Makes hosts.
-pub fn world(hosts: &[HostSpec], kind: Option<LinkKind>) -> Result<World, WorldError> {
-    let options = WorldOptions {
+pub fn topology(hosts: &[HostSpec], kind: Option<LinkKind>) -> Result<Topology, TopologyError> {
+    let options = TopologyOptions {
         kind,
         seed: 11,
-        ..WorldOptions::default()
+        ..TopologyOptions::default()
     };
-    World::build(&program(), hosts, &options)
+    Topology::build(&program(), hosts, &options)
 }
 
 /// Makes hosts, or says that this machine does not let it.
-pub fn hosts_or_skip(hosts: &[HostSpec], kind: Option<LinkKind>) -> Option<World> {
-    match world(hosts, kind) {
-        Ok(world) => Some(world),
+pub fn hosts_or_skip(hosts: &[HostSpec], kind: Option<LinkKind>) -> Option<Topology> {
+    match topology(hosts, kind) {
+        Ok(topology) => Some(topology),
         // What root cannot do is a mistake, except where the kernel lacks it.
-        Err(WorldError::Impossible(reason)) if may_lack(&reason) => {
+        Err(TopologyError::Impossible(reason)) if may_lack(&reason) => {
             skip(&reason);
             None
         }
@@ -62,24 +62,24 @@ fn may_lack(reason: &str) -> bool {
 }
 
 /// A command that runs on a host.
-pub fn command_on(world: &World, host: &str, words: &[&str]) -> Command {
+pub fn command_on(topology: &Topology, host: &str, words: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).stdin(Stdio::null());
-    let setup = world.setup_in(host).unwrap().unwrap();
+    let setup = topology.setup_in(host).unwrap().unwrap();
     net::os::set_up_child(&mut command, setup);
     command
 }
 
 /// What a command prints that runs on a host to its end.
-pub fn run_on(world: &World, host: &str, words: &[&str]) -> String {
-    let output = command_on(world, host, words).output().unwrap();
+pub fn run_on(topology: &Topology, host: &str, words: &[&str]) -> String {
+    let output = command_on(topology, host, words).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?} on {host}: {errors}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The document of a load that is made on a host.
-pub fn load_on(world: &World, host: &str, words: &[&str]) -> Value {
+pub fn load_on(topology: &Topology, host: &str, words: &[&str]) -> Value {
     let program = program();
     let all = [
         &[program.to_str().unwrap(), "load"],
@@ -87,7 +87,7 @@ pub fn load_on(world: &World, host: &str, words: &[&str]) -> Value {
         &["--format", "json"],
     ]
     .concat();
-    let output = command_on(world, host, &all).output().unwrap();
+    let output = command_on(topology, host, &all).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     // On a busy machine a load may be late and say that it is invalid (4); it was made all the same.
     let status = output.status.code();
@@ -101,7 +101,7 @@ pub struct BackEnd {
 }
 
 impl BackEnd {
-    pub fn on(world: &World, host: &str) -> Self {
+    pub fn on(topology: &Topology, host: &str) -> Self {
         let program = program();
         let words = [
             program.to_str().unwrap(),
@@ -109,7 +109,7 @@ impl BackEnd {
             "--listen",
             "0.0.0.0:8080",
         ];
-        let mut command = command_on(world, host, &words);
+        let mut command = command_on(topology, host, &words);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let back_end = Self {
             child: command.spawn().unwrap(),

@@ -8,7 +8,7 @@ use experiment::plan::Group;
 
 /// Judges a run's rows while it goes on. `lab` holds no statistics: whoever starts a run brings
 /// them.
-pub trait Judge {
+pub trait StoppingRule {
     /// Whether the run stands at one of its looks and all that was declared is settled. `trials`
     /// are all rows so far, in the order in which they were written.
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool;
@@ -18,8 +18,8 @@ pub trait Judge {
 }
 
 /// The rows so far, and what follows from them.
-pub(super) struct Kept<'a> {
-    judge: &'a dyn Judge,
+pub(super) struct RetryTracker<'a> {
+    stopping_rule: &'a dyn StoppingRule,
     header: &'a RunHeader,
     trials: Vec<Trial>,
     /// How often a group was made in this part of the run.
@@ -28,10 +28,14 @@ pub(super) struct Kept<'a> {
     hopeless: Vec<(Condition, String)>,
 }
 
-impl<'a> Kept<'a> {
-    pub(super) fn of(judge: &'a dyn Judge, header: &'a RunHeader, trials: Vec<Trial>) -> Self {
+impl<'a> RetryTracker<'a> {
+    pub(super) fn of(
+        stopping_rule: &'a dyn StoppingRule,
+        header: &'a RunHeader,
+        trials: Vec<Trial>,
+    ) -> Self {
         Self {
-            judge,
+            stopping_rule,
             header,
             trials,
             made: BTreeMap::new(),
@@ -44,7 +48,7 @@ impl<'a> Kept<'a> {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.judge.is_settled(self.header, &self.trials)
+        self.stopping_rule.is_settled(self.header, &self.trials)
     }
 
     /// The seed of a group's random choices; another one each time that the group is made.
@@ -61,7 +65,7 @@ impl<'a> Kept<'a> {
         match &trial.outcome {
             Outcome::Failed { reason } => Some(reason.clone()),
             Outcome::Done(_) => {
-                let flaws = self.judge.flaws(self.header, trial);
+                let flaws = self.stopping_rule.flaws(self.header, trial);
                 (!flaws.is_empty()).then(|| flaws.join("; "))
             }
         }
@@ -80,12 +84,12 @@ impl<'a> Kept<'a> {
     ) -> Option<(Vec<String>, u32)> {
         let made = *self.made.get(&(block, group.condition.clone()))?;
         let mut reasons = Vec::new();
-        for lane in &group.lanes {
+        for lane in &group.trials {
             let rows: Vec<&Trial> = self
                 .trials
                 .iter()
                 .filter(|t| t.block == block && t.condition == group.condition)
-                .filter(|t| t.subject == lane.subject && t.again == lane.again)
+                .filter(|t| t.subject == lane.subject && t.again == lane.baseline_copy)
                 .collect();
             let Some(last) = rows.last() else { continue };
             let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();
@@ -113,12 +117,12 @@ impl<'a> Kept<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::plan::Lane;
+    use experiment::plan::PlannedTrial;
     use readings::Reading;
 
     struct ByWarnings;
 
-    impl Judge for ByWarnings {
+    impl StoppingRule for ByWarnings {
         fn is_settled(&self, _: &RunHeader, trials: &[Trial]) -> bool {
             trials.len() >= 4
         }
@@ -150,10 +154,10 @@ mod tests {
     fn group() -> Group {
         Group {
             condition: Condition::new(),
-            lanes: vec![Lane {
+            trials: vec![PlannedTrial {
                 trial: 1,
                 subject: "a".into(),
-                again: false,
+                baseline_copy: false,
             }],
         }
     }
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_made_again_and_not_for_ever() {
         let (header, group) = (header(), group());
-        let mut kept = Kept::of(&ByWarnings, &header, Vec::new());
+        let mut kept = RetryTracker::of(&ByWarnings, &header, Vec::new());
         let first = kept.seed(1, &group);
         kept.take(&row(1, Some("late")));
         let (reasons, left) = kept.again(1, &group, 2).unwrap();

@@ -14,10 +14,10 @@ use std::time::Duration;
 use net::os::{self, ChildSetup};
 
 use super::groups::Groups;
-use super::wire::{WireAnswer, WireOrder, WiredHost};
+use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
 use super::{HOSTS_MAX, SettingError, addresses};
 use agent::leftovers;
-use agent::{self, Agent, AgentError, Held};
+use agent::{self, Agent, AgentError, ChildGuard};
 use readings::{Access, HostSpec};
 use readings::{LinkCounters, LinkKind};
 
@@ -27,7 +27,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why hosts cannot be made or asked.
 #[derive(Debug, thiserror::Error)]
-pub enum WorldError {
+pub enum TopologyError {
     /// The machine or the caller's wishes do not allow it.
     #[error("{0}")]
     Impossible(String),
@@ -50,9 +50,9 @@ pub enum WorldError {
     },
 }
 
-/// What is said about a world as a whole.
+/// What is said about a topology as a whole.
 #[derive(Clone, Debug, Default)]
-pub struct WorldOptions {
+pub struct TopologyOptions {
     /// What shall carry the packets; `None` for the least that does what the hosts ask for: a
     /// bridge, netem, user space.
     pub kind: Option<LinkKind>,
@@ -108,7 +108,7 @@ impl BuiltHost {
 
 /// Hosts and what joins them; dropped, all of it is gone, and what runs in their control groups
 /// is killed. Drop the agents first, so that they can tidy up.
-pub struct World {
+pub struct Topology {
     /// The hosts, in the order in which they were asked for.
     pub hosts: Vec<BuiltHost>,
     /// What carries the packets.
@@ -116,10 +116,10 @@ pub struct World {
     /// What the reader of a result should know.
     pub warnings: Vec<String>,
     program: PathBuf,
-    wiring: Wiring,
+    holder: Holder,
 }
 
-impl World {
+impl Topology {
     /// Makes hosts with the help of `program`, which is `weigh`. What dead programs have left on
     /// this machine is removed first.
     ///
@@ -129,11 +129,11 @@ impl World {
     pub fn build(
         program: &Path,
         hosts: &[HostSpec],
-        options: &WorldOptions,
-    ) -> Result<Self, WorldError> {
+        options: &TopologyOptions,
+    ) -> Result<Self, TopologyError> {
         if hosts.len() > HOSTS_MAX {
             let count = hosts.len();
-            return Err(WorldError::Impossible(format!(
+            return Err(TopologyError::Impossible(format!(
                 "{count} hosts are asked for; at most {HOSTS_MAX} can be made"
             )));
         }
@@ -142,38 +142,38 @@ impl World {
             .iter()
             .map(Groups::make)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(WorldError::Impossible)?;
-        let mut wiring = Wiring::start(program)?;
-        let answer = wiring.ask(&WireOrder::Build {
+            .map_err(TopologyError::Impossible)?;
+        let mut holder = Holder::start(program)?;
+        let answer = holder.ask(&HolderOrder::Build {
             hosts: hosts.to_vec(),
             kind: options.kind,
             seed: options.seed,
             link_cpus: options.link_cpus.clone(),
         })?;
-        let WireAnswer::Built {
+        let HolderAnswer::Built {
             version,
             kind,
             users,
             hosts: wired,
         } = answer
         else {
-            return Err(WorldError::Lost("it said something else".into()));
+            return Err(TopologyError::Lost("it said something else".into()));
         };
         if version != env!("CARGO_PKG_VERSION") || wired.len() != hosts.len() {
             let why = format!("{} is version {version}", program.display());
-            return Err(WorldError::Lost(why));
+            return Err(TopologyError::Lost(why));
         }
-        let mut world = Self {
+        let mut topology = Self {
             hosts: Vec::new(),
             kind,
             warnings: Vec::new(),
             program: program.to_path_buf(),
-            wiring,
+            holder,
         };
         for (number, ((spec, groups), wired)) in hosts.iter().zip(groups).zip(wired).enumerate() {
-            world.add(number, spec, groups, users, wired)?;
+            topology.add(number, spec, groups, users, wired)?;
         }
-        Ok(world)
+        Ok(topology)
     }
 
     fn add(
@@ -182,15 +182,15 @@ impl World {
         spec: &HostSpec,
         groups: Groups,
         users: Option<i32>,
-        wired: WiredHost,
-    ) -> Result<(), WorldError> {
-        let open = |descriptor: i32| self.wiring.descriptor(descriptor);
+        wired: HeldHost,
+    ) -> Result<(), TopologyError> {
+        let open = |descriptor: i32| self.holder.descriptor(descriptor);
         let namespaces = users
             .into_iter()
             .chain(wired.namespaces)
             .map(open)
             .collect::<io::Result<Vec<_>>>()
-            .map_err(|e| WorldError::Lost(e.to_string()))?;
+            .map_err(|e| TopologyError::Lost(e.to_string()))?;
         self.warnings.extend(wired.warnings);
         let addresses = addresses(number);
         self.hosts.push(BuiltHost {
@@ -209,16 +209,16 @@ impl World {
     ///
     /// # Errors
     /// When there is none.
-    pub fn host(&self, name: &str) -> Result<&BuiltHost, WorldError> {
+    pub fn host(&self, name: &str) -> Result<&BuiltHost, TopologyError> {
         let found = self.hosts.iter().find(|host| host.spec.name == name);
-        found.ok_or_else(|| WorldError::NoHost(name.to_string()))
+        found.ok_or_else(|| TopologyError::NoHost(name.to_string()))
     }
 
     /// The address by which one host reaches another, or itself.
     ///
     /// # Errors
     /// When there is no such host.
-    pub fn address(&self, from: &str, to: &str) -> Result<IpAddr, WorldError> {
+    pub fn address(&self, from: &str, to: &str) -> Result<IpAddr, TopologyError> {
         let (asking, asked) = (self.host(from)?, self.host(to)?);
         Ok(match asking.spec.access {
             Access::External if from != to => asked.external_address,
@@ -230,8 +230,8 @@ impl World {
     ///
     /// # Errors
     /// When there is no such host, or the agent does not start there.
-    pub fn agent_in(&self, name: &str) -> Result<Agent, WorldError> {
-        let failed = |source: AgentError| WorldError::Agent {
+    pub fn agent_in(&self, name: &str) -> Result<Agent, TopologyError> {
+        let failed = |source: AgentError| TopologyError::Agent {
             host: name.to_string(),
             source,
         };
@@ -245,7 +245,7 @@ impl World {
     ///
     /// # Errors
     /// When there is no such host; the inner error when descriptors run out.
-    pub fn setup_in(&self, name: &str) -> Result<io::Result<ChildSetup>, WorldError> {
+    pub fn setup_in(&self, name: &str) -> Result<io::Result<ChildSetup>, TopologyError> {
         let host = self.host(name)?;
         let setup = || {
             let folder = std::env::current_dir()?;
@@ -270,11 +270,11 @@ impl World {
     ///
     /// # Errors
     /// When there is no such host, or its control group takes no such bound.
-    pub fn bound_cpu_time(&self, name: &str, cpus: Option<f64>) -> Result<(), WorldError> {
+    pub fn bound_cpu_time(&self, name: &str, cpus: Option<f64>) -> Result<(), TopologyError> {
         let host = self.host(name)?;
         let bound = host.groups.bound(cpus.or(host.spec.quota));
         bound.map_err(|e| {
-            WorldError::Impossible(format!(
+            TopologyError::Impossible(format!(
                 "the CPU time of host `{name}` cannot be bounded: {e}"
             ))
         })
@@ -284,46 +284,46 @@ impl World {
     ///
     /// # Errors
     /// When the kernel does not change them, or the process that holds the wires is gone.
-    pub fn scale_rates(&mut self, factor: f64) -> Result<(), WorldError> {
+    pub fn scale_rates(&mut self, factor: f64) -> Result<(), TopologyError> {
         let rates = self.hosts.iter().enumerate().filter_map(|(number, host)| {
             let rate = host.spec.link?.rate_bits_per_s?;
             Some((number, ((rate as f64 * factor) as u64).max(1)))
         });
         let rates = rates.collect();
-        match self.wiring.ask(&WireOrder::Rates { rates })? {
-            WireAnswer::Done => Ok(()),
-            other => Err(WorldError::Lost(format!("unexpected answer: {other:?}"))),
+        match self.holder.ask(&HolderOrder::Rates { rates })? {
+            HolderAnswer::Done => Ok(()),
+            other => Err(TopologyError::Lost(format!("unexpected answer: {other:?}"))),
         }
     }
 
     /// Whether the process that holds the links has ended: no host reaches another any more.
     pub fn has_lost_its_links(&mut self) -> bool {
-        !matches!(self.wiring.held.ended(), Ok(None))
+        !matches!(self.holder.child.ended(), Ok(None))
     }
 
     /// What has become of the packets so far, by host; empty where the kernel carries them.
     ///
     /// # Errors
     /// When the process that holds the wires is gone.
-    pub fn counters(&mut self) -> Result<Vec<LinkCounters>, WorldError> {
-        match self.wiring.ask(&WireOrder::Counters)? {
-            WireAnswer::Counters { links } => Ok(links),
-            other => Err(WorldError::Lost(format!("unexpected answer: {other:?}"))),
+    pub fn counters(&mut self) -> Result<Vec<LinkCounters>, TopologyError> {
+        match self.holder.ask(&HolderOrder::Counters)? {
+            HolderAnswer::Counters { links } => Ok(links),
+            other => Err(TopologyError::Lost(format!("unexpected answer: {other:?}"))),
         }
     }
 }
 
 /// The process that holds namespaces and wires; when its input closes it ends.
-struct Wiring {
-    held: Held,
+struct Holder {
+    child: ChildGuard,
     answers: Receiver<io::Result<String>>,
 }
 
-impl Wiring {
-    fn start(program: &Path) -> Result<Self, WorldError> {
+impl Holder {
+    fn start(program: &Path) -> Result<Self, TopologyError> {
         let mut command = Command::new(program);
         command
-            .arg("wiring")
+            .arg("netns-holder")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         // A session of its own: the terminal's Ctrl-C is for the caller alone.
@@ -333,7 +333,7 @@ impl Wiring {
         };
         os::set_up_child(&mut command, setup);
         let lost = |e: &dyn std::fmt::Display| {
-            WorldError::Lost(format!("cannot start {}: {e}", program.display()))
+            TopologyError::Lost(format!("cannot start {}: {e}", program.display()))
         };
         let mut child = command.spawn().map_err(|e| lost(&e))?;
         let output = child
@@ -341,40 +341,40 @@ impl Wiring {
             .take()
             .ok_or_else(|| lost(&"it has no output"))?;
         Ok(Self {
-            held: Held::new(child),
+            child: ChildGuard::new(child),
             answers: agent::read_answers(output),
         })
     }
 
-    fn ask(&mut self, order: &WireOrder) -> Result<WireAnswer, WorldError> {
-        let lost = |e: &dyn std::fmt::Display| WorldError::Lost(e.to_string());
+    fn ask(&mut self, order: &HolderOrder) -> Result<HolderAnswer, TopologyError> {
+        let lost = |e: &dyn std::fmt::Display| TopologyError::Lost(e.to_string());
         let mut line = serde_json::to_vec(order).map_err(|e| lost(&e))?;
         line.push(b'\n');
-        self.held.send(&line).map_err(|e| lost(&e))?;
+        self.child.send(&line).map_err(|e| lost(&e))?;
         let answer = match self.answers.recv_timeout(ANSWERS_WITHIN) {
             Ok(answer) => answer.map_err(|e| lost(&e))?,
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"it has ended")),
             Err(RecvTimeoutError::Timeout) => {
-                self.held.kill();
+                self.child.kill();
                 return Err(lost(&"it does not answer"));
             }
         };
         match serde_json::from_str(&answer).map_err(|e| lost(&e))? {
-            WireAnswer::Setting { error } => Err(WorldError::Setting(error)),
-            WireAnswer::Failed { reason } => Err(WorldError::Impossible(reason)),
+            HolderAnswer::Setting { error } => Err(TopologyError::Setting(error)),
+            HolderAnswer::Failed { reason } => Err(TopologyError::Impossible(reason)),
             other => Ok(other),
         }
     }
 
     /// A file that this process holds open.
     fn descriptor(&self, number: i32) -> io::Result<File> {
-        File::open(format!("/proc/{}/fd/{number}", self.held.pid()))
+        File::open(format!("/proc/{}/fd/{number}", self.child.pid()))
     }
 }
 
-impl Drop for Wiring {
+impl Drop for Holder {
     fn drop(&mut self) {
         // It holds nothing that it would have to put away.
-        self.held.kill();
+        self.child.kill();
     }
 }

@@ -18,7 +18,7 @@ use crate::leftovers::HOST_PREFIX;
 const INTERFACES: usize = 32;
 
 /// What to look at besides the servers themselves.
-pub(super) struct Surroundings {
+pub(super) struct SystemSources {
     /// A process of each namespace, and the servers in it; this agent's own comes first.
     networks: Vec<(String, Vec<String>)>,
     /// Whether this agent makes the load.
@@ -29,7 +29,7 @@ pub(super) struct Surroundings {
 
 /// What they had at a look.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct SystemCounters {
     cpus: u32,
     steal_ticks: u64,
     softirq_ticks: u64,
@@ -53,7 +53,7 @@ pub(super) struct Network {
     pub(super) sockets: SocketsProbed,
 }
 
-impl Surroundings {
+impl SystemSources {
     /// Those of servers of this agent, and of others' on this machine.
     pub(super) fn of(own: Vec<String>, others: &[OtherServer]) -> Self {
         let networks = networks(own, others);
@@ -75,9 +75,9 @@ impl Surroundings {
         }
     }
 
-    pub(super) fn look(&self) -> Around {
+    pub(super) fn look(&self) -> SystemCounters {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let mut around = Around::default();
+        let mut around = SystemCounters::default();
         machine(&read("/proc/stat"), &mut around);
         let vmstat = read("/proc/vmstat");
         around.swapped_in = named(&vmstat, "pswpin");
@@ -100,8 +100,8 @@ impl Surroundings {
     /// What happened between two looks: on the machine and in each namespace.
     pub(super) fn between(
         &self,
-        then: &Around,
-        now: &Around,
+        then: &SystemCounters,
+        now: &SystemCounters,
     ) -> (MachineProbed, Vec<NetworkProbed>) {
         let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         let [cpu, memory, io] = [0, 1, 2].map(|at| {
@@ -185,7 +185,7 @@ pub(super) fn networks(own: Vec<String>, others: &[OtherServer]) -> Vec<(String,
 
 /// The line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; and the number of
 /// context switches.
-fn machine(stat: &str, around: &mut Around) {
+fn machine(stat: &str, around: &mut SystemCounters) {
     for line in stat.lines() {
         let mut words = line.split_whitespace();
         match words.next() {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_kernels_files_are_read() {
-        let mut around = Around::default();
+        let mut around = SystemCounters::default();
         let stat = "cpu  10 0 10 80 0 0 6 7 0 0\ncpu0 5 1 4 70 10 1 2 7 0 0\ncpu1 1 2\nctxt 99\n";
         machine(stat, &mut around);
         let found = (
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_passes_the_loopback_is_seen() {
         use std::io::{Read, Write};
-        let around = Surroundings::of(vec!["a".to_owned()], &[]);
+        let around = SystemSources::of(vec!["a".to_owned()], &[]);
         let before = around.look();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -66,12 +66,12 @@ impl Kept {
 
 /// A child and the pipe to it. Dropping it closes the pipe, at which the child ends; one that does
 /// not is killed.
-pub struct Held {
+pub struct ChildGuard {
     pid: u32,
     kept: Arc<Mutex<Kept>>,
 }
 
-impl Held {
+impl ChildGuard {
     /// Guards a child that was started with a piped input and output.
     pub fn new(mut child: Child) -> Self {
         let pid = child.id();
@@ -125,7 +125,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         locked(&self.kept).end(Instant::now() + ENDS_WITHIN);
         locked(&ALL).retain(|(_, kept)| !Arc::ptr_eq(kept, &self.kept));

@@ -42,7 +42,7 @@ fn later_silence(order: &Order) -> Duration {
 }
 
 /// The wait for answers to one order.
-pub(super) struct Patience {
+pub(super) struct ReplyTimeout {
     /// Time that was waited since the last answer. Only that counts, and not when the clock says
     /// that the time is over: this program may have been stopped itself.
     waited: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Patience {
     pub(super) cancelled: bool,
 }
 
-impl Patience {
+impl ReplyTimeout {
     pub(super) fn with(order: &Order) -> Self {
         Self {
             waited: Duration::ZERO,
@@ -93,7 +93,7 @@ mod tests {
             signals: vec![("TERM".into(), 60_000), ("INT".into(), 5_000)],
         };
         assert_eq!(silence(&stop), LATE + 65 * second);
-        let mut patience = Patience::with(&stop);
+        let mut patience = ReplyTimeout::with(&stop);
         assert_eq!(patience.is_over_after(94 * second), None);
         patience.answered();
         assert_eq!(patience.is_over_after(94 * second), None);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn an_agent_that_was_told_to_stop_has_little_time() {
         let second = Duration::from_secs(1);
-        let mut patience = Patience::with(&Order::Look {
+        let mut patience = ReplyTimeout::with(&Order::Look {
             servers: Vec::new(),
             others: Vec::new(),
             duration_ms: 600_000,

@@ -115,12 +115,12 @@ impl Done {
 
     /// Whether every trial of a group was measured. A group with a failed trial is made again.
     pub(super) fn has(&self, block: u32, group: &Group) -> bool {
-        group.lanes.iter().all(|lane| {
+        group.trials.iter().all(|lane| {
             self.trials.iter().any(|trial| {
                 trial.block == block
                     && trial.condition == group.condition
                     && trial.subject == lane.subject
-                    && trial.again == lane.again
+                    && trial.again == lane.baseline_copy
                     && matches!(trial.outcome, Outcome::Done(_))
             })
         })

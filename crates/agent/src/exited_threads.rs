@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::proc_files::{Had, Thread};
+use super::proc_files::{Thread, ThreadUsage};
 use super::taskstats::Exit;
 
 /// So many that ended, and may be a server's, are kept until the next look.
@@ -15,20 +15,20 @@ const STRANGERS_MAX: usize = 4096;
 /// [tells](super::exits), what they had in the end. Those that no look has seen are known only from
 /// the kernel: they are a server's when their process is, or the one that began it.
 #[derive(Default)]
-pub(super) struct Departed {
-    sum: Had,
+pub(super) struct ExitedThreads {
+    sum: ThreadUsage,
     /// What those had in the end of which the end was told, by number, until they are missed.
-    finals: BTreeMap<i32, Had>,
+    finals: BTreeMap<i32, ThreadUsage>,
     /// What was added for those that were missed before their end was told: at the last look, and
     /// at the one before it.
-    missed: [BTreeMap<i32, Had>; 2],
+    missed: [BTreeMap<i32, ThreadUsage>; 2],
     /// Of whom nobody knew at the last look whose they are.
-    strangers: Vec<Exit>,
+    unattributed: Vec<Exit>,
 }
 
-impl Departed {
+impl ExitedThreads {
     /// What they had.
-    pub(super) fn sum(&self) -> Had {
+    pub(super) fn sum(&self) -> ThreadUsage {
         self.sum
     }
 
@@ -41,28 +41,28 @@ impl Departed {
     ) {
         let mut fresh = Vec::new();
         for exit in exits {
-            let last = threads.get(&exit.number).map(|thread| thread.had);
+            let last = threads.get(&exit.number).map(|thread| thread.usage);
             let mut missed = self.missed.iter_mut();
-            if last.is_some_and(|last| is_same(exit.had, last)) {
-                self.finals.insert(exit.number, exit.had);
+            if last.is_some_and(|last| is_same(exit.usage, last)) {
+                self.finals.insert(exit.number, exit.usage);
             } else if let Some(added) = missed.find_map(|of| of.remove(&exit.number)) {
-                self.sum.add(exit.had.since(added));
+                self.sum.add(exit.usage.since(added));
             } else if fresh.len() < STRANGERS_MAX {
                 fresh.push(*exit);
             }
         }
         // A child may end before the one that began it, and no look has seen either; or at the
         // end of the time before the last look, which was the first to see the other.
-        let mut before = std::mem::take(&mut self.strangers);
+        let mut before = std::mem::take(&mut self.unattributed);
         let mut own = BTreeSet::new();
         let mut found = true;
         while std::mem::take(&mut found) {
-            for strangers in [&mut before, &mut fresh] {
-                strangers.retain(|exit| {
+            for unattributed in [&mut before, &mut fresh] {
+                unattributed.retain(|exit| {
                     let knows = |one: &i32| processes.contains(one) || own.contains(one);
                     let is_own = knows(&exit.process) || knows(&exit.parent);
                     if is_own {
-                        self.sum.add(exit.had);
+                        self.sum.add(exit.usage);
                         own.insert(exit.process);
                         found = true;
                     }
@@ -70,7 +70,7 @@ impl Departed {
                 });
             }
         }
-        self.strangers = fresh;
+        self.unattributed = fresh;
     }
 
     /// Notes which threads the look before had seen, and which there are now.
@@ -81,15 +81,15 @@ impl Departed {
     ) {
         let mut missed = BTreeMap::new();
         for (number, last) in last {
-            let is_there = now.get(number).map(|now| now.had);
-            if is_there.is_some_and(|now| is_same(now, last.had)) {
+            let is_there = now.get(number).map(|now| now.usage);
+            if is_there.is_some_and(|now| is_same(now, last.usage)) {
                 continue;
             }
             match self.finals.remove(number) {
                 Some(all) => self.sum.add(all),
                 None => {
-                    self.sum.add(last.had);
-                    missed.insert(*number, last.had);
+                    self.sum.add(last.usage);
+                    missed.insert(*number, last.usage);
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Departed {
 }
 
 /// Whether it can be the same thread: a number that counts less than before is another's.
-fn is_same(now: Had, before: Had) -> bool {
+fn is_same(now: ThreadUsage, before: ThreadUsage) -> bool {
     now.switches_voluntary >= before.switches_voluntary && now.faults_minor >= before.faults_minor
 }
 
@@ -110,14 +110,14 @@ mod tests {
 
     fn thread(figure: u64) -> Arc<Thread> {
         Arc::new(Thread {
-            had: had(figure),
+            usage: usage(figure),
             ..Thread::default()
         })
     }
 
     /// All figures are multiples of one.
-    fn had(figure: u64) -> Had {
-        Had {
+    fn usage(figure: u64) -> ThreadUsage {
+        ThreadUsage {
             user_ns: figure,
             system_ns: 2 * figure,
             switches_voluntary: 3 * figure,
@@ -132,7 +132,7 @@ mod tests {
             number,
             process,
             parent,
-            had: had(figure),
+            usage: usage(figure),
         }
     }
 
@@ -142,16 +142,19 @@ mod tests {
     /// What is counted after looks at one process, 10.
     fn counted(looks: &[Looked<'_>]) -> u64 {
         let processes = BTreeSet::from([10]);
-        let mut departed = Departed::default();
+        let mut departed = ExitedThreads::default();
         let mut last = BTreeMap::from([(10, thread(5))]);
         for (exits, threads) in looks {
             departed.told(exits, &processes, &last);
-            let now = threads.iter().map(|(n, had)| (*n, thread(*had))).collect();
+            let now = threads
+                .iter()
+                .map(|(n, usage)| (*n, thread(*usage)))
+                .collect();
             departed.look(&last, &now);
             last = now;
         }
         let figure = departed.sum().user_ns;
-        assert_eq!(departed.sum(), had(figure));
+        assert_eq!(departed.sum(), usage(figure));
         figure
     }
 

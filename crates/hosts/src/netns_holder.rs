@@ -1,12 +1,12 @@
-//! The process that holds a world's namespaces and wires.
+//! The process that holds a topology's namespaces and wires.
 
 use std::io::{self, BufRead, Write};
 
 use net::namespace::{self, Namespace};
 
+use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
 use super::namespace::Inside;
 use super::setting::{Machine, MakeError};
-use super::wire::{WireAnswer, WireOrder, WiredHost};
 use super::{addresses, namespace as inside};
 use crate::link::router::Addresses;
 use crate::link::{Link, netem};
@@ -68,7 +68,7 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let mut wires = None;
     for line in input.lines() {
         let answer =
-            carry_out(&line?, &mut wires).unwrap_or_else(|reason| WireAnswer::Failed { reason });
+            carry_out(&line?, &mut wires).unwrap_or_else(|reason| HolderAnswer::Failed { reason });
         serde_json::to_writer(&mut output, &answer)?;
         output.write_all(b"\n")?;
         output.flush()?;
@@ -76,10 +76,10 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String> {
+fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<HolderAnswer, String> {
     use std::os::fd::AsRawFd;
     match serde_json::from_str(line).map_err(|e| format!("not an order: {e}"))? {
-        WireOrder::Build {
+        HolderOrder::Build {
             hosts,
             kind,
             seed,
@@ -90,17 +90,17 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String
             }
             let built = match build(&hosts, kind, seed, &link_cpus) {
                 Ok(built) => wires.insert(built),
-                Err(MakeError::Setting(error)) => return Ok(WireAnswer::Setting { error }),
+                Err(MakeError::Setting(error)) => return Ok(HolderAnswer::Setting { error }),
                 Err(MakeError::Failed(why)) => return Err(why),
             };
-            Ok(WireAnswer::Built {
+            Ok(HolderAnswer::Built {
                 version: env!("CARGO_PKG_VERSION").to_string(),
                 kind: built.kind,
                 users: built.users.as_ref().map(AsRawFd::as_raw_fd),
                 hosts: built
                     .hosts
                     .iter()
-                    .map(|host| WiredHost {
+                    .map(|host| HeldHost {
                         namespaces: host.namespaces.iter().map(AsRawFd::as_raw_fd).collect(),
                         settings: host.settings.clone(),
                         warnings: host.warnings.clone(),
@@ -108,19 +108,19 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<WireAnswer, String
                     .collect(),
             })
         }
-        WireOrder::Rates { rates } => {
+        HolderOrder::Rates { rates } => {
             let wires = wires.as_mut().ok_or("there are no hosts")?;
             let set = match &mut wires.link {
                 Some(link) => link.set_rates(rates),
                 None => wires.set_rates(&rates),
             };
             set.map_err(|e| format!("the links keep their rate: {e}"))?;
-            Ok(WireAnswer::Done)
+            Ok(HolderAnswer::Done)
         }
-        WireOrder::Counters => {
+        HolderOrder::Counters => {
             let link = wires.as_mut().and_then(|wires| wires.link.as_mut());
             let links = link.map(Link::counters).transpose();
-            Ok(WireAnswer::Counters {
+            Ok(HolderAnswer::Counters {
                 links: links.map_err(|e| e.to_string())?.unwrap_or_default(),
             })
         }

@@ -7,7 +7,7 @@ use experiment::{Experiment, ServerSpec, Upstream};
 
 /// The CPUs of the load and of servers that no host binds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct CpuPlacement {
     /// CPUs of the load; empty leaves it free.
     pub load_cpus: Vec<u32>,
     /// CPUs of servers whose host names none; empty leaves them free.
@@ -21,15 +21,15 @@ pub struct Places {
     pub load_may_have: Vec<u32>,
 }
 
-impl Places {
-    /// Finds places on this machine: the load gets a CPU of its own where there is more than one.
+impl CpuPlacement {
+    /// Finds placement on this machine: the load gets a CPU of its own where there is more than one.
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
     pub fn of(experiment: &Experiment) -> Result<Self, RunError> {
         let first = experiment.conditions().into_iter().next();
-        let setting = experiment.under(&first.unwrap_or_default());
-        Self::from_host(experiment, setting.load.host)
+        let resolved = experiment.under(&first.unwrap_or_default());
+        Self::from_host(experiment, resolved.load.host)
     }
 
     /// The same for a load that is made on a host.
@@ -139,80 +139,80 @@ impl Places {
         }
     }
 
-    /// Other places for one block: where nothing binds the load, its CPU is drawn, and the servers
+    /// Other placement for one block: where nothing binds the load, its CPU is drawn, and the servers
     /// get the others. CPUs differ in what else they do, such as interrupts.
     pub(super) fn drawn(&self, seed: u64) -> Self {
-        let mut places = self.clone();
+        let mut placement = self.clone();
         if self.load_may_have.len() > 1 {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
-            places.load_cpus = random
+            placement.load_cpus = random
                 .choice(&self.load_may_have)
                 .copied()
                 .into_iter()
                 .collect();
-            places.server_cpus = self
+            placement.server_cpus = self
                 .load_may_have
                 .iter()
                 .copied()
-                .filter(|cpu| !places.load_cpus.contains(cpu))
+                .filter(|cpu| !placement.load_cpus.contains(cpu))
                 .collect();
         }
-        places
+        placement
     }
 }
 
-/// Places by the host that the load is made on.
-pub(super) struct Vantages {
-    all: Vec<(Option<String>, Places)>,
+/// CpuPlacement by the host that the load is made on.
+pub(super) struct LoadHostPlacements {
+    all: Vec<(Option<String>, CpuPlacement)>,
 }
 
-impl Vantages {
-    /// Finds places for every condition.
+impl LoadHostPlacements {
+    /// Finds placement for every condition.
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
     pub(super) fn of(experiment: &Experiment) -> Result<Self, RunError> {
-        let mut all = vec![(None, Places::of(experiment)?)];
+        let mut all = vec![(None, CpuPlacement::of(experiment)?)];
         for condition in experiment.conditions() {
             let host = experiment.under(&condition).load.host;
             if host.is_some() && !all.iter().any(|(known, _)| *known == host) {
-                let places = Places::from_host(experiment, host.clone())?;
-                all.push((host, places));
+                let placement = CpuPlacement::from_host(experiment, host.clone())?;
+                all.push((host, placement));
             }
         }
         Ok(Self { all })
     }
 
     /// Those of the first condition.
-    pub(super) fn first(&self) -> &Places {
+    pub(super) fn first(&self) -> &CpuPlacement {
         &self.all[0].1
     }
 
     /// Those of a load that is made on a host.
-    pub(super) fn from(&self, host: Option<&String>) -> &Places {
+    pub(super) fn from(&self, host: Option<&String>) -> &CpuPlacement {
         let found = self.all.iter().find(|(known, _)| known.as_ref() == host);
         &found.unwrap_or(&self.all[0]).1
     }
 }
 
 /// Keeps the calling thread, which only looks on, off the load's CPUs until it is dropped.
-pub(super) struct OutOfTheWay {
+pub(super) struct AffinityGuard {
     before: Vec<u32>,
 }
 
-impl OutOfTheWay {
-    pub(super) fn of(places: &Places) -> Self {
+impl AffinityGuard {
+    pub(super) fn of(placement: &CpuPlacement) -> Self {
         let before = net::os::allowed_cpus().unwrap_or_default();
         // Where hosts are machines there is none to keep off.
-        if places.load_alone && !places.server_cpus.is_empty() {
+        if placement.load_alone && !placement.server_cpus.is_empty() {
             // Where it cannot be done the load is disturbed a little, and its lag shows it.
-            let _ = net::os::bind_to_cpus(&places.server_cpus);
+            let _ = net::os::bind_to_cpus(&placement.server_cpus);
         }
         Self { before }
     }
 }
 
-impl Drop for OutOfTheWay {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         let _ = net::os::bind_to_cpus(&self.before);
     }
@@ -316,22 +316,22 @@ mod tests {
 
     #[test]
     fn the_loads_cpu_is_drawn_where_nothing_binds_it() {
-        let mut places = Places {
+        let mut placement = CpuPlacement {
             load_cpus: vec![1],
             server_cpus: vec![0],
             load_may_have: vec![0, 1],
-            ..Places::default()
+            ..CpuPlacement::default()
         };
         let drawn: BTreeSet<(Vec<u32>, Vec<u32>)> = (0..50)
-            .map(|seed| places.drawn(seed))
+            .map(|seed| placement.drawn(seed))
             .map(|one| (one.load_cpus, one.server_cpus))
             .collect();
         assert_eq!(
             drawn,
             BTreeSet::from([(vec![0], vec![1]), (vec![1], vec![0])])
         );
-        assert_eq!(places.drawn(7), places.drawn(7));
-        places.load_may_have.clear();
-        assert_eq!(places.drawn(7).load_cpus, [1]);
+        assert_eq!(placement.drawn(7), placement.drawn(7));
+        placement.load_may_have.clear();
+        assert_eq!(placement.drawn(7).load_cpus, [1]);
     }
 }

@@ -12,7 +12,7 @@ use crate::rate::choose_rate_of;
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::plan::Group;
-use experiment::{Apart, Design, Experiment, Rate, Setting};
+use experiment::{Apart, Design, Experiment, Rate, ResolvedCondition};
 
 /// How long servers are looked at without load, ms; twice, and the quieter time counts.
 const LOOK_MS: u64 = 200;
@@ -28,25 +28,27 @@ pub(super) struct Conditions {
     closed_only: bool,
 }
 
-/// A group's setting: only the servers that its subjects go through.
-pub(super) fn setting(experiment: &Experiment, group: &Group) -> Setting {
-    let mut setting = experiment.under(&group.condition);
-    let used: BTreeSet<String> = setting
+/// A group's resolved: only the servers that its subjects go through.
+pub(super) fn resolved(experiment: &Experiment, group: &Group) -> ResolvedCondition {
+    let mut resolved = experiment.under(&group.condition);
+    let used: BTreeSet<String> = resolved
         .subjects
         .iter()
-        .filter(|subject| group.lanes.iter().any(|lane| lane.subject == subject.name))
+        .filter(|subject| group.trials.iter().any(|lane| lane.subject == subject.name))
         .flat_map(|subject| subject.through.clone())
         .collect();
-    setting.servers.retain(|server| used.contains(&server.name));
-    setting
+    resolved
+        .servers
+        .retain(|server| used.contains(&server.name));
+    resolved
 }
 
 /// Whether every subject of a group goes through the same servers: then there is nothing to part.
-fn all_the_same(setting: &Setting, group: &Group) -> bool {
-    let mut paths = setting
+fn all_the_same(resolved: &ResolvedCondition, group: &Group) -> bool {
+    let mut paths = resolved
         .subjects
         .iter()
-        .filter(|subject| group.lanes.iter().any(|lane| lane.subject == subject.name))
+        .filter(|subject| group.trials.iter().any(|lane| lane.subject == subject.name))
         .map(|subject| &subject.through);
     let first = paths.next();
     paths.all(|path| Some(path) == first)
@@ -67,13 +69,13 @@ impl Conditions {
         &self,
         design: &Design,
         group: &Group,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         reason: &AgentError,
         result: &mut GroupResult,
     ) {
         if let AgentError::Failed(reason) = reason
             && design.apart == Apart::Auto
-            && !all_the_same(setting, group)
+            && !all_the_same(resolved, group)
         {
             result.disturbed = Some(format!(
                 "not all servers came up beside each other: {reason}"
@@ -89,7 +91,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let apart = match design.apart {
             Apart::Always => true,
             Apart::Never => false,
-            Apart::Auto => self.apart.reasons.contains_key(&group.condition),
+            Apart::Auto => self.sequential.reasons.contains_key(&group.condition),
         };
         if apart {
             return self.one_by_one(group, rate);
@@ -105,7 +107,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .all(|(_, outcome)| matches!(outcome, Outcome::Done(_)));
         if all && !result.outcomes.is_empty() {
             result.warnings.push(words(&group.condition, &reason));
-            self.apart.reasons.insert(group.condition.clone(), reason);
+            self.sequential
+                .reasons
+                .insert(group.condition.clone(), reason);
         }
         result
     }
@@ -122,9 +126,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let open = !self.options.experiment.design.latency_window.is_zero();
         if open && rate.is_none() {
             // The rate hangs on the slowest of all, so all are asked once before.
-            self.apart.closed_only = true;
+            self.sequential.closed_only = true;
             let found = self.each(group, None);
-            self.apart.closed_only = false;
+            self.sequential.closed_only = false;
             let closed: Vec<LoadReading> = found
                 .outcomes
                 .iter()
@@ -136,10 +140,10 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             if found.agent_lost || self.stopped() {
                 return found;
             }
-            let setting = setting(self.options.experiment, group);
-            let all = closed.len() == group.lanes.len();
+            let resolved = resolved(self.options.experiment, group);
+            let all = closed.len() == group.trials.len();
             rate = all
-                .then(|| choose_rate_of(group, &setting, &closed, &mut result))
+                .then(|| choose_rate_of(group, &resolved, &closed, &mut result))
                 .flatten();
         }
         let chosen = result.rate.take();
@@ -150,16 +154,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
     fn each(&mut self, group: &Group, rate: Option<f64>) -> GroupResult {
         let mut all = GroupResult::default();
-        for lane in &group.lanes {
+        for lane in &group.trials {
             let alone = Group {
                 condition: group.condition.clone(),
-                lanes: vec![lane.clone()],
+                trials: vec![lane.clone()],
             };
             // Without a rate the open loop is left out: one subject cannot choose it for all.
-            let closed_only = self.apart.closed_only;
-            self.apart.closed_only |= rate.is_none();
+            let closed_only = self.sequential.closed_only;
+            self.sequential.closed_only |= rate.is_none();
             let one = self.side_by_side(&alone, rate);
-            self.apart.closed_only = closed_only;
+            self.sequential.closed_only = closed_only;
             all.outcomes.extend(one.outcomes);
             all.logs.extend(one.logs);
             all.warnings.extend(one.warnings);
@@ -171,7 +175,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         if self.stopped() {
             all.outcomes.clear();
         } else if all.agent_lost {
-            for lane in &group.lanes {
+            for lane in &group.trials {
                 if !all.outcomes.iter().any(|(one, _)| one.trial == lane.trial) {
                     let reason = "the agent was lost before its turn".to_owned();
                     all.outcomes
@@ -186,22 +190,22 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// is missing while a subject is measured that does not go through it.
     pub(super) fn disturb_each_other(
         &mut self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         group: &Group,
         result: &mut GroupResult,
     ) -> Result<bool, AgentError> {
         let design = &self.options.experiment.design;
         if design.apart != Apart::Auto
-            || all_the_same(setting, group)
-            || !self.apart.looked_at.insert(group.condition.clone())
+            || all_the_same(resolved, group)
+            || !self.sequential.looked_at.insert(group.condition.clone())
         {
             return Ok(false);
         }
         let limit = (design.matters / 2.0).max(IDLE_SHARE_MIN);
         self.phase("looking what servers do while nobody asks them");
-        let from = setting.load.host.as_deref();
+        let from = resolved.load.host.as_deref();
         let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
-        for (host, servers, others) in self.agents.views(from, setting) {
+        for (host, servers, others) in self.agents.views(from, resolved) {
             for _ in 0..2 {
                 let order = Order::Look {
                     servers: servers.clone(),
@@ -220,8 +224,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             }
         }
         let shared = |server: &str| {
-            let in_lanes = |name: &String| group.lanes.iter().any(|lane| lane.subject == *name);
-            setting
+            let in_lanes = |name: &String| group.trials.iter().any(|lane| lane.subject == *name);
+            resolved
                 .subjects
                 .iter()
                 .filter(|subject| in_lanes(&subject.name))

@@ -15,7 +15,7 @@ use readings::Access;
 
 /// All that one condition asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct ResolvedCondition {
     /// The servers that a subject's requests reach, in the order they have to be started: each
     /// after its upstreams.
     pub servers: Vec<ServerSpec>,
@@ -98,7 +98,7 @@ impl Experiment {
 
     /// The experiment under one condition. A factor that the condition does not name, or a level
     /// that the factor does not have, changes nothing.
-    pub fn under(&self, condition: &Condition) -> Setting {
+    pub fn under(&self, condition: &Condition) -> ResolvedCondition {
         let mut load = self.load.clone();
         for effect in self.effects(condition) {
             match effect {
@@ -111,7 +111,7 @@ impl Experiment {
         }
         // A thread without a connection has nothing to do.
         load.threads = load.threads.map(|threads| threads.min(load.connections));
-        Setting {
+        ResolvedCondition {
             servers: self
                 .start_order()
                 .into_iter()

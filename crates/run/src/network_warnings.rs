@@ -5,7 +5,7 @@ use readings::{Histogram, LoadReading};
 use crate::RunEvent;
 use crate::group::{GroupResult, Ready, Runner};
 use agent::wire::Loaded;
-use experiment::{Experiment, Setting};
+use experiment::{Experiment, ResolvedCondition};
 
 /// A load that makes so much of what its round trips allow is bound by them: three quarters of an
 /// answer's time, or more, are the way.
@@ -21,20 +21,20 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     /// connections that had to be asked for again.
     pub(super) fn tell_what_the_network_does(
         &self,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         ready: &[Ready],
         closed: &Loaded,
         result: &mut GroupResult,
     ) {
         let first = ready.iter().zip(&closed.readings);
-        let first = first.filter(|(one, _)| self.block == 1 && !one.lane.again);
+        let first = first.filter(|(one, _)| self.block == 1 && !one.planned.baseline_copy);
         for (one, load) in first {
             let subject = &one.subject.name;
-            let bound = bound_by_distance(self.options.experiment, setting, subject, load);
+            let bound = bound_by_distance(self.options.experiment, resolved, subject, load);
             result.warnings.extend(bound);
             result
                 .warnings
-                .extend(asked_again(setting, subject, &load.connect));
+                .extend(asked_again(resolved, subject, &load.connect));
         }
     }
 }
@@ -43,14 +43,14 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 /// round trip, whatever the servers could do.
 fn bound_by_distance(
     experiment: &Experiment,
-    setting: &Setting,
+    resolved: &ResolvedCondition,
     subject: &str,
     reading: &LoadReading,
 ) -> Option<String> {
-    let subject_of = setting.subjects.iter().find(|one| one.name == subject)?;
+    let subject_of = resolved.subjects.iter().find(|one| one.name == subject)?;
     let server = subject_of.through.first()?;
-    let server = setting.servers.iter().find(|one| one.name == *server)?;
-    let (from, to) = (setting.load.host.as_ref()?, server.host.as_ref()?);
+    let server = resolved.servers.iter().find(|one| one.name == *server)?;
+    let (from, to) = (resolved.load.host.as_ref()?, server.host.as_ref()?);
     if from == to {
         return None;
     }
@@ -62,12 +62,12 @@ fn bound_by_distance(
         .map(|link| link.rtt_ns)
         .sum();
     // A new connection takes a round trip of its own.
-    let trips = if setting.load.keepalive { 1.0 } else { 2.0 };
+    let trips = if resolved.load.keepalive { 1.0 } else { 2.0 };
     let rtt_s = rtt_ns as f64 / 1e9 * trips;
     if rtt_s <= 0.0 {
         return None;
     }
-    let connections = setting.load.connections;
+    let connections = resolved.load.connections;
     let bound = f64::from(connections) / rtt_s;
     let measured = reading.requests_per_s();
     (measured > BOUND_SHARE * bound).then(|| {
@@ -83,7 +83,7 @@ fn bound_by_distance(
 
 /// The sentence for connections whose first SYN was dropped: by a full queue of connections that
 /// the server has not accepted, or on the way.
-fn asked_again(setting: &Setting, subject: &str, connect: &Histogram) -> Option<String> {
+fn asked_again(resolved: &ResolvedCondition, subject: &str, connect: &Histogram) -> Option<String> {
     let opened = connect.count();
     let buckets = connect.buckets_us();
     let quickest = buckets.first().map_or(0.0, |(us, _)| *us);
@@ -91,7 +91,7 @@ fn asked_again(setting: &Setting, subject: &str, connect: &Histogram) -> Option<
     let late = late.filter(|(us, _)| *us - quickest >= SYN_AGAIN_US);
     let late: u64 = late.map(|(_, count)| count).sum();
     (late > 0 && late as f64 > AGAIN_SHARE * opened as f64).then(|| {
-        let condition = match &setting.load.host {
+        let condition = match &resolved.load.host {
             Some(host) => format!("from host `{host}`, "),
             None => String::new(),
         };
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use experiment::Recipes;
 
-    fn setting() -> Setting {
+    fn resolved() -> ResolvedCondition {
         let text = "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\n";
         let recipes = Recipes::embedded().unwrap();
         let experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn connections_that_took_a_second_were_asked_for_again() {
-        let told = |fast, late| asked_again(&setting(), "a", &opened(fast, late));
+        let told = |fast, late| asked_again(&resolved(), "a", &opened(fast, late));
         let text = told(990, 10).unwrap();
         assert!(text.starts_with("10 of 1000 connections to `a`"), "{text}");
         assert_eq!(told(1000, 0), None);

@@ -6,8 +6,8 @@ use readings::Condition;
 use serde_json::Value;
 
 use crate::agents::Agents;
-use crate::given::Given;
-use crate::{Places, RunError, RunOptions, folder};
+use crate::server_configs::Given;
+use crate::{CpuPlacement, RunError, RunOptions, folder};
 
 /// What is described so far.
 pub(super) struct Description<'a> {
@@ -41,7 +41,7 @@ impl<'a> Description<'a> {
         &mut self,
         condition: &Condition,
         configurations: &BTreeMap<String, Value>,
-        places: &Places,
+        placement: &CpuPlacement,
         agents: &mut Agents,
     ) -> Result<(), RunError> {
         let options = self.options;
@@ -53,7 +53,7 @@ impl<'a> Description<'a> {
         if !self.is_written || self.given.servers() > servers {
             self.is_written = true;
             let described = folder::Described {
-                places,
+                placement,
                 given: &self.given,
                 drivers: self.drivers,
                 servers: agents.versions(&self.given.first(), options.recipes),

@@ -1,4 +1,4 @@
-//! The orders and answers between a [`super::World`] and the process that holds its wires, a JSON
+//! The orders and answers between a [`super::Topology`] and the process that holds its wires, a JSON
 //! document a line.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use readings::{LinkCounters, LinkKind};
 /// An order; each gets one answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
-pub(super) enum WireOrder {
+pub(super) enum HolderOrder {
     /// Make hosts and links. The first order, and given once.
     Build {
         /// The hosts.
@@ -36,7 +36,7 @@ pub(super) enum WireOrder {
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
-pub(super) enum WireAnswer {
+pub(super) enum HolderAnswer {
     /// The hosts are there.
     Built {
         /// Version of the program; must be the caller's.
@@ -46,7 +46,7 @@ pub(super) enum WireAnswer {
         /// The descriptor of the namespace of users, where there is one.
         users: Option<i32>,
         /// The hosts, in the order in which they were asked for.
-        hosts: Vec<WiredHost>,
+        hosts: Vec<HeldHost>,
     },
     /// What has become of packets, by host; empty where the kernel carries them.
     Counters {
@@ -69,7 +69,7 @@ pub(super) enum WireAnswer {
 
 /// A host that was made.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WiredHost {
+pub(super) struct HeldHost {
     /// Descriptors of its namespaces, in the order in which they are entered.
     pub(super) namespaces: Vec<i32>,
     /// The kernel's settings in it.

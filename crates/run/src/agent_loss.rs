@@ -24,8 +24,8 @@ impl Agents {
     }
 
     fn lost_links(&mut self) -> Option<String> {
-        let world = self.world.as_mut()?;
-        let lost = world.has_lost_its_links();
+        let topology = self.topology.as_mut()?;
+        let lost = topology.has_lost_its_links();
         lost.then(|| "the process that holds the links was lost".to_owned())
     }
 
