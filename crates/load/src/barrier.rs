@@ -1,4 +1,4 @@
-//! Where threads wait for each other between stints, never inside one.
+//! Where threads wait for each other between segments, never inside one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Barrier {
     }
 
     /// Waits for all threads; returns the common start time, or `None` when one has given up.
-    pub(crate) fn meet(&self) -> Option<u64> {
+    pub(crate) fn wait(&self) -> Option<u64> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
@@ -46,7 +46,7 @@ impl Barrier {
     }
 
     /// Releases everybody who waits, now and later.
-    pub(crate) fn break_up(&self) {
+    pub(crate) fn abort(&self) {
         self.broken.store(true, Ordering::Release);
     }
 }

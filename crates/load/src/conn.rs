@@ -3,7 +3,7 @@
 use net::ConnId;
 use net::http::ResponseParser;
 
-use crate::check::BodyCheck;
+use crate::expect::BodyCheck;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -38,7 +38,7 @@ pub(crate) struct Conn {
     pub(crate) requests: u64,
     /// Which of the target's requests was sent.
     pub(crate) request: u32,
-    /// Requests that it may still send in this stint.
+    /// Requests that it may still send in this segment.
     pub(crate) quota: u64,
     /// Good answers inside the window.
     pub(crate) answers: u64,

@@ -2,8 +2,8 @@
 
 use readings::{ClientReading, Fairness, LoadReading, StatusCount, ThreadReading};
 
-use crate::record::{Recorder, RequestNotes, StageNotes};
-use crate::rows::Kept;
+use crate::record::{Recorder, RequestStats, StageStats};
+use crate::rows::ReadingRows;
 
 /// Share of its core above which a thread's own work colours what it measures.
 const SATURATED: f64 = 0.8;
@@ -14,7 +14,7 @@ const SHORTEST_S: f64 = 0.001;
 /// Puts the notes of all threads on one reading together.
 pub(crate) fn merge(
     parts: Vec<Recorder>,
-    rows: Kept,
+    rows: ReadingRows,
     connections: u64,
     io: &str,
     cpus: &[u32],
@@ -54,8 +54,8 @@ pub(crate) fn merge(
             cpus: cpus.to_vec(),
         },
         fairness: Fairness::of(&sum.by_conn),
-        stages: sum.stages.iter().map(StageNotes::reading).collect(),
-        per_request: sum.per_request.iter().map(RequestNotes::reading).collect(),
+        stages: sum.stages.iter().map(StageStats::reading).collect(),
+        per_request: sum.per_request.iter().map(RequestStats::reading).collect(),
         rows: rows.rows,
         rows_left_out: rows.left_out,
         response: sum.response,

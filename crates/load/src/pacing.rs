@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::job::{Arrivals, Stage, Turns};
+use crate::job::{Arrivals, Stage};
+use crate::share::ThreadShare;
 
 /// A stage with its place in time and in the count of requests.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct TimedStage {
     start_s: f64,
     duration_s: f64,
     from_per_s: f64,
@@ -15,12 +16,12 @@ struct Segment {
     before: f64,
 }
 
-impl Segment {
+impl TimedStage {
     fn requests(&self) -> f64 {
         (self.from_per_s + self.to_per_s) / 2.0 * self.duration_s
     }
 
-    /// When so many requests of the segment have become due, seconds after its start: the
+    /// When so many requests of the stage have become due, seconds after its start: the
     /// solution of `from t + (to - from) t^2 / (2 duration) = count`, in the form that does not
     /// cancel.
     fn time_s(&self, count: f64) -> f64 {
@@ -42,14 +43,14 @@ impl Segment {
 pub(crate) struct Schedule {
     arrivals: Arrivals,
     start_ns: u64,
-    segments: Vec<Segment>,
-    /// The segment of the next request.
+    stages: Vec<TimedStage>,
+    /// The stage of the next request.
     at: usize,
     /// Place of the thread's next request on the axis, over all threads.
-    place: f64,
+    position: f64,
     /// Number of the thread's next request.
     number: u64,
-    turns: Turns,
+    share: ThreadShare,
     next_ns: u64,
     random: fastrand::Rng,
 }
@@ -61,36 +62,36 @@ impl Schedule {
         arrivals: Arrivals,
         stages: &[Stage],
         start_ns: u64,
-        turns: Turns,
+        share: ThreadShare,
         seed: u64,
     ) -> Self {
         let (mut start_s, mut before) = (0.0, 0.0);
-        let segments = stages
+        let stages = stages
             .iter()
             .filter(|stage| !stage.duration.is_zero())
             .map(|stage| {
-                let segment = Segment {
+                let stage = TimedStage {
                     start_s,
                     duration_s: stage.duration.as_secs_f64(),
                     from_per_s: stage.from_per_s,
                     to_per_s: stage.to_per_s,
                     before,
                 };
-                start_s += segment.duration_s;
-                before += segment.requests();
-                segment
+                start_s += stage.duration_s;
+                before += stage.requests();
+                stage
             })
             .collect();
         let mut schedule = Self {
             arrivals,
             start_ns,
-            segments,
+            stages,
             at: 0,
-            place: 0.0,
+            position: 0.0,
             number: 0,
-            turns,
+            share,
             next_ns: 0,
-            random: fastrand::Rng::with_seed(seed ^ (turns.thread << 32)),
+            random: fastrand::Rng::with_seed(seed ^ (share.thread << 32)),
         };
         schedule.go_on();
         schedule
@@ -108,22 +109,24 @@ impl Schedule {
     }
 
     fn go_on(&mut self) {
-        self.place = match self.arrivals {
+        self.position = match self.arrivals {
             // From the number, not from the last: rounding must not add up.
-            Arrivals::Even => match self.turns.place(self.number) {
+            Arrivals::Even => match self.share.position(self.number) {
                 Some(place) => place as f64,
                 None => f64::INFINITY,
             },
-            Arrivals::Poisson => self.place - (1.0 - self.random.f64()).ln() / self.turns.part(),
+            Arrivals::Poisson => {
+                self.position - (1.0 - self.random.f64()).ln() / self.share.fraction()
+            }
         };
         self.next_ns = loop {
-            let Some(segment) = self.segments.get(self.at) else {
+            let Some(stage) = self.stages.get(self.at) else {
                 break u64::MAX;
             };
-            let count = self.place - segment.before;
-            // A hair of slack: the end of a segment belongs to the next.
-            if count < segment.requests() - 1e-9 {
-                let after_s = segment.start_s + segment.time_s(count);
+            let count = self.position - stage.before;
+            // A hair of slack: the end of a stage belongs to the next.
+            if count < stage.requests() - 1e-9 {
+                let after_s = stage.start_s + stage.time_s(count);
                 break self.start_ns + (after_s * 1e9) as u64;
             }
             self.at += 1;
@@ -150,12 +153,12 @@ mod tests {
         (thread, threads): (u64, u64),
         count: usize,
     ) -> Vec<u64> {
-        let turns = Turns {
+        let share = ThreadShare {
             thread,
             threads,
             connections: threads,
         };
-        let mut schedule = Schedule::new(arrivals, stages, 1_000, turns, 7);
+        let mut schedule = Schedule::new(arrivals, stages, 1_000, share, 7);
         (0..count)
             .map(|_| {
                 let at = schedule.next_ns();
@@ -179,12 +182,12 @@ mod tests {
     #[test]
     fn a_thread_with_half_the_connections_has_half_the_rate() {
         let of = |arrivals, thread| {
-            let turns = Turns {
+            let share = ThreadShare {
                 thread,
                 threads: 2,
                 connections: 3,
             };
-            let mut schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, turns, 7);
+            let mut schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, share, 7);
             let mut count = 0;
             while schedule.next_ns() < 10_000_000_000 {
                 schedule.advance();
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!(of(Arrivals::Even, 1), 10_000);
         assert!((19_400..20_600).contains(&of(Arrivals::Poisson, 0)));
         assert!((9_600..10_400).contains(&of(Arrivals::Poisson, 1)));
-        let none = Turns {
+        let none = ThreadShare {
             thread: 1,
             threads: 2,
             connections: 1,

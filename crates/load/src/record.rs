@@ -4,7 +4,8 @@ use readings::{
     ErrorCounts, Histogram, LoadRow, Pacing, RequestReading, Slice, StageReading, Wrong,
 };
 
-use crate::job::{Stage, Target};
+use crate::job::Stage;
+use crate::target::Target;
 
 /// Wrong answers kept for messages.
 const WRONG_MAX: usize = 5;
@@ -13,7 +14,7 @@ const HISTOGRAMS_MAX: usize = 64;
 
 /// What came since the last row was told.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowNotes {
+pub(crate) struct RowStats {
     pub(crate) row: LoadRow,
     /// Response times of the good answers that are not in [`Recorder::plain`].
     pub(crate) response: Histogram,
@@ -21,7 +22,7 @@ pub(crate) struct RowNotes {
 
 /// What belongs to one stage.
 #[derive(Clone, Debug)]
-pub(crate) struct StageNotes {
+pub(crate) struct StageStats {
     pub(crate) stage: Stage,
     pub(crate) due: u64,
     pub(crate) requests: u64,
@@ -31,7 +32,7 @@ pub(crate) struct StageNotes {
 
 /// What belongs to one of several requests.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestNotes {
+pub(crate) struct RequestStats {
     pub(crate) name: String,
     pub(crate) requests: u64,
     pub(crate) errors: u64,
@@ -43,7 +44,7 @@ pub(crate) struct RequestNotes {
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,
-    pub(crate) lane: usize,
+    pub(crate) target: usize,
     pub(crate) errors_all: ErrorCounts,
     pub(crate) requests_all: u64,
     pub(crate) requests: u64,
@@ -62,14 +63,14 @@ pub(crate) struct Recorder {
     pub(crate) transfer: Histogram,
     pub(crate) schedule_lag: Histogram,
     pub(crate) receive_lag: Histogram,
-    pub(crate) row: RowNotes,
-    pub(crate) stages: Vec<StageNotes>,
-    pub(crate) per_request: Vec<RequestNotes>,
+    pub(crate) row: RowStats,
+    pub(crate) stages: Vec<StageStats>,
+    pub(crate) per_request: Vec<RequestStats>,
     /// Good answers by connection.
     pub(crate) by_conn: Vec<u64>,
-    /// One per stint, in order.
+    /// One per segment, in order.
     pub(crate) slices: Vec<Slice>,
-    /// Open connections at the end of each stint's window.
+    /// Open connections at the end of each segment's window.
     pub(crate) open: Vec<u64>,
     pub(crate) wrong: Vec<Wrong>,
 }
@@ -87,7 +88,7 @@ impl Recorder {
         if stages.len() > 1 && self.stages.is_empty() {
             self.stages = stages
                 .iter()
-                .map(|&stage| StageNotes {
+                .map(|&stage| StageStats {
                     stage,
                     due: 0,
                     requests: 0,
@@ -101,7 +102,7 @@ impl Recorder {
             self.per_request = target
                 .requests
                 .iter()
-                .map(|request| RequestNotes {
+                .map(|request| RequestStats {
                     name: request.name.clone(),
                     requests: 0,
                     errors: 0,
@@ -111,7 +112,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn keep_wrong(&mut self, wrong: Wrong) {
+    pub(crate) fn keep_sample(&mut self, wrong: Wrong) {
         if self.wrong.len() < WRONG_MAX {
             self.wrong.push(wrong);
         }
@@ -119,7 +120,7 @@ impl Recorder {
 
     /// Puts the notes since the last row where they belong, and returns them when they are wanted
     /// as a row.
-    pub(crate) fn turn_row(&mut self, wanted: bool) -> Option<RowNotes> {
+    pub(crate) fn turn_row(&mut self, wanted: bool) -> Option<RowStats> {
         if self.plain.count() > 0 {
             self.row.response.merge(&self.plain);
             self.service.merge(&self.plain);
@@ -177,12 +178,12 @@ impl Recorder {
             *a += b;
         }
         for wrong in part.wrong {
-            self.keep_wrong(wrong);
+            self.keep_sample(wrong);
         }
     }
 }
 
-impl StageNotes {
+impl StageStats {
     pub(crate) fn reading(&self) -> StageReading {
         StageReading {
             duration_s: self.stage.duration.as_secs_f64(),
@@ -196,7 +197,7 @@ impl StageNotes {
     }
 }
 
-impl RequestNotes {
+impl RequestStats {
     pub(crate) fn reading(&self) -> RequestReading {
         RequestReading {
             name: self.name.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use readings::{Histogram, LoadRow};
 
-use crate::record::RowNotes;
+use crate::record::RowStats;
 
 /// Rows kept in a reading: more than an hour's at one a second. Later ones are told, and counted.
 const ROWS_MAX: usize = 4096;
@@ -12,8 +12,8 @@ const ROWS_MAX: usize = 4096;
 /// One row of a load, all threads together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Number of the stint.
-    pub stint: usize,
+    /// Number of the segment.
+    pub segment: usize,
     /// Number of the reading.
     pub reading: usize,
     /// The figures.
@@ -24,22 +24,22 @@ pub struct Row {
 
 /// What a thread tells of its rows.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum RowMessage {
     /// A row.
     Row {
         thread: usize,
-        stint: usize,
+        segment: usize,
         reading: usize,
         number: u64,
-        notes: Box<RowNotes>,
+        notes: Box<RowStats>,
     },
-    /// There are no more rows of the stint.
-    Over { thread: usize, stint: usize },
+    /// There are no more rows of the segment.
+    Over { thread: usize, segment: usize },
 }
 
 /// The rows of one reading.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ReadingRows {
     pub(crate) rows: Vec<LoadRow>,
     pub(crate) left_out: u64,
 }
@@ -47,53 +47,56 @@ pub(crate) struct Kept {
 /// Puts the threads' rows together.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    stint: usize,
+    segment: usize,
     /// Number of the next row of each thread; `u64::MAX` once it has no more.
     next: Vec<u64>,
     waiting: BTreeMap<u64, Row>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<ReadingRows>,
 }
 
 impl Rows {
     pub(crate) fn new(threads: usize, readings: usize) -> Self {
         Self {
-            stint: 0,
+            segment: 0,
             next: vec![0; threads],
             waiting: BTreeMap::new(),
-            kept: vec![Kept::default(); readings],
+            kept: vec![ReadingRows::default(); readings],
         }
     }
 
     /// Takes what a thread tells; rows that are complete by that go to `tell`, in order.
-    pub(crate) fn take(&mut self, told: Told, tell: &mut impl FnMut(Row)) {
-        let (Told::Row { thread, stint, .. } | Told::Over { thread, stint }) = told;
-        if stint != self.stint {
-            // Threads meet between stints: what still waits can get no more parts.
+    pub(crate) fn take(&mut self, told: RowMessage, tell: &mut impl FnMut(Row)) {
+        let (RowMessage::Row {
+            thread, segment, ..
+        }
+        | RowMessage::Over { thread, segment }) = told;
+        if segment != self.segment {
+            // Threads meet between segments: what still waits can get no more parts.
             self.release(u64::MAX, tell);
             self.next.fill(0);
-            self.stint = stint;
+            self.segment = segment;
         }
         match told {
-            Told::Over { .. } => self.next[thread] = u64::MAX,
-            Told::Row {
+            RowMessage::Over { .. } => self.next[thread] = u64::MAX,
+            RowMessage::Row {
                 reading,
                 number,
                 notes,
                 ..
             } => {
                 self.next[thread] = number + 1;
-                self.add(stint, reading, number, *notes);
+                self.add(segment, reading, number, *notes);
             }
         }
         let complete = self.next.iter().copied().min().unwrap_or(0);
         self.release(complete, tell);
     }
 
-    fn add(&mut self, stint: usize, reading: usize, number: u64, notes: RowNotes) {
+    fn add(&mut self, segment: usize, reading: usize, number: u64, notes: RowStats) {
         match self.waiting.entry(number) {
             std::collections::btree_map::Entry::Vacant(place) => {
                 place.insert(Row {
-                    stint,
+                    segment,
                     reading,
                     row: notes.row,
                     response: notes.response,
@@ -138,14 +141,14 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn row(thread: usize, number: u64, requests: u64) -> Told {
-        let mut notes = RowNotes::default();
+    fn row(thread: usize, number: u64, requests: u64) -> RowMessage {
+        let mut notes = RowStats::default();
         notes.row.requests = requests;
         notes.row.start_s = number as f64;
         notes.response.record_many_ns(1_000, requests);
-        Told::Row {
+        RowMessage::Row {
             thread,
-            stint: 0,
+            segment: 0,
             reading: 0,
             number,
             notes: Box::new(notes),
@@ -162,9 +165,9 @@ mod tests {
         rows.take(row(1, 0, 10), &mut tell);
         // The second thread is done early: the first goes on alone.
         rows.take(
-            Told::Over {
+            RowMessage::Over {
                 thread: 1,
-                stint: 0,
+                segment: 0,
             },
             &mut tell,
         );

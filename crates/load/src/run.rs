@@ -11,39 +11,40 @@ use readings::LoadReading;
 use crate::barrier::Barrier;
 use crate::job::{Job, JobError};
 use crate::merge::merge;
+use crate::prepare::{PrepareError, prepare};
 use crate::record::Recorder;
-use crate::rows::{Row, Rows, Told};
+use crate::rows::{Row, RowMessage, Rows};
 use crate::worker::Worker;
 
 /// What a running load tells, a few times a second; never from the hot path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// A stint begins (told by the first thread).
-    StintBegins {
-        /// Number of the stint.
-        stint: usize,
+    /// A segment begins (told by the first thread).
+    SegmentBegins {
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint has ended, its last answer has come (told by the first thread).
-    StintEnds {
-        /// Number of the stint.
-        stint: usize,
+    /// A segment has ended, its last answer has come (told by the first thread).
+    SegmentEnds {
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint's measured window begins (told by the first thread).
+    /// A segment's measured window begins (told by the first thread).
     WindowOpens {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint's measured window has ended (told by the first thread).
+    /// A segment's measured window has ended (told by the first thread).
     WindowCloses {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
     },
     /// What one thread counted since its last tick.
     Tick {
         /// The thread.
         thread: usize,
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
         /// Good answers.
         requests: u64,
         /// Failures.
@@ -56,7 +57,7 @@ pub enum Progress {
 /// What a thread tells the one that waits for it.
 pub(crate) enum Message {
     Progress(Progress),
-    Rows(Told),
+    Rows(RowMessage),
 }
 
 /// Why a load could not be carried out.
@@ -65,6 +66,9 @@ pub enum LoadError {
     /// The job makes no sense.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// A target does not answer as it should.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
     /// An event loop could not be opened.
     #[error("cannot open an event loop with {connections} connections: {source}")]
     Open {
@@ -89,7 +93,7 @@ pub enum LoadError {
     Thread,
 }
 
-/// Runs a job to its end, or until `stop` is set: then the stint under way is cut short and what
+/// Runs a job to its end, or until `stop` is set: then the segment under way is cut short and what
 /// was measured is returned.
 ///
 /// `tell` is called on the calling thread. The readings are in the order of their numbers.
@@ -102,17 +106,20 @@ pub fn run(
     mut tell: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
+    let mut job = job.clone();
+    prepare(&mut job, stop)?;
+    let io = job.io.unwrap_or_else(IoKind::best);
     net::os::raise_open_files();
-    let shared = Arc::new(job.clone());
+    let job = Arc::new(job);
     let barrier = Arc::new(Barrier::new(job.threads));
     let (sender, receiver) = mpsc::channel();
     let threads: Vec<_> = (0..job.threads)
         .map(|thread| {
-            let (job, barrier) = (shared.clone(), barrier.clone());
+            let (job, barrier) = (job.clone(), barrier.clone());
             let (stop, sender) = (stop.clone(), sender.clone());
             std::thread::spawn(move || {
-                let guard = BreakUp(&barrier);
-                let result = match job.io {
+                let guard = AbortOnDrop(&barrier);
+                let result = match io {
                     IoKind::Uring => work::<Uring>(&job, thread, &barrier, &stop, sender),
                     IoKind::Epoll => work::<Epoll>(&job, thread, &barrier, &stop, sender),
                 };
@@ -154,19 +161,19 @@ pub fn run(
         .into_iter()
         .zip(rows.kept)
         .filter_map(|(parts, rows)| {
-            let lane = parts.first()?.lane;
-            let connections = u64::from(job.lanes[lane].connections);
-            merge(parts, rows, connections, &job.io.to_string(), &job.cpus)
+            let target = parts.first()?.target;
+            let connections = u64::from(job.targets[target].connections);
+            merge(parts, rows, connections, &io.to_string(), &job.cpus)
         })
         .collect())
 }
 
 /// Releases the other threads when this one ends early, also by a panic.
-struct BreakUp<'a>(&'a Barrier);
+struct AbortOnDrop<'a>(&'a Barrier);
 
-impl Drop for BreakUp<'_> {
+impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.break_up();
+        self.0.abort();
     }
 }
 

@@ -10,18 +10,19 @@ use std::time::Duration;
 use net::{ConnId, Event, Io, IoOptions, os};
 use readings::{Pacing, Slice};
 
-mod aim;
 mod answers;
+mod request_picker;
 mod requests;
 
 use crate::barrier::Barrier;
 use crate::conn::{Conn, State};
-use crate::job::{Job, Stage, Stint, Stop, Wait};
+use crate::job::{Job, Segment, Stage, Stop, Wait};
+use crate::ns;
 use crate::pacing::{self, Schedule};
 use crate::record::Recorder;
-use crate::rows::Told;
+use crate::rows::RowMessage;
 use crate::run::{LoadError, Message, Progress};
-use aim::Aim;
+use request_picker::RequestPicker;
 
 /// Time limits are looked at this often.
 const SCAN_NS: u64 = 20_000_000;
@@ -34,18 +35,18 @@ const VAIN_NS_MAX: u64 = 20_000;
 /// After a stop from outside, answers under way are awaited this long.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
-/// The stint under way.
-struct Current {
+/// The segment under way.
+struct ActiveSegment {
     number: usize,
-    lane: usize,
-    stint: Stint,
+    target: usize,
+    segment: Segment,
     /// Where its answers are noted; the last recorder takes warm-ups.
     recorder: usize,
     start: u64,
     from: u64,
     /// End of the window: known from the start, or `u64::MAX` until the last request is done.
     end: u64,
-    /// Requests still to be issued when the stint ends by count.
+    /// Requests still to be issued when the segment ends by count.
     left: u64,
     schedule: Option<Schedule>,
     requests: u64,
@@ -71,7 +72,7 @@ struct Current {
     row_number: u64,
 }
 
-impl Current {
+impl ActiveSegment {
     /// Whether a request that is due at a time, or an answer that came, belongs to the window.
     fn has(&self, at: u64) -> bool {
         at >= self.from && at < self.end
@@ -80,7 +81,7 @@ impl Current {
     /// The time that decides whether a request belongs to the window, which was due and is over at
     /// those times: in a closed loop that ends by time its end, otherwise when it was due.
     fn counted_at(&self, intended: u64, now: u64) -> u64 {
-        match self.stint.pacing {
+        match self.segment.pacing {
             Pacing::Closed if !self.is_counted() => now,
             _ => intended,
         }
@@ -88,7 +89,7 @@ impl Current {
 
     /// Whether it ends by a count, of requests that were due in the window.
     fn is_counted(&self) -> bool {
-        !matches!(self.stint.stop, Stop::After(_))
+        !matches!(self.segment.stop, Stop::After(_))
     }
 
     /// What an answer to a request that was sent at a time adds to the number of those that came
@@ -120,12 +121,13 @@ pub(crate) struct Worker<I: Io> {
     job: Arc<Job>,
     thread: usize,
     tell: Sender<Message>,
-    targets: Vec<Aim>,
+    targets: Vec<RequestPicker>,
     /// Connections opened so far; numbers the clients of PROXY protocol headers.
     openings: u64,
-    greeting: Vec<u8>,
+    preamble: Vec<u8>,
     conns: Vec<Conn>,
-    lanes: Vec<Range<usize>>,
+    /// The connections of each target.
+    conns_of: Vec<Range<usize>>,
     /// Connection by slot of the event loop.
     by_slot: Vec<u32>,
     /// Connections of the current lane that wait for a due request.
@@ -141,10 +143,6 @@ pub(crate) struct Worker<I: Io> {
     tick_errors: u64,
 }
 
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
-}
-
 impl<I: Io> Worker<I> {
     pub(crate) fn open(
         job: Arc<Job>,
@@ -152,12 +150,12 @@ impl<I: Io> Worker<I> {
         tell: Sender<Message>,
     ) -> Result<Self, LoadError> {
         let mut conns = Vec::new();
-        let mut lanes = Vec::new();
-        for lane in &job.lanes {
+        let mut conns_of = Vec::new();
+        for target in 0..job.targets.len() {
             let first = conns.len();
-            let share = job.share(u64::from(lane.connections), thread) as usize;
-            conns.resize_with(first + share, Conn::new);
-            lanes.push(first..conns.len());
+            let own = job.share(target, thread).own_connections() as usize;
+            conns.resize_with(first + own, Conn::new);
+            conns_of.push(first..conns.len());
         }
         let options = IoOptions {
             // Twice as many, where the kernel gives that many: a slot is free again only when the
@@ -171,23 +169,23 @@ impl<I: Io> Worker<I> {
             buffers_max: 0,
             buffer_size: 16 * 1024,
             files: false,
-            stamps: job.stamps(os::open_files()),
+            stamps: job.uses_kernel_timestamps(os::open_files()),
         };
         let mut io = I::open(options).map_err(|source| LoadError::Open {
             connections: conns.len() as u64,
             source,
         })?;
         let targets = job
-            .lanes
+            .targets
             .iter()
-            .map(|lane| Aim::new(&lane.target, &job, thread, &mut io))
+            .map(|target| RequestPicker::new(target, &job, thread, &mut io))
             .collect();
         let mut recorders: Vec<Recorder> = (0..=job.readings()).map(|_| Recorder::new()).collect();
-        for stint in &job.stints {
-            if let Some(reading) = stint.reading {
-                recorders[reading].pacing = stint.pacing;
-                recorders[reading].lane = stint.lane;
-                recorders[reading].prepare(&job.lanes[stint.lane].target, &stint.stages);
+        for segment in &job.segments {
+            if let Some(reading) = segment.reading {
+                recorders[reading].pacing = segment.pacing;
+                recorders[reading].target = segment.target;
+                recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
             }
         }
         Ok(Self {
@@ -196,10 +194,10 @@ impl<I: Io> Worker<I> {
             tell,
             targets,
             openings: thread as u64,
-            greeting: Vec::new(),
+            preamble: Vec::new(),
             by_slot: vec![0; options.slots()],
             conns,
-            lanes,
+            conns_of,
             idle: VecDeque::new(),
             backlog: VecDeque::new(),
             busy: 0,
@@ -219,15 +217,15 @@ impl<I: Io> Worker<I> {
         stop: &AtomicBool,
     ) -> Result<Vec<Recorder>, LoadError> {
         let job = self.job.clone();
-        for (number, stint) in job.stints.iter().enumerate() {
+        for (number, segment) in job.segments.iter().enumerate() {
             // What came for idle connections in the meantime is handled before the start.
             self.settle()?;
-            let Some(start) = barrier.meet() else { break };
-            let mut current = self.begin(number, stint, start);
-            self.stint(&mut current, stop)?;
+            let Some(start) = barrier.wait() else { break };
+            let mut current = self.begin(number, segment, start);
+            self.segment(&mut current, stop)?;
             self.end(current);
             if stop.load(Ordering::Relaxed) {
-                barrier.break_up();
+                barrier.abort();
                 break;
             }
         }
@@ -235,60 +233,61 @@ impl<I: Io> Worker<I> {
         Ok(self.recorders)
     }
 
-    fn begin(&mut self, number: usize, stint: &Stint, start: u64) -> Current {
-        let from = start + ns(stint.cut);
-        let connections = u64::from(self.job.lanes[stint.lane].connections);
-        let turns = self.job.turns(connections, self.thread);
-        let (end, left) = match stint.stop {
+    fn begin(&mut self, number: usize, segment: &Segment, start: u64) -> ActiveSegment {
+        let from = start + ns(segment.ramp_up);
+        let share = self.job.share(segment.target, self.thread);
+        let (end, left) = match segment.stop {
             Stop::After(time) => (from + ns(time), u64::MAX),
-            Stop::Requests(total) => (u64::MAX, turns.count(total)),
-            Stop::EachConnection(each) => (u64::MAX, each * self.lanes[stint.lane].len() as u64),
+            Stop::Requests(total) => (u64::MAX, share.count(total)),
+            Stop::EachConnection(each) => {
+                (u64::MAX, each * self.conns_of[segment.target].len() as u64)
+            }
         };
-        let quota = match stint.stop {
+        let quota = match segment.stop {
             Stop::EachConnection(each) => each,
             _ => u64::MAX,
         };
-        for conn in &mut self.conns[self.lanes[stint.lane].clone()] {
+        for conn in &mut self.conns[self.conns_of[segment.target].clone()] {
             conn.quota = quota;
             conn.answers = 0;
         }
         let mut stage_ends = Vec::new();
         let mut stages = Vec::new();
-        if let Pacing::Open { rate_per_s } = stint.pacing {
-            match stint.stages.first() {
+        if let Pacing::Open { rate_per_s } = segment.pacing {
+            match segment.stages.first() {
                 None => stages.push(pacing::constant(rate_per_s)),
                 Some(first) => {
                     let before = Stage {
-                        duration: stint.cut,
+                        duration: segment.ramp_up,
                         to_per_s: first.from_per_s,
                         ..*first
                     };
                     stages.push(before);
-                    stages.extend(&stint.stages);
+                    stages.extend(&segment.stages);
                 }
             }
         }
-        if stint.stages.len() > 1 {
-            stage_ends.extend(stint.stages.iter().scan(from, |at, stage| {
+        if segment.stages.len() > 1 {
+            stage_ends.extend(segment.stages.iter().scan(from, |at, stage| {
                 *at += ns(stage.duration);
                 Some(*at)
             }));
         }
-        let schedule = match stint.pacing {
+        let schedule = match segment.pacing {
             Pacing::Closed => None,
             Pacing::Open { .. } => Some(Schedule::new(
                 self.job.arrivals,
                 &stages,
                 start,
-                turns,
+                share,
                 self.job.seed.wrapping_add(number as u64),
             )),
         };
-        Current {
+        ActiveSegment {
             number,
-            lane: stint.lane,
-            recorder: stint.reading.unwrap_or(self.recorders.len() - 1),
-            stint: stint.clone(),
+            target: segment.target,
+            recorder: segment.reading.unwrap_or(self.recorders.len() - 1),
+            segment: segment.clone(),
             start,
             from,
             end,
@@ -306,13 +305,13 @@ impl<I: Io> Worker<I> {
             open: 0,
             last_done: start,
             stage_ends,
-            row_ns: stint.reading.and(self.job.rows).map(ns),
+            row_ns: segment.reading.and(self.job.rows).map(ns),
             row_from: from,
             row_number: 0,
         }
     }
 
-    /// Handles events while no stint is under way.
+    /// Handles events while no segment is under way.
     fn settle(&mut self) -> Result<(), LoadError> {
         self.io.poll(Some(0)).map_err(LoadError::Loop)?;
         while let Some(event) = self.io.next_event() {
@@ -335,10 +334,10 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn stint(&mut self, current: &mut Current, stop: &AtomicBool) -> Result<(), LoadError> {
+    fn segment(&mut self, current: &mut ActiveSegment, stop: &AtomicBool) -> Result<(), LoadError> {
         if self.thread == 0 {
-            self.say(Progress::StintBegins {
-                stint: current.number,
+            self.say(Progress::SegmentBegins {
+                segment: current.number,
             });
         }
         self.now = os::now_ns();
@@ -350,7 +349,7 @@ impl<I: Io> Worker<I> {
         self.ticked = self.now;
         self.idle.clear();
         self.backlog.clear();
-        let lane = self.lanes[current.lane].clone();
+        let lane = self.conns_of[current.target].clone();
         for number in lane {
             if self.conns[number].state == State::Resting {
                 self.conns[number].state = State::Closed;
@@ -384,7 +383,7 @@ impl<I: Io> Worker<I> {
                 break;
             }
             if stopped.is_some_and(|until| self.now >= until) {
-                self.abandon(current.lane);
+                self.abandon(current.target);
                 break;
             }
             let wait = self.wait(current, over);
@@ -414,15 +413,15 @@ impl<I: Io> Worker<I> {
         self.cross_edges(current);
         self.tick(current);
         if self.thread == 0 {
-            self.say(Progress::StintEnds {
-                stint: current.number,
+            self.say(Progress::SegmentEnds {
+                segment: current.number,
             });
         }
         Ok(())
     }
 
     /// How long to wait for events: until something is due.
-    fn wait(&self, current: &Current, over: bool) -> u64 {
+    fn wait(&self, current: &ActiveSegment, over: bool) -> u64 {
         if self.job.wait == Wait::Spin && current.schedule.is_some() {
             return 0;
         }
@@ -445,21 +444,21 @@ impl<I: Io> Worker<I> {
     }
 
     /// Notes what belongs to the window's two ends once each has passed.
-    fn cross_edges(&mut self, current: &mut Current) {
+    fn cross_edges(&mut self, current: &mut ActiveSegment) {
         if current.cpu_from.is_none() && self.now >= current.from {
             current.cpu_from = Some(os::thread_cpu_ns());
             current.idle_from = current.idle;
             if self.thread == 0 {
                 self.say(Progress::WindowOpens {
-                    stint: current.number,
+                    segment: current.number,
                 });
             }
         }
         if current.cpu_end.is_none() && self.now >= current.end {
             current.cpu_end = Some(os::thread_cpu_ns());
             current.idle_end = current.idle;
-            let lane = &self.conns[self.lanes[current.lane].clone()];
-            current.open = match current.stint.stop {
+            let lane = &self.conns[self.conns_of[current.target].clone()];
+            current.open = match current.segment.stop {
                 // After the last request of a count connections have nothing more to do.
                 Stop::Requests(_) | Stop::EachConnection(_) => lane.len() as u64,
                 Stop::After(_) => lane
@@ -469,28 +468,28 @@ impl<I: Io> Worker<I> {
             };
             if self.thread == 0 {
                 self.say(Progress::WindowCloses {
-                    stint: current.number,
+                    segment: current.number,
                 });
             }
         }
     }
 
     /// Tells the rows that are over.
-    fn turn_rows(&mut self, current: &mut Current) {
+    fn turn_rows(&mut self, current: &mut ActiveSegment) {
         let Some(row_ns) = current.row_ns else { return };
         while self.now >= current.row_from + row_ns && current.row_from + row_ns <= current.end {
             self.turn_row(current, row_ns);
         }
     }
 
-    fn turn_row(&mut self, current: &mut Current, duration_ns: u64) {
+    fn turn_row(&mut self, current: &mut ActiveSegment, duration_ns: u64) {
         let recorder = &mut self.recorders[current.recorder];
         recorder.row.row.start_s = (current.row_from - current.from) as f64 / 1e9;
         recorder.row.row.duration_s = duration_ns as f64 / 1e9;
-        if let Some((notes, reading)) = recorder.turn_row(true).zip(current.stint.reading) {
-            let _ = self.tell.send(Message::Rows(Told::Row {
+        if let Some((notes, reading)) = recorder.turn_row(true).zip(current.segment.reading) {
+            let _ = self.tell.send(Message::Rows(RowMessage::Row {
                 thread: self.thread,
-                stint: current.number,
+                segment: current.number,
                 reading,
                 number: current.row_number,
                 notes: Box::new(notes),
@@ -505,7 +504,7 @@ impl<I: Io> Worker<I> {
         let _ = self.tell.send(Message::Progress(progress));
     }
 
-    fn end(&mut self, mut current: Current) {
+    fn end(&mut self, mut current: ActiveSegment) {
         // The last row: what is left of the window, with the answers that came after its end.
         let mut left = current.end.saturating_sub(current.row_from);
         if current.schedule.is_some() && self.row_is_begun(&current) {
@@ -515,15 +514,15 @@ impl<I: Io> Worker<I> {
             self.turn_row(&mut current, left);
         }
         if current.row_ns.is_some() {
-            let _ = self.tell.send(Message::Rows(Told::Over {
+            let _ = self.tell.send(Message::Rows(RowMessage::Over {
                 thread: self.thread,
-                stint: current.number,
+                segment: current.number,
             }));
         }
-        let lane = self.lanes[current.lane].clone();
+        let lane = self.conns_of[current.target].clone();
         let recorder = &mut self.recorders[current.recorder];
         recorder.turn_row(false);
-        if current.stint.reading.is_some() {
+        if current.segment.reading.is_some() {
             recorder.by_conn.resize(lane.len(), 0);
             for (sum, conn) in recorder.by_conn.iter_mut().zip(&self.conns[lane]) {
                 *sum += conn.answers;
@@ -546,7 +545,7 @@ impl<I: Io> Worker<I> {
         recorder.open.push(current.open);
     }
 
-    fn row_is_begun(&self, current: &Current) -> bool {
+    fn row_is_begun(&self, current: &ActiveSegment) -> bool {
         let row = &self.recorders[current.recorder].row.row;
         row.requests + row.errors > 0
     }

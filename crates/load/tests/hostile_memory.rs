@@ -86,7 +86,7 @@ fn memory_stays_bounded_whatever_a_server_sends() {
     let until_close = "HTTP/1.1 200 OK\r\n\r\n";
     let rules: [fn(&mut Target); 3] = [
         |_| {},
-        |target| target.requests[0].expect.body = BodyRule::Same(Arc::from(&b"short"[..])),
+        |target| target.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"short"[..])),
         |target| target.requests[0].expect.body = BodyRule::Contains(Arc::from(&b"not in it"[..])),
     ];
     for rule in rules {

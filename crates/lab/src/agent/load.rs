@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Progress, Received, StatusRule, Stint, Stop, Target,
-    Wait,
+    Arrivals, BodyRule, Expect, Job, Progress, ReferenceError, Segment, StatusRule, Stop, Target,
+    TimestampSource, Wait,
 };
-use net::IoKind;
 use readings::Probed;
 
 use super::clock::Window;
@@ -28,37 +27,20 @@ fn ms(value: f64) -> Duration {
     Duration::from_secs_f64((value / 1e3).clamp(0.0, 1e9))
 }
 
-/// Turns a lane into what the engine takes; learns its reference body.
-fn lane(order: &LaneOrder, timeout: Duration, stop: &AtomicBool) -> Result<(Lane, bool), String> {
+fn target(order: &LaneOrder) -> Target {
     let expect = Expect {
         status: order
             .status
             .map_or(StatusRule::Success, StatusRule::Exactly),
-        body: match &order.contains {
-            Some(text) => BodyRule::Contains(Arc::from(text.as_bytes())),
-            None => BodyRule::Any,
+        body: match (&order.contains, order.body) {
+            (Some(text), _) => BodyRule::Contains(Arc::from(text.as_bytes())),
+            (None, BodyOrder::Same) => BodyRule::Same,
+            (None, BodyOrder::Auto) => BodyRule::Auto,
+            (None, BodyOrder::Varies) => BodyRule::Any,
         },
     };
-    let mut target = Target::new(order.address, order.request.clone().into_bytes(), expect);
-    let mut varies = false;
-    if order.body != BodyOrder::Varies && order.contains.is_none() {
-        let learned = load::learn_unless_stopped(&target, 0, timeout, stop)
-            .map_err(|e| format!("{} cannot be measured: {e}", order.address))?;
-        if learned.varies && order.body == BodyOrder::Same {
-            return Err(format!(
-                "{} was expected to answer the same each time, but its answers differ; say \
-                 body = \"varies\" if that is intended",
-                order.address
-            ));
-        }
-        varies = learned.varies;
-        target.requests[0].expect = learned.expect;
-    }
-    let lane = Lane {
-        target,
-        connections: order.connections,
-    };
-    Ok((lane, varies))
+    let request = order.request.clone().into_bytes();
+    Target::new(order.address, request, expect).with_connections(order.connections)
 }
 
 /// Keeps this thread, which only watches, off the load's CPUs where there are others.
@@ -71,6 +53,19 @@ pub(super) fn keep_off(cpus: &[u32]) {
     }
 }
 
+/// Has the load's targets asked for their references; returns those whose answers differ.
+fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
+    let varying = load::prepare(job, stop).map_err(|e| match e.cause {
+        ReferenceError::Varies => format!(
+            "{} was expected to answer the same each time, but its answers differ; say \
+             body = \"varies\" if that is intended",
+            e.address
+        ),
+        cause => format!("{} cannot be measured: it {cause}", e.address),
+    })?;
+    Ok(varying.iter().map(|one| one.target).collect())
+}
+
 pub(super) fn carry_out(
     order: &LoadOrder,
     servers: &BTreeMap<String, Watched<'_>>,
@@ -79,29 +74,16 @@ pub(super) fn carry_out(
 ) -> Result<Loaded, String> {
     let timeout = Duration::from_millis(order.timeout_ms);
     keep_off(&order.cpus);
-    let mut lanes = Vec::new();
-    let mut varying = Vec::new();
-    for (number, one) in order.lanes.iter().enumerate() {
-        let (lane, varies) = lane(one, timeout, stop)?;
-        lanes.push(lane);
-        if varies {
-            varying.push(number);
-        }
-    }
-    let io = match &order.io {
-        None => IoKind::best(),
-        Some(name) => name.parse()?,
-    };
-    let job = Job {
-        lanes,
-        stints: order
+    let mut job = Job {
+        targets: order.lanes.iter().map(target).collect(),
+        segments: order
             .stints
             .iter()
-            .map(|stint| Stint {
-                lane: stint.lane,
+            .map(|stint| Segment {
+                target: stint.lane,
                 pacing: stint.pacing,
                 stages: Vec::new(),
-                cut: ms(stint.cut_ms),
+                ramp_up: ms(stint.cut_ms),
                 stop: match stint.requests {
                     Some(count) => Stop::Requests(count),
                     None => Stop::After(ms(stint.window_ms)),
@@ -116,12 +98,13 @@ pub(super) fn carry_out(
         arrivals: Arrivals::Even,
         cpus: order.cpus.clone(),
         sources: Vec::new(),
-        io,
+        io: order.io.as_deref().map(str::parse).transpose()?,
         wait: if order.spin { Wait::Spin } else { Wait::Sleep },
-        received: Received::Auto,
+        timestamps: TimestampSource::Auto,
         rows: order.row_ms.map(Duration::from_millis),
         seed: order.seed,
     };
+    let varying = prepare(&mut job, stop)?;
     let count = job.readings();
     let mut loaded = Loaded {
         cpu_s: vec![BTreeMap::new(); count],
@@ -179,13 +162,13 @@ fn watched_run(
     let looker = Looker::at(servers, order.watch.clone(), &order.watch_others);
     let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
     let readings = load::run(job, stop, |progress| match progress {
-        Progress::StintBegins { stint } => {
+        Progress::SegmentBegins { segment: stint } => {
             if let Some(reading) = order.stints[stint].reading {
                 loaded.stints[reading].push(Window::begins());
             }
             opens_before = watch::passive_opens(&order.watch_others);
         }
-        Progress::StintEnds { stint } => {
+        Progress::SegmentEnds { segment: stint } => {
             if let Some(reading) = order.stints[stint].reading {
                 if let Some(window) = loaded.stints[reading].last_mut() {
                     window.ends();
@@ -196,7 +179,7 @@ fn watched_run(
                     .map(|(sum, (before, after))| sum + after.saturating_sub(before));
             }
         }
-        Progress::WindowOpens { stint } => {
+        Progress::WindowOpens { segment: stint } => {
             if order.tell_windows {
                 tell(Answer::WindowOpens { stint });
             }
@@ -214,7 +197,7 @@ fn watched_run(
                 look_before = Some(looker.look());
             }
         }
-        Progress::WindowCloses { stint } => {
+        Progress::WindowCloses { segment: stint } => {
             let reading = order.stints[stint].reading;
             if let Some(window) = reading.and_then(|one| loaded.windows[one].last_mut()) {
                 window.ends();
@@ -234,7 +217,7 @@ fn watched_run(
             }
         }
         Progress::Tick {
-            stint,
+            segment: stint,
             requests,
             errors,
             ..

@@ -6,9 +6,10 @@ use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io, os};
 use readings::{ErrorCounts, Wrong, WrongKind};
 
-use super::{Current, REST_NS, Worker, ns};
+use super::{ActiveSegment, REST_NS, Worker};
 use crate::conn::{Conn, State};
-use crate::learn::why_not_connected;
+use crate::ns;
+use crate::prepare::describe_connect_error;
 use crate::record::Recorder;
 use crate::run::Progress;
 
@@ -16,7 +17,7 @@ use crate::run::Progress;
 const EPIPE: i32 = 32;
 
 impl<I: Io> Worker<I> {
-    pub(super) fn handle(&mut self, current: &mut Current, event: Event) {
+    pub(super) fn handle(&mut self, current: &mut ActiveSegment, event: Event) {
         match event {
             Event::Data { conn, buf } => {
                 self.data(current, conn, &buf);
@@ -49,7 +50,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn data(&mut self, current: &mut Current, id: ConnId, buf: &Buf) {
+    fn data(&mut self, current: &mut ActiveSegment, id: ConnId, buf: &Buf) {
         let number = self.by_slot[id.slot()] as usize;
         let conn = &mut self.conns[number];
         if conn.id != Some(id) {
@@ -79,7 +80,7 @@ impl<I: Io> Worker<I> {
             conn.first_byte = came;
         }
         conn.bytes += buf.len() as u64;
-        let target = &self.job.lanes[current.lane].target;
+        let target = &self.job.targets[current.target];
         let rule = &target.requests[conn.request as usize].expect.body;
         let check = &mut conn.check;
         match conn
@@ -104,14 +105,14 @@ impl<I: Io> Worker<I> {
     /// is of no more use.
     fn complete(
         &mut self,
-        current: &mut Current,
+        current: &mut ActiveSegment,
         number: usize,
         (came, now): (u64, u64),
         last: bool,
     ) {
         let conn = &mut self.conns[number];
         let head = conn.parser.head();
-        let target = &self.job.lanes[current.lane].target;
+        let target = &self.job.targets[current.target];
         let request = &target.requests[conn.request as usize];
         let wrong = request
             .expect
@@ -142,7 +143,7 @@ impl<I: Io> Worker<I> {
             }
             Some(wrong) => {
                 let kind = wrong.kind;
-                recorder.keep_wrong(wrong);
+                recorder.keep_sample(wrong);
                 let (at, request) = (counted_at, Some(conn.request));
                 match kind {
                     WrongKind::Status => self.count_error(current, at, request, |e| &mut e.status),
@@ -164,7 +165,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The connection's request is over, for good or ill: on to the next.
-    fn free(&mut self, current: &mut Current, number: usize, now: u64) {
+    fn free(&mut self, current: &mut ActiveSegment, number: usize, now: u64) {
         self.busy = self.busy.saturating_sub(1);
         if current.schedule.is_some() {
             self.idle.push_back(number as u32);
@@ -177,7 +178,7 @@ impl<I: Io> Worker<I> {
     /// Counts a failure at the time that decides whether it belongs to the window.
     pub(super) fn count_error(
         &mut self,
-        current: &mut Current,
+        current: &mut ActiveSegment,
         at: u64,
         request: Option<u32>,
         count: fn(&mut ErrorCounts) -> &mut u64,
@@ -204,7 +205,7 @@ impl<I: Io> Worker<I> {
     /// A request ended without an answer.
     fn fail(
         &mut self,
-        current: &mut Current,
+        current: &mut ActiveSegment,
         number: usize,
         count: fn(&mut ErrorCounts) -> &mut u64,
         wrong: Wrong,
@@ -213,13 +214,13 @@ impl<I: Io> Worker<I> {
         let conn = &self.conns[number];
         let at = current.counted_at(conn.intended, now);
         let request = conn.request;
-        self.recorders[current.recorder].keep_wrong(wrong);
+        self.recorders[current.recorder].keep_sample(wrong);
         self.count_error(current, at, Some(request), count);
         current.last_done = now;
         self.close(number);
     }
 
-    fn protocol_error(&mut self, current: &mut Current, number: usize, found: &str) {
+    fn protocol_error(&mut self, current: &mut ActiveSegment, number: usize, found: &str) {
         let wrong = Wrong {
             kind: WrongKind::Protocol,
             expected: "an HTTP/1.1 answer".to_string(),
@@ -229,8 +230,13 @@ impl<I: Io> Worker<I> {
         self.free(current, number, os::now_ns());
     }
 
-    pub(super) fn could_not_connect(&mut self, current: &mut Current, number: usize, errno: i32) {
-        let found = why_not_connected(&std::io::Error::from_raw_os_error(errno));
+    pub(super) fn could_not_connect(
+        &mut self,
+        current: &mut ActiveSegment,
+        number: usize,
+        errno: i32,
+    ) {
+        let found = describe_connect_error(&std::io::Error::from_raw_os_error(errno));
         let wrong = Wrong {
             kind: WrongKind::Connection,
             expected: "an open connection".to_string(),
@@ -245,7 +251,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The connection ended, by its peer's will or by a failure.
-    fn ended(&mut self, current: &mut Current, id: ConnId, errno: i32) {
+    fn ended(&mut self, current: &mut ActiveSegment, id: ConnId, errno: i32) {
         let number = self.by_slot[id.slot()] as usize;
         let conn = &mut self.conns[number];
         if conn.id != Some(id) {
@@ -289,9 +295,9 @@ impl<I: Io> Worker<I> {
         conn.parser.reset();
     }
 
-    /// Gives up what is under way on a lane.
-    pub(super) fn abandon(&mut self, lane: usize) {
-        for number in self.lanes[lane].clone() {
+    /// Gives up what is under way on a target.
+    pub(super) fn abandon(&mut self, target: usize) {
+        for number in self.conns_of[target].clone() {
             if self.conns[number].is_busy() {
                 self.close(number);
             }
@@ -300,11 +306,11 @@ impl<I: Io> Worker<I> {
     }
 
     /// Looks at time limits, and wakes connections that rested.
-    pub(super) fn scan(&mut self, current: &mut Current) {
+    pub(super) fn scan(&mut self, current: &mut ActiveSegment) {
         self.now = os::now_ns();
         self.scanned = self.now;
         let (connect, answer) = (ns(self.job.connect_timeout), ns(self.job.timeout));
-        for number in self.lanes[current.lane].clone() {
+        for number in self.conns_of[current.target].clone() {
             let conn = &self.conns[number];
             let (late, what, limit) = match conn.state {
                 State::Connecting => (self.now > conn.since + connect, "a connection", connect),
@@ -337,13 +343,13 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    pub(super) fn tick(&mut self, current: &Current) {
+    pub(super) fn tick(&mut self, current: &ActiveSegment) {
         self.ticked = self.now;
         let (requests, errors) = (self.tick_requests, self.tick_errors);
         (self.tick_requests, self.tick_errors) = (0, 0);
         self.say(Progress::Tick {
             thread: self.thread,
-            stint: current.number,
+            segment: current.number,
             requests,
             errors,
         });

@@ -2,12 +2,12 @@
 
 use net::{ConnId, Io, os};
 
-use super::{Current, Worker};
+use super::{ActiveSegment, Worker};
 use crate::conn::State;
 
 impl<I: Io> Worker<I> {
     /// Issues the requests of an open loop that are due; whether there were any.
-    pub(super) fn issue_due(&mut self, current: &mut Current) -> bool {
+    pub(super) fn issue_due(&mut self, current: &mut ActiveSegment) -> bool {
         let mut issued = false;
         while current.left > 0 {
             let Some(schedule) = &mut current.schedule else {
@@ -40,13 +40,13 @@ impl<I: Io> Worker<I> {
     }
 
     /// A due request that no connection took in time.
-    pub(super) fn never_sent(&mut self, current: &mut Current, due: u64) {
-        let request = self.targets[current.lane].next() as u32;
+    pub(super) fn never_sent(&mut self, current: &mut ActiveSegment, due: u64) {
+        let request = self.targets[current.target].next() as u32;
         self.count_error(current, due, Some(request), |e| &mut e.timeout);
     }
 
     /// Gives due requests to connections that are free.
-    pub(super) fn serve_backlog(&mut self, current: &mut Current) {
+    pub(super) fn serve_backlog(&mut self, current: &mut ActiveSegment) {
         while !self.backlog.is_empty() {
             let Some(number) = self.idle.pop_front() else {
                 return;
@@ -58,7 +58,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// In a closed loop: the connection's next request, if there is one.
-    pub(super) fn issue(&mut self, current: &mut Current, number: usize, now: u64) {
+    pub(super) fn issue(&mut self, current: &mut ActiveSegment, number: usize, now: u64) {
         if current.left == 0 || now >= current.end || self.conns[number].quota == 0 {
             return;
         }
@@ -75,13 +75,19 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends a request on a connection, opening it if need be.
-    pub(super) fn start(&mut self, current: &mut Current, number: usize, intended: u64, now: u64) {
-        let aim = &mut self.targets[current.lane];
-        let request = aim.next();
+    pub(super) fn start(
+        &mut self,
+        current: &mut ActiveSegment,
+        number: usize,
+        intended: u64,
+        now: u64,
+    ) {
+        let picker = &mut self.targets[current.target];
+        let request = picker.next();
         let conn = &mut self.conns[number];
         conn.begin(intended);
-        if aim.has_head {
-            let requests = &self.job.lanes[current.lane].target.requests;
+        if picker.has_head {
+            let requests = &self.job.targets[current.target].requests;
             conn.parser.set_head_request(requests[request].is_head());
         }
         conn.request = request as u32;
@@ -90,7 +96,7 @@ impl<I: Io> Worker<I> {
             conn.state = State::Waiting;
             conn.sent = now;
             conn.requests += 1;
-            self.io.send(id, aim.payloads[request]);
+            self.io.send(id, picker.payloads[request]);
             return;
         }
         conn.since = now;
@@ -99,7 +105,7 @@ impl<I: Io> Worker<I> {
         conn.state = State::Connecting;
         // The request is sent when the connection is open, not along with it: only then is it
         // known when it was sent.
-        match self.io.connect(aim.id, None) {
+        match self.io.connect(picker.id, None) {
             Ok(id) => {
                 conn.id = Some(id);
                 self.by_slot[id.slot()] = number as u32;
@@ -113,21 +119,27 @@ impl<I: Io> Worker<I> {
 
     /// A connection is open: its first request follows, after a PROXY protocol header if there is
     /// one.
-    pub(super) fn send_first(&mut self, current: &Current, number: usize, id: ConnId, now: u64) {
+    pub(super) fn send_first(
+        &mut self,
+        current: &ActiveSegment,
+        number: usize,
+        id: ConnId,
+        now: u64,
+    ) {
         let conn = &mut self.conns[number];
         conn.state = State::Waiting;
         conn.sent = now;
-        let target = &self.job.lanes[current.lane].target;
+        let target = &self.job.targets[current.target];
         if target.proxy_header.is_none() {
-            let payload = self.targets[current.lane].payloads[conn.request as usize];
+            let payload = self.targets[current.target].payloads[conn.request as usize];
             self.io.send(id, payload);
             return;
         }
-        self.greeting.clear();
-        target.greeting(self.openings, &mut self.greeting);
+        self.preamble.clear();
+        target.preamble(self.openings, &mut self.preamble);
         self.openings += self.job.threads as u64;
         let request = &target.requests[conn.request as usize];
-        self.greeting.extend_from_slice(&request.bytes);
-        self.io.send_copy(id, &self.greeting);
+        self.preamble.extend_from_slice(&request.bytes);
+        self.io.send_copy(id, &self.preamble);
     }
 }

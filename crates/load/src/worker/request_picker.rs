@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
 
-use crate::job::{Choice, Job, Target};
+use crate::job::Job;
+use crate::target::{Choice, Target};
 
 /// A target as a thread's event loop knows it.
-pub(super) struct Aim {
+pub(super) struct RequestPicker {
     pub(super) id: TargetId,
     pub(super) payloads: Vec<PayloadId>,
     /// Whether one of the requests is HEAD, so that answers must be read accordingly.
@@ -20,7 +21,7 @@ pub(super) struct Aim {
     random: fastrand::Rng,
 }
 
-impl Aim {
+impl RequestPicker {
     pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
         let payloads = target
             .requests
@@ -66,8 +67,8 @@ impl Aim {
 /// The addresses that a thread's connections come from, in turn: over all threads each has its turn.
 fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
     let count = job.sources.len();
-    let turns = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
-    turns.collect()
+    let in_turn = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
+    in_turn.collect()
 }
 
 fn sums(target: &Target) -> Vec<u64> {
