@@ -246,8 +246,13 @@ impl Job {
     /// A load on this target, on one thread and with kept connections, time limits of 5 s and no
     /// rows. It has no segments yet.
     pub fn to(target: Target) -> Self {
+        Self::to_all([target])
+    }
+
+    /// As [`Job::to`], with several targets.
+    pub fn to_all(targets: impl IntoIterator<Item = Target>) -> Self {
         Self {
-            targets: vec![target],
+            targets: targets.into_iter().collect(),
             segments: Vec::new(),
             threads: 1,
             requests_per_connection: None,

@@ -284,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// Has a load made; `tell` gets (stint, good answers, failures) a few times a second. When
+    /// Has a load made; `tell` gets (segment, good answers, failures) a few times a second. When
     /// `stop` is set the load is cut short and what was measured is returned.
     ///
     /// # Errors
@@ -323,10 +323,10 @@ impl Agent {
             match answer {
                 Answer::WindowOpens { .. } => {}
                 Answer::Progress {
-                    stint,
+                    segment,
                     requests,
                     errors,
-                } => tell(stint, requests, errors),
+                } => tell(segment, requests, errors),
                 Answer::Loaded(loaded) => return Ok(*loaded),
                 Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{
-    Arrivals, BodyRule, Expect, Job, Progress, ReferenceError, Segment, StatusRule, Stop, Target,
-    TimestampSource, Wait,
-};
+use load::{Job, Progress, ReferenceError, Stop};
 use readings::Probed;
 
 use super::clock::Window;
@@ -16,32 +13,12 @@ use super::probe::Looker;
 use super::surroundings::Surroundings;
 use super::watch::{self, Watched};
 use super::window_sampler::WindowSampler;
-use super::wire::{Answer, BodyOrder, LaneOrder, LoadOrder, Loaded};
+use super::wire::{Answer, LoadOrder, Loaded};
 
 /// With more processes than this, servers are looked at only in long windows: looking costs time
 /// on their CPUs.
 const PROCESSES_FEW: usize = 16;
-const LONG_WINDOW_MS: f64 = 900.0;
-
-fn ms(value: f64) -> Duration {
-    Duration::from_secs_f64((value / 1e3).clamp(0.0, 1e9))
-}
-
-fn target(order: &LaneOrder) -> Target {
-    let expect = Expect {
-        status: order
-            .status
-            .map_or(StatusRule::Success, StatusRule::Exactly),
-        body: match (&order.contains, order.body) {
-            (Some(text), _) => BodyRule::Contains(Arc::from(text.as_bytes())),
-            (None, BodyOrder::Same) => BodyRule::Same,
-            (None, BodyOrder::Auto) => BodyRule::Auto,
-            (None, BodyOrder::Varies) => BodyRule::Any,
-        },
-    };
-    let request = order.request.clone().into_bytes();
-    Target::new(order.address, request, expect).with_connections(order.connections)
-}
+const LONG_WINDOW: Duration = Duration::from_millis(900);
 
 /// Keeps this thread, which only watches, off the load's CPUs where there are others.
 pub(super) fn keep_off(cpus: &[u32]) {
@@ -72,38 +49,8 @@ pub(super) fn carry_out(
     stop: &Arc<AtomicBool>,
     mut tell: impl FnMut(Answer),
 ) -> Result<Loaded, String> {
-    let timeout = Duration::from_millis(order.timeout_ms);
-    keep_off(&order.cpus);
-    let mut job = Job {
-        targets: order.lanes.iter().map(target).collect(),
-        segments: order
-            .stints
-            .iter()
-            .map(|stint| Segment {
-                target: stint.lane,
-                pacing: stint.pacing,
-                stages: Vec::new(),
-                ramp_up: ms(stint.cut_ms),
-                stop: match stint.requests {
-                    Some(count) => Stop::Requests(count),
-                    None => Stop::After(ms(stint.window_ms)),
-                },
-                reading: stint.reading,
-            })
-            .collect(),
-        threads: order.threads,
-        requests_per_connection: order.requests_per_connection,
-        connect_timeout: timeout,
-        timeout,
-        arrivals: Arrivals::Even,
-        cpus: order.cpus.clone(),
-        sources: Vec::new(),
-        io: order.io.as_deref().map(str::parse).transpose()?,
-        wait: if order.spin { Wait::Spin } else { Wait::Sleep },
-        timestamps: TimestampSource::Auto,
-        rows: order.row_ms.map(Duration::from_millis),
-        seed: order.seed,
-    };
+    let mut job = order.job.clone();
+    keep_off(&job.cpus);
     let varying = prepare(&mut job, stop)?;
     let count = job.readings();
     let mut loaded = Loaded {
@@ -111,7 +58,7 @@ pub(super) fn carry_out(
         accepted: vec![Some(0); count],
         windows: vec![Vec::new(); count],
         looked_at: vec![Vec::new(); count],
-        stints: vec![Vec::new(); count],
+        segments: vec![Vec::new(); count],
         varying,
         ..Loaded::default()
     };
@@ -160,17 +107,17 @@ fn watched_run(
     let mut opens_before = None;
     let mut look_before = None;
     let looker = Looker::at(servers, order.watch.clone(), &order.watch_others);
-    let looked_at = order.look.then(|| order.stints.len().saturating_sub(1));
+    let looked_at = order.look.then(|| job.segments.len().saturating_sub(1));
     let readings = load::run(job, stop, |progress| match progress {
-        Progress::SegmentBegins { segment: stint } => {
-            if let Some(reading) = order.stints[stint].reading {
-                loaded.stints[reading].push(Window::begins());
+        Progress::SegmentBegins { segment } => {
+            if let Some(reading) = job.segments[segment].reading {
+                loaded.segments[reading].push(Window::begins());
             }
             opens_before = watch::passive_opens(&order.watch_others);
         }
-        Progress::SegmentEnds { segment: stint } => {
-            if let Some(reading) = order.stints[stint].reading {
-                if let Some(window) = loaded.stints[reading].last_mut() {
+        Progress::SegmentEnds { segment } => {
+            if let Some(reading) = job.segments[segment].reading {
+                if let Some(window) = loaded.segments[reading].last_mut() {
                     window.ends();
                 }
                 let sum = loaded.accepted[reading];
@@ -179,50 +126,53 @@ fn watched_run(
                     .map(|(sum, (before, after))| sum + after.saturating_sub(before));
             }
         }
-        Progress::WindowOpens { segment: stint } => {
+        Progress::WindowOpens { segment } => {
             if order.tell_windows {
-                tell(Answer::WindowOpens { stint });
+                tell(Answer::WindowOpens { segment });
             }
-            if let Some(reading) = order.stints[stint].reading {
+            if let Some(reading) = job.segments[segment].reading {
                 loaded.windows[reading].push(Window::begins());
             }
             let look = effort <= PROCESSES_FEW
-                || order.stints[stint].window_ms >= LONG_WINDOW_MS
-                || order.stints[stint].requests.is_some();
-            if let Some(reading) = order.stints[stint].reading {
+                || match job.segments[segment].stop {
+                    Stop::After(window) => window >= LONG_WINDOW,
+                    Stop::Requests(_) | Stop::EachConnection(_) => true,
+                };
+            if let Some(reading) = job.segments[segment].reading {
                 sampler.open(reading);
             }
             cpu_before = look.then(|| watch::cpu_s(servers));
-            if looked_at == Some(stint) {
+            if looked_at == Some(segment) {
                 look_before = Some(looker.look());
             }
         }
-        Progress::WindowCloses { segment: stint } => {
-            let reading = order.stints[stint].reading;
+        Progress::WindowCloses { segment } => {
+            let reading = job.segments[segment].reading;
             if let Some(window) = reading.and_then(|one| loaded.windows[one].last_mut()) {
                 window.ends();
             }
             if let Some(before) = look_before.take() {
                 loaded.seen = Some(looker.since(&before));
             }
-            if let (Some(before), Some(reading)) = (cpu_before.take(), order.stints[stint].reading)
+            if let (Some(before), Some(reading)) =
+                (cpu_before.take(), job.segments[segment].reading)
             {
                 for (server, after) in watch::cpu_s(servers) {
                     let used = after - before.get(&server).copied().unwrap_or(after);
                     *loaded.cpu_s[reading].entry(server).or_insert(0.0) += used.max(0.0);
                 }
             }
-            if let Some(reading) = order.stints[stint].reading {
+            if let Some(reading) = job.segments[segment].reading {
                 loaded.looked_at[reading].push(sampler.close());
             }
         }
         Progress::Tick {
-            segment: stint,
+            segment,
             requests,
             errors,
             ..
         } => tell(Answer::Progress {
-            stint,
+            segment,
             requests,
             errors,
         }),

@@ -10,7 +10,7 @@ use readings::{
 };
 
 use crate::agent::AgentError;
-use crate::agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
+use crate::agent::wire::{Answer, LoadOrder, Order, QuotaOrder};
 use crate::experiment::{Experiment, Setting};
 use crate::plan::{Group, Lane};
 use crate::run::group::{GroupResult, Ready, Runner};
@@ -28,7 +28,7 @@ const ANSWERS: f64 = 12.0;
 /// ...and no longer.
 const WINDOW_MAX_MS: f64 = 4_000.0;
 /// What is cut off at its start: this, or two median answers.
-const CUT_MS: f64 = 100.0;
+const RAMP_UP_MS: f64 = 100.0;
 const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
 /// A thread that takes less of a CPU does not count as working.
 const WORKING: f64 = 0.05;
@@ -196,19 +196,16 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             true => WINDOW_MIN_MS,
             false => OPENING_MIN_MS,
         };
-        let stint = StintOrder {
-            lane: 0,
-            pacing: Pacing::Closed,
-            cut_ms: CUT_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS),
-            window_ms: (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS),
-            requests: None,
-            reading: Some(0),
-        };
-        let mut as_it_is = self.order(setting, ready, vec![stint]);
+        let ramp_up_ms = RAMP_UP_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS);
+        let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
+        let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
+        let mut as_it_is = self.order(setting, ready, vec![segment]);
         // What has not come by then tells no more, however long a lost SYN would be waited for.
-        let enough_ms = (stint.cut_ms + stint.window_ms) as u64;
-        as_it_is.timeout_ms = as_it_is.timeout_ms.min(enough_ms);
-        reading.client_threads = as_it_is.threads as u32;
+        let enough = Duration::from_millis((ramp_up_ms + window_ms) as u64);
+        let job = &mut as_it_is.job;
+        job.timeout = job.timeout.min(enough);
+        job.connect_timeout = job.timeout;
+        reading.client_threads = job.threads as u32;
         let none = self.unchanged(&as_it_is);
         if self.stopped() {
             return Ok(());
@@ -241,9 +238,9 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     fn unchanged(&self, order: &LoadOrder) -> Changed {
         Changed {
             change: Change::None,
-            connections: order.lanes[0].connections,
-            threads: order.threads,
-            cpus: order.cpus.clone(),
+            connections: order.job.targets[0].connections,
+            threads: order.job.threads,
+            cpus: order.job.cpus.clone(),
             hosts: Vec::new(),
             quota: None,
             ports: None,
@@ -260,7 +257,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         reading: &mut BottleneckReading,
     ) -> Vec<Changed> {
         let mut changes = Vec::new();
-        let connections = order.lanes[0].connections;
+        let connections = order.job.targets[0].connections;
         let not_tried = &mut reading.not_tried;
         let mut missing = |change, why: &str| {
             not_tried.push(format!("{}: {why}", words(change)));
@@ -269,27 +266,27 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let mut others = net::os::allowed_cpus().unwrap_or_default();
         let of_host = self.agents.cpus_of(setting.load.host.as_deref());
         others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
-        others.retain(|cpu| !order.cpus.contains(cpu));
+        others.retain(|cpu| !order.job.cpus.contains(cpu));
         let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
         let more = others.iter().find(free).or(others.first()).copied();
-        if order.threads as u32 >= connections {
+        if order.job.threads as u32 >= connections {
             missing(Change::ClientThread, "there is no connection for it");
-        } else if more.is_none() && !order.cpus.is_empty() {
+        } else if more.is_none() && !order.job.cpus.is_empty() {
             missing(Change::ClientThread, "there is no other CPU for it");
         } else {
-            let mut cpus = order.cpus.clone();
+            let mut cpus = order.job.cpus.clone();
             if !cpus.is_empty() {
                 cpus.extend(more);
             }
             changes.push(Changed {
                 change: Change::ClientThread,
-                threads: order.threads + 1,
+                threads: order.job.threads + 1,
                 cpus,
                 ..self.unchanged(order)
             });
         }
         let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
-        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.cpus.iter().any(shares)) {
+        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.job.cpus.iter().any(shares)) {
             changes.push(Changed {
                 change: Change::ClientApart,
                 threads: 1,
@@ -311,7 +308,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             changes.push(Changed {
                 change: Change::HalfTheConnections,
                 connections: connections / 2,
-                threads: order.threads.min(connections as usize / 2),
+                threads: order.job.threads.min(connections as usize / 2),
                 ..self.unchanged(order)
             });
         }
@@ -384,12 +381,12 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<Probe, AgentError> {
         let mut order = order.clone();
         order.look = true;
-        order.threads = changed.threads;
-        order.cpus.clone_from(&changed.cpus);
+        order.job.threads = changed.threads;
+        order.job.cpus.clone_from(&changed.cpus);
         order.quota.clone_from(&changed.quota);
         order.ports = changed.ports;
-        for lane in &mut order.lanes {
-            lane.connections = changed.connections;
+        for target in &mut order.job.targets {
+            target.connections = changed.connections;
         }
         let changes_links = changed.link_factor != 1.0;
         let scaled = match changes_links {

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Pacing, Reading};
+use load::{Segment, Stop};
+use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Reading};
 
 use crate::agent::AgentError;
-use crate::agent::wire::{Answer, Loaded, Order, StintOrder};
+use crate::agent::wire::{Answer, Loaded, Order};
 use crate::experiment::{EventSpec, Fault, Setting};
 use crate::plan::Group;
 use crate::run::RunEvent;
@@ -77,15 +78,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
     ) -> Result<(Loaded, EventsReading), AgentError> {
         let design = &self.options.experiment.design;
         let window = design.latency_window;
-        let stint = StintOrder {
-            lane: 0,
-            pacing: Pacing::Open { rate_per_s },
-            cut_ms: design.warmup.as_secs_f64() * 1e3,
-            window_ms: window.as_secs_f64() * 1e3,
-            requests: None,
-            reading: Some(0),
+        let segment = Segment {
+            ramp_up: design.warmup,
+            ..Segment::open(rate_per_s, Stop::After(window))
         };
-        let mut order = self.order(setting, std::slice::from_ref(one), vec![stint]);
+        let mut order = self.order(setting, std::slice::from_ref(one), vec![segment]);
         let happens = |name: &str| setting.events.iter().any(|event| event.server == name);
         let goes_on = |name: &str| {
             let through = &one.subject.through;
@@ -93,7 +90,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         };
         order.watch = Vec::new();
         order.watch_others = self.agents.seen_from_beside(goes_on);
-        order.row_ms = Some(ROW_MS);
+        order.job.rows = Some(Duration::from_millis(ROW_MS));
         order.tell_windows = true;
         let from = one.from.as_deref();
         let mut loader = self.agents.take_loader(self.options.weigh, from)?;

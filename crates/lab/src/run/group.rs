@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use load::{BodyRule, Job, Segment, StatusRule, Wait};
 use readings::{Outcome, Probed, RateChoice, Reading, ServerReading};
 use serde_json::Value;
 
 use crate::agent::AgentError;
-use crate::agent::wire::{AwaitServer, BodyOrder, LaneOrder, LoadOrder, Loaded, Order, StintOrder};
+use crate::agent::wire::{AwaitServer, LoadOrder, Loaded, Order};
 use crate::experiment::{BodyCheck, Expect, LoadSpec, Setting, SubjectSpec, Target};
 use crate::plan::{Group, Lane};
 use crate::run::agents::Agents;
@@ -255,33 +256,38 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         &self,
         setting: &Setting,
         ready: &[Ready],
-        stints: Vec<StintOrder>,
+        segments: Vec<Segment>,
     ) -> LoadOrder {
         let load = &setting.load;
         let expect = &self.options.experiment.expect;
         let cpus = self.places.load_cpus.clone();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
         let (watch, watch_others) = self.agents.watched(load.host.as_deref(), setting);
-        LoadOrder {
-            lanes: ready.iter().map(|one| lane(one, load, expect)).collect(),
-            stints,
+        let targets = ready.iter().map(|one| target(one, load, expect));
+        let job = Job {
+            segments,
             threads: threads.clamp(1, load.connections) as usize,
-            requests_per_connection: if load.keepalive {
-                load.requests_per_connection
-            } else {
-                Some(1)
+            requests_per_connection: match load.keepalive {
+                true => load.requests_per_connection,
+                false => Some(1),
             },
-            timeout_ms: load.timeout.as_millis() as u64,
+            connect_timeout: load.timeout,
+            timeout: load.timeout,
             cpus,
-            spin: self.places.load_alone,
-            io: None,
+            wait: match self.places.load_alone {
+                true => Wait::Spin,
+                false => Wait::Sleep,
+            },
+            seed: self.seed,
+            ..Job::to_all(targets)
+        };
+        LoadOrder {
+            job,
             watch,
             watch_others,
-            seed: self.seed,
             look: false,
             quota: None,
             ports: None,
-            row_ms: None,
             tell_windows: false,
         }
     }
@@ -290,20 +296,20 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         &mut self,
         setting: &Setting,
         ready: &[Ready],
-        stints: Vec<StintOrder>,
+        segments: Vec<Segment>,
     ) -> Result<Loaded, AgentError> {
         let hosts = self.options.experiment.hosts.iter();
         let mut links = hosts.filter_map(|host| host.link);
-        let stints = match stints.first() {
+        let segments = match segments.first() {
             // A lost SYN is sent again after a second, which would be some slices.
             Some(first) if links.any(|link| link.loss > 0.0) => {
                 let connections = setting.load.connections;
                 let opening = schedule::opening(ready.len(), connections, first.pacing);
-                [opening, stints].concat()
+                [opening, segments].concat()
             }
-            _ => stints,
+            _ => segments,
         };
-        let order = self.order(setting, ready, stints);
+        let order = self.order(setting, ready, segments);
         self.load_as(order, ready)
     }
 
@@ -314,17 +320,18 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         ready: &[Ready],
     ) -> Result<Loaded, AgentError> {
         let subjects: Vec<String> = order
-            .stints
+            .job
+            .segments
             .iter()
-            .map(|stint| ready[stint.lane].lane.subject.clone())
+            .map(|segment| ready[segment.target].lane.subject.clone())
             .collect();
         let tell = &mut *self.tell;
         let from = ready.first().and_then(|one| one.from.as_deref());
         let watching = self.agents.watch_far(from)?;
         let agent = self.agents.of(from)?;
-        let mut loaded = agent.load(order, self.stop, |stint, requests, errors| {
+        let mut loaded = agent.load(order, self.stop, |segment, requests, errors| {
             tell(RunEvent::Load {
-                subject: subjects.get(stint).cloned().unwrap_or_default(),
+                subject: subjects.get(segment).cloned().unwrap_or_default(),
                 requests,
                 errors,
             });
@@ -355,24 +362,23 @@ fn request(subject: &SubjectSpec, load: &LoadSpec, fields: &[(String, String)]) 
     String::from_utf8_lossy(&head).into_owned() + &body
 }
 
-fn lane(one: &Ready, load: &LoadSpec, expect: &Expect) -> LaneOrder {
+fn target(one: &Ready, load: &LoadSpec, expect: &Expect) -> load::Target {
     let mut fields = load.headers.clone();
     if !load.keepalive {
         // The server shall close first: the waiting state of a closed connection is then its own.
         fields.extend(closing());
     }
-    LaneOrder {
-        address: one.address,
-        request: request(&one.subject, load, &fields),
-        connections: load.connections,
-        status: Some(expect.status),
-        contains: expect.contains.clone(),
-        body: match expect.body {
-            BodyCheck::Same => BodyOrder::Same,
-            BodyCheck::Varies => BodyOrder::Varies,
-            BodyCheck::Auto => BodyOrder::Auto,
+    let expect = load::Expect {
+        status: StatusRule::Exactly(expect.status),
+        body: match (&expect.contains, expect.body) {
+            (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
+            (None, BodyCheck::Same) => BodyRule::Same,
+            (None, BodyCheck::Varies) => BodyRule::Any,
+            (None, BodyCheck::Auto) => BodyRule::Auto,
         },
-    }
+    };
+    let request = request(&one.subject, load, &fields).into_bytes();
+    load::Target::new(one.address, request, expect).with_connections(load.connections)
 }
 
 fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -> Reading {

@@ -77,8 +77,8 @@ impl Noted {
         for (used, windows) in loaded.cpu_s.iter_mut().zip(&loaded.windows) {
             used.extend(self.cpu_s(windows));
         }
-        for (accepted, stints) in loaded.accepted.iter_mut().zip(&loaded.stints) {
-            *accepted = accepted.zip(self.accepted(stints)).map(|(a, b)| a + b);
+        for (accepted, segments) in loaded.accepted.iter_mut().zip(&loaded.segments) {
+            *accepted = accepted.zip(self.accepted(segments)).map(|(a, b)| a + b);
         }
         for (number, probed) in loaded.probed.iter_mut().enumerate() {
             self.add_seen(number, probed);
