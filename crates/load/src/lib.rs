@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod barrier;
+mod clock;
 mod conn;
 mod crawl;
 mod expect;
@@ -18,6 +19,7 @@ mod rows;
 mod run;
 mod serde_as;
 mod share;
+mod stop;
 mod target;
 mod worker;
 

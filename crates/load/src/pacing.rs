@@ -2,8 +2,35 @@
 
 use std::time::Duration;
 
-use crate::job::{Arrivals, Stage};
+use crate::job::{Arrivals, Segment, Stage};
 use crate::share::ThreadShare;
+
+/// Decides when the next request is sent.
+pub(crate) trait Pacer {
+    /// Whether requests are due at times of their own. Otherwise the answer to one lets its
+    /// connection send the next.
+    const OPEN: bool;
+
+    /// When the next request is due; `u64::MAX` after the last.
+    fn next_ns(&self) -> u64;
+
+    /// Goes on to the next request.
+    fn advance(&mut self);
+}
+
+/// No schedule: each connection sends its next request when the last is answered.
+#[derive(Debug)]
+pub(crate) struct ClosedLoop;
+
+impl Pacer for ClosedLoop {
+    const OPEN: bool = false;
+
+    fn next_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn advance(&mut self) {}
+}
 
 /// A stage with its place in time and in the count of requests.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +48,8 @@ impl TimedStage {
         (self.from_per_s + self.to_per_s) / 2.0 * self.duration_s
     }
 
-    /// When so many requests of the stage have become due, seconds after its start: the
-    /// solution of `from t + (to - from) t^2 / (2 duration) = count`, in the form that does not
-    /// cancel.
+    /// Seconds after its start at which so many requests have become due: the solution of
+    /// `from t + (to - from) t^2 / (2 duration) = count`, in the form without cancellation.
     fn time_s(&self, count: f64) -> f64 {
         if count <= 0.0 {
             return 0.0;
@@ -36,9 +62,9 @@ impl TimedStage {
 
 /// The due times of one thread's share of an open loop.
 ///
-/// Requests are points on the axis of expected requests: at whole numbers when they come evenly,
-/// at sums of exponential steps when they are Poisson. The rate over time bends that axis into
-/// time, so a ramp is exact and rounding does not add up.
+/// Requests are points on an axis of expected requests: at integers for even arrivals, at sums of
+/// exponential steps for Poisson arrivals. The inverse of the rate's integral maps them to times, so
+/// ramps are exact and rounding errors do not accumulate.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     arrivals: Arrivals,
@@ -56,9 +82,9 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Stages follow each other from `start_ns`; the rates are over all threads. The last stage's
-    /// end is not the end of the load: what is due then is for the caller to say.
-    pub(crate) fn new(
+    /// Stages follow each other from `start_ns`; their rates are over all threads. A request may be
+    /// due after the window's end; the caller ignores it.
+    fn new(
         arrivals: Arrivals,
         stages: &[Stage],
         start_ns: u64,
@@ -97,20 +123,32 @@ impl Schedule {
         schedule
     }
 
-    /// When the next request is due; `u64::MAX` after the last.
-    pub(crate) fn next_ns(&self) -> u64 {
-        self.next_ns
-    }
-
-    /// Goes on to the next request.
-    pub(crate) fn advance(&mut self) {
-        self.number += 1;
-        self.go_on();
+    /// The schedule of a segment: its ramp-up runs at the rate with which the window starts.
+    pub(crate) fn of(
+        segment: &Segment,
+        rate_per_s: f64,
+        arrivals: Arrivals,
+        start_ns: u64,
+        share: ThreadShare,
+        seed: u64,
+    ) -> Self {
+        let stages = match segment.stages.first() {
+            None => vec![constant(rate_per_s)],
+            Some(first) => {
+                let ramp_up = Stage {
+                    duration: segment.ramp_up,
+                    to_per_s: first.from_per_s,
+                    ..*first
+                };
+                [&[ramp_up], segment.stages.as_slice()].concat()
+            }
+        };
+        Self::new(arrivals, &stages, start_ns, share, seed)
     }
 
     fn go_on(&mut self) {
         self.position = match self.arrivals {
-            // From the number, not from the last: rounding must not add up.
+            // From the number, not from the last position: rounding errors must not accumulate.
             Arrivals::Even => match self.share.position(self.number) {
                 Some(place) => place as f64,
                 None => f64::INFINITY,
@@ -124,7 +162,7 @@ impl Schedule {
                 break u64::MAX;
             };
             let count = self.position - stage.before;
-            // A hair of slack: the end of a stage belongs to the next.
+            // Some slack: the end of a stage belongs to the next.
             if count < stage.requests() - 1e-9 {
                 let after_s = stage.start_s + stage.time_s(count);
                 break self.start_ns + (after_s * 1e9) as u64;
@@ -134,8 +172,22 @@ impl Schedule {
     }
 }
 
-/// One stage that holds a rate for as long as anybody may want.
-pub(crate) fn constant(rate_per_s: f64) -> Stage {
+impl Pacer for Schedule {
+    const OPEN: bool = true;
+
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    fn advance(&mut self) {
+        self.number += 1;
+        self.go_on();
+    }
+}
+
+/// A constant rate without an end.
+fn constant(rate_per_s: f64) -> Stage {
     Stage {
         duration: Duration::from_secs(100 * 366 * 86_400),
         from_per_s: rate_per_s,

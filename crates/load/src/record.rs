@@ -1,4 +1,4 @@
-//! What a thread notes down.
+//! What a thread records.
 
 use readings::{
     ErrorCounts, Histogram, LoadRow, Pacing, RequestReading, Slice, StageReading, Wrong,
@@ -7,12 +7,12 @@ use readings::{
 use crate::job::Stage;
 use crate::target::Target;
 
-/// Wrong answers kept for messages.
+/// Wrong answers that are kept as examples.
 const WRONG_MAX: usize = 5;
-/// With more requests than this they have counts, but no histograms of their own.
+/// With more requests than this, each has counts, but no histogram of its own.
 const HISTOGRAMS_MAX: usize = 64;
 
-/// What came since the last row was told.
+/// The row under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowStats {
     pub(crate) row: LoadRow,
@@ -20,7 +20,7 @@ pub(crate) struct RowStats {
     pub(crate) response: Histogram,
 }
 
-/// What belongs to one stage.
+/// The counts of one stage.
 #[derive(Clone, Debug)]
 pub(crate) struct StageStats {
     pub(crate) stage: Stage,
@@ -30,7 +30,7 @@ pub(crate) struct StageStats {
     pub(crate) response: Histogram,
 }
 
-/// What belongs to one of several requests.
+/// The counts of one of several requests.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestStats {
     pub(crate) name: String,
@@ -39,8 +39,8 @@ pub(crate) struct RequestStats {
     pub(crate) response: Option<Box<Histogram>>,
 }
 
-/// One thread's notes for one reading. Its memory is allocated at the start and does not grow with
-/// the length of the load.
+/// One thread's recordings for one reading. Its memory is allocated at the start and does not grow
+/// with the length of the load.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,
@@ -52,9 +52,9 @@ pub(crate) struct Recorder {
     pub(crate) bytes_read: u64,
     pub(crate) connects: u64,
     pub(crate) statuses: Vec<u64>,
-    /// Answers that came in one piece to a request that was sent when it was due: response,
-    /// service and first byte are the same, and the transfer took no time. One note instead of
-    /// four; they go where they belong when a row ends.
+    /// Answers in one piece to requests that were sent when they were due: response, service and
+    /// first-byte times are equal, and the transfer took no time. One histogram instead of four on
+    /// the hot path; merged into those at the end of a row.
     pub(crate) plain: Histogram,
     pub(crate) response: Histogram,
     pub(crate) service: Histogram,
@@ -83,7 +83,7 @@ impl Recorder {
         }
     }
 
-    /// Makes room for stages and for several requests.
+    /// Allocates what stages and several requests need.
     pub(crate) fn prepare(&mut self, target: &Target, stages: &[Stage]) {
         if stages.len() > 1 && self.stages.is_empty() {
             self.stages = stages
@@ -118,9 +118,8 @@ impl Recorder {
         }
     }
 
-    /// Puts the notes since the last row where they belong, and returns them when they are wanted
-    /// as a row.
-    pub(crate) fn turn_row(&mut self, wanted: bool) -> Option<RowStats> {
+    /// Adds the row under way to the sums, and returns it.
+    pub(crate) fn finish_row(&mut self) -> RowStats {
         if self.plain.count() > 0 {
             self.row.response.merge(&self.plain);
             self.service.merge(&self.plain);
@@ -129,13 +128,13 @@ impl Recorder {
             self.plain.clear();
         }
         self.response.merge(&self.row.response);
-        let turned = wanted.then(|| self.row.clone());
+        let finished = self.row.clone();
         self.row.response.clear();
         self.row.row = LoadRow::default();
-        turned
+        finished
     }
 
-    /// Adds another thread's notes.
+    /// Adds another thread's recordings.
     pub(crate) fn merge(&mut self, part: Recorder) {
         self.errors_all.add(&part.errors_all);
         self.errors.add(&part.errors);
