@@ -11,6 +11,7 @@ use net::os::{self, ChildSetup};
 
 use super::child_guard::ChildGuard;
 use super::clock;
+use super::handle::LoadObserver;
 use super::reply_timeout::ReplyTimeout;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
@@ -284,49 +285,30 @@ impl Agent {
         }
     }
 
-    /// Has a load made; `tell` gets (stint, good answers, failures) a few times a second. When
-    /// `stop` is set the load is cut short and what was measured is returned.
-    ///
-    /// # Errors
-    /// When the agent is lost or says that it cannot.
-    pub fn load(
+    /// Has a load made. When `stop` is set the load is cut short and what was measured is
+    /// returned.
+    pub(super) fn load_observed(
         &mut self,
         order: LoadOrder,
         stop: &AtomicBool,
-        tell: impl FnMut(usize, u64, u64),
-    ) -> Result<Loaded, AgentError> {
-        self.load_meanwhile(order, stop, tell, WAIT, |_| {})
-    }
-
-    /// The same. Meanwhile, again and again and at least once in `wait`, something else is done,
-    /// which is told whether a measured window has just opened.
-    ///
-    /// # Errors
-    /// When the agent is lost or says that it cannot.
-    pub fn load_meanwhile(
-        &mut self,
-        order: LoadOrder,
-        stop: &AtomicBool,
-        mut tell: impl FnMut(usize, u64, u64),
-        wait: Duration,
-        mut meanwhile: impl FnMut(bool),
+        observer: &mut dyn LoadObserver,
     ) -> Result<Loaded, AgentError> {
         let order = Order::Load(order);
         self.send(&order)?;
         let mut patience = ReplyTimeout::with(&order);
         loop {
-            let answer = self.next_answer(stop, &mut patience, wait)?;
-            meanwhile(matches!(answer, Some(Answer::WindowOpens { .. })));
+            let answer = self.next_answer(stop, &mut patience, observer.interval())?;
+            observer.tick(matches!(answer, Some(Answer::WindowOpens { .. })));
             let Some(answer) = answer else {
                 continue;
             };
             match answer {
                 Answer::WindowOpens { .. } => {}
                 Answer::Progress {
-                    stint,
+                    segment,
                     requests,
                     errors,
-                } => tell(stint, requests, errors),
+                } => observer.progress(segment, requests, errors),
                 Answer::Loaded(loaded) => return Ok(*loaded),
                 Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),

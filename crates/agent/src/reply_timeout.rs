@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use load::Stop;
+
 use super::wire::Order;
 
 /// An answer that is so much later than the order may take does not come any more.
@@ -21,11 +23,15 @@ fn silence(order: &Order) -> Duration {
             .iter()
             .fold(0, |sum: u64, (_, wait_ms)| sum.saturating_add(*wait_ms)),
         Order::Load(order) => {
-            let stints = order.stints.iter();
-            let longest_ms = stints.map(|one| one.cut_ms + one.window_ms);
-            let longest_ms = longest_ms.fold(0.0, f64::max) as u64;
-            let asked = ASKED_BEFORE.saturating_mul(order.lanes.len() as u64);
-            longest_ms.saturating_add(order.timeout_ms.saturating_mul(asked))
+            let segments = order.job.segments.iter();
+            let lengths = segments.map(|one| match one.stop {
+                Stop::After(window) => one.ramp_up + window,
+                Stop::Requests(_) | Stop::EachConnection(_) => one.ramp_up,
+            });
+            let longest_ms = lengths.max().unwrap_or_default().as_millis() as u64;
+            let asked = ASKED_BEFORE.saturating_mul(order.job.targets.len() as u64);
+            let timeout_ms = order.job.timeout.as_millis() as u64;
+            longest_ms.saturating_add(timeout_ms.saturating_mul(asked))
         }
         _ => 0,
     };
@@ -36,7 +42,7 @@ fn silence(order: &Order) -> Duration {
 /// second.
 fn later_silence(order: &Order) -> Duration {
     match order {
-        Order::Load(order) => LATE.saturating_add(Duration::from_millis(order.timeout_ms)),
+        Order::Load(order) => LATE.saturating_add(order.job.timeout),
         other => silence(other),
     }
 }

@@ -141,7 +141,7 @@ impl CpuPlacement {
 
     /// Other placement for one block: where nothing binds the load, its CPU is drawn, and the servers
     /// get the others. CPUs differ in what else they do, such as interrupts.
-    pub(super) fn drawn(&self, seed: u64) -> Self {
+    pub(crate) fn drawn(&self, seed: u64) -> Self {
         let mut placement = self.clone();
         if self.load_may_have.len() > 1 {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
@@ -162,7 +162,7 @@ impl CpuPlacement {
 }
 
 /// CpuPlacement by the host that the load is made on.
-pub(super) struct LoadHostPlacements {
+pub(crate) struct LoadHostPlacements {
     all: Vec<(Option<String>, CpuPlacement)>,
 }
 
@@ -171,7 +171,7 @@ impl LoadHostPlacements {
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
-    pub(super) fn of(experiment: &Experiment) -> Result<Self, RunError> {
+    pub(crate) fn of(experiment: &Experiment) -> Result<Self, RunError> {
         let mut all = vec![(None, CpuPlacement::of(experiment)?)];
         for condition in experiment.conditions() {
             let host = experiment.under(&condition).load.host;
@@ -184,24 +184,24 @@ impl LoadHostPlacements {
     }
 
     /// Those of the first condition.
-    pub(super) fn first(&self) -> &CpuPlacement {
+    pub(crate) fn first(&self) -> &CpuPlacement {
         &self.all[0].1
     }
 
     /// Those of a load that is made on a host.
-    pub(super) fn from(&self, host: Option<&String>) -> &CpuPlacement {
+    pub(crate) fn from(&self, host: Option<&String>) -> &CpuPlacement {
         let found = self.all.iter().find(|(known, _)| known.as_ref() == host);
         &found.unwrap_or(&self.all[0]).1
     }
 }
 
 /// Keeps the calling thread, which only looks on, off the load's CPUs until it is dropped.
-pub(super) struct AffinityGuard {
+pub(crate) struct AffinityGuard {
     before: Vec<u32>,
 }
 
 impl AffinityGuard {
-    pub(super) fn of(placement: &CpuPlacement) -> Self {
+    pub(crate) fn of(placement: &CpuPlacement) -> Self {
         let before = net::os::allowed_cpus().unwrap_or_default();
         // Where hosts are machines there is none to keep off.
         if placement.load_alone && !placement.server_cpus.is_empty() {
@@ -220,7 +220,7 @@ impl Drop for AffinityGuard {
 
 /// The servers in a random order in which each still comes after its upstreams. Which server was
 /// started first settles more than one would think: memory, CPUs, ports.
-pub(super) fn start_order<'a>(
+pub(crate) fn start_order<'a>(
     servers: &'a [ServerSpec],
     random: &mut fastrand::Rng,
 ) -> Vec<&'a ServerSpec> {
@@ -244,7 +244,7 @@ pub(super) fn start_order<'a>(
 ///
 /// # Errors
 /// When one is not.
-pub(super) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
+pub(crate) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
     for server in experiment.start_order() {
         if let Some(port) = server.port
             && !is_free(port)
@@ -260,20 +260,6 @@ pub(super) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
 
 fn is_free(port: u16) -> bool {
     TcpListener::bind(("127.0.0.1", port)).is_ok()
-}
-
-/// A free port below the range that the kernel gives to outgoing connections, so that the load's
-/// own connections cannot take it.
-pub(super) fn free_port(random: &mut fastrand::Rng, apart: bool) -> u16 {
-    for _ in 0..1_000 {
-        let port = random.u16(18_000..32_000);
-        // What is apart from this machine has all ports to itself.
-        if apart || is_free(port) {
-            return port;
-        }
-    }
-    // All taken: the server will say so itself.
-    18_000
 }
 
 #[cfg(test)]

@@ -5,32 +5,26 @@ use std::collections::BTreeMap;
 use readings::Condition;
 use serde_json::Value;
 
-use crate::agents::Agents;
 use crate::server_configs::Given;
+use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunError, RunOptions, folder};
 
 /// What is described so far.
 pub(super) struct Description<'a> {
     options: &'a RunOptions<'a>,
-    /// Versions of outside drivers.
-    drivers: &'a BTreeMap<String, Option<String>>,
     given: Given,
     is_written: bool,
 }
 
 impl<'a> Description<'a> {
     /// With what an earlier part of the run has described; it may have died before it did.
-    pub(super) fn of(
-        options: &'a RunOptions<'a>,
-        drivers: &'a BTreeMap<String, Option<String>>,
-    ) -> Self {
+    pub(super) fn of(options: &'a RunOptions<'a>) -> Self {
         let before = folder::described(options.folder);
         let given = before.as_ref().map_or_else(Given::default, |document| {
             Given::of(&document["local"]["servers"], options.experiment)
         });
         Self {
             options,
-            drivers,
             given,
             is_written: before.is_some(),
         }
@@ -42,7 +36,8 @@ impl<'a> Description<'a> {
         condition: &Condition,
         configurations: &BTreeMap<String, Value>,
         placement: &CpuPlacement,
-        agents: &mut Agents,
+        testbed: &mut Testbed,
+        drivers: &BTreeMap<String, Option<String>>,
     ) -> Result<(), RunError> {
         let options = self.options;
         let servers = self.given.servers();
@@ -55,9 +50,9 @@ impl<'a> Description<'a> {
             let described = folder::Described {
                 placement,
                 given: &self.given,
-                drivers: self.drivers,
-                servers: agents.versions(&self.given.first(), options.recipes),
-                hosts: agents.described(),
+                drivers,
+                servers: testbed.versions(&self.given.first(), options.recipes),
+                hosts: testbed.hosts.inventory(),
             };
             return folder::write_machine(options, described);
         }

@@ -2,8 +2,8 @@
 
 use readings::{Histogram, LoadReading};
 
-use crate::RunEvent;
-use crate::group::{GroupResult, Ready, Runner};
+use crate::context::Context;
+use crate::group::{GroupResult, Ready};
 use agent::wire::Loaded;
 use experiment::{Experiment, ResolvedCondition};
 
@@ -16,26 +16,24 @@ const SYN_AGAIN_US: f64 = 0.98e6;
 /// Fewer connections than this share of all are no matter.
 const AGAIN_SHARE: f64 = 0.001;
 
-impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    /// Warns, once, of closed loops that went as fast as their round trips allow, and of
-    /// connections that had to be asked for again.
-    pub(super) fn tell_what_the_network_does(
-        &self,
-        resolved: &ResolvedCondition,
-        ready: &[Ready],
-        closed: &Loaded,
-        result: &mut GroupResult,
-    ) {
-        let first = ready.iter().zip(&closed.readings);
-        let first = first.filter(|(one, _)| self.block == 1 && !one.planned.baseline_copy);
-        for (one, load) in first {
-            let subject = &one.subject.name;
-            let bound = bound_by_distance(self.options.experiment, resolved, subject, load);
-            result.warnings.extend(bound);
-            result
-                .warnings
-                .extend(asked_again(resolved, subject, &load.connect));
-        }
+/// Warns, once, of closed loops that went as fast as their round trips allow, and of
+/// connections that had to be asked for again.
+pub(crate) fn of_closed_loop(
+    cx: &Context<'_>,
+    resolved: &ResolvedCondition,
+    ready: &[Ready],
+    closed: &Loaded,
+    result: &mut GroupResult,
+) {
+    let first = ready.iter().zip(&closed.readings);
+    let first = first.filter(|(one, _)| cx.block == 1 && !one.planned.baseline_copy);
+    for (one, load) in first {
+        let subject = &one.subject.name;
+        let bound = bound_by_distance(cx.options.experiment, resolved, subject, load);
+        result.warnings.extend(bound);
+        result
+            .warnings
+            .extend(asked_again(resolved, subject, &load.connect));
     }
 }
 

@@ -2,65 +2,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agents::Agents;
-use agent::{self, AgentError, ends_of, range_of};
+use crate::testbed::Testbed;
+use agent::AgentError;
 use experiment::{ResolvedCondition, SubjectSpec, Upstream};
-use hosts::BuiltHost;
 
-const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
-const REUSE: &str = "net.ipv4.tcp_tw_reuse";
 /// The first port that any program may have.
 const FIRST_PORT: u16 = 1024;
 /// How many times the ports a wider range has, where there are so many.
 const WIDER: u32 = 10;
 
 /// Servers whose CPU time is bounded together.
-pub(super) struct Bounded {
+pub(crate) struct Bounded {
     /// The host whose control group does it.
-    pub(super) host: Option<String>,
+    pub(crate) host: Option<String>,
     /// CPUs; `None` for no bound.
-    pub(super) quota: Option<f64>,
-    pub(super) servers: BTreeSet<String>,
+    pub(crate) quota: Option<f64>,
+    pub(crate) servers: BTreeSet<String>,
 }
 
-impl Agents {
-    /// A host that is a namespace of this machine.
-    fn built(&self, host: Option<&str>) -> Option<&BuiltHost> {
-        self.topology.as_ref()?.host(host?).ok()
-    }
-
-    /// The CPUs that a host's control group keeps its programs to; empty for all.
-    pub(super) fn cpus_of(&self, host: Option<&str>) -> &[u32] {
-        self.built(host).map_or(&[], |host| &host.spec.cpus)
-    }
-
+impl Testbed {
     /// How many ports a host's outgoing connections may have, where that is known and they run
-    /// out: with `tcp_tw_reuse=1` a port is had again a second after its connection has ended.
-    pub(super) fn ports_that_run_out(&self, host: Option<&str>) -> Option<u32> {
-        let (range, reuse) = match self.is_world() {
-            true => {
-                let settings = &self.built(host)?.settings;
-                let range = range_of(settings.get(PORT_RANGE)?)?;
-                (range, settings.get(REUSE).cloned())
-            }
-            false => (agent::port_range()?, agent::port_reuse()),
-        };
-        let used_again = reuse.is_some_and(|value| value.trim() == "1");
-        (!used_again).then_some(range)
+    /// out: with `tcp_tw_reuse=1` a port is used again a second after its connection has ended.
+    pub(crate) fn ports_that_run_out(&self, host: Option<&str>) -> Option<u32> {
+        let ports = self.hosts.get(host)?.outgoing_ports()?;
+        let (low, high) = ports.range;
+        (!ports.are_reused).then(|| u32::from(high - low) + 1)
     }
 
     /// A wider range for a host that has one of its own.
-    pub(super) fn wider_ports(&self, host: Option<&str>) -> Option<(u16, u16)> {
-        wider(ends_of(self.built(host)?.settings.get(PORT_RANGE)?)?)
+    pub(crate) fn wider_ports(&self, host: Option<&str>) -> Option<(u16, u16)> {
+        let ports = self.hosts.get(host)?.outgoing_ports()?;
+        wider(ports.range).filter(|_| ports.are_own)
     }
 
-    /// The same for those of a resolved's servers that have other ports than the load.
-    pub(super) fn ports_of_servers(&self, resolved: &ResolvedCondition) -> BTreeMap<String, u32> {
-        let from = resolved.load.host.as_deref();
+    /// The ports of a condition's servers whose connections are not counted with the load's.
+    pub(crate) fn ports_of_servers(&self, resolved: &ResolvedCondition) -> BTreeMap<String, u32> {
+        let from = self.hosts.key(resolved.load.host.as_deref());
         resolved
             .servers
             .iter()
-            .filter(|server| self.is_world() && server.host.as_deref() != from)
+            .filter(|server| self.hosts.key(server.host.as_deref()) != from)
             .filter_map(|server| {
                 let range = self.ports_that_run_out(server.host.as_deref())?;
                 Some((server.name.clone(), range))
@@ -68,22 +49,27 @@ impl Agents {
             .collect()
     }
 
-    /// The servers of a resolved by the host whose control group bounds their CPU time, which a
-    /// process loses when it is put under another one, and that bound, CPUs; last, with no host,
-    /// those that have no such host.
-    pub(super) fn bounded(&self, resolved: &ResolvedCondition) -> Vec<Bounded> {
+    /// The CPUs that a host's control group keeps its programs to; empty for all.
+    pub(crate) fn cpus_of(&self, host: Option<&str>) -> &[u32] {
+        self.hosts.get(host).map_or(&[], |host| host.cpus())
+    }
+
+    /// A condition's servers by the host whose control group bounds their CPU time, which a
+    /// process loses when it is put under another one; last, without a host, those that have no
+    /// such host.
+    pub(crate) fn bounded(&self, resolved: &ResolvedCondition) -> Vec<Bounded> {
         let mut all: Vec<Bounded> = Vec::new();
         for server in &resolved.servers {
-            let host = self.built(server.host.as_deref());
-            let host = host.filter(|host| host.bounds_cpu_time());
-            let name = host.map(|host| host.spec.name.clone());
+            let host = self.hosts.get(server.host.as_deref());
+            let quota = host.and_then(|host| host.cpu_quota());
+            let name = quota.and(host).map(|host| host.name().to_owned());
             match all.iter_mut().find(|one| one.host == name) {
                 Some(one) => {
                     one.servers.insert(server.name.clone());
                 }
                 None => all.push(Bounded {
                     host: name,
-                    quota: host.and_then(|host| host.spec.quota),
+                    quota: quota.flatten(),
                     servers: BTreeSet::from([server.name.clone()]),
                 }),
             }
@@ -92,18 +78,17 @@ impl Agents {
         all
     }
 
-    /// Bounds the CPU time of hosts to so many CPUs each, or gives back what they shall have.
-    pub(super) fn bound_hosts(
+    /// Bounds the CPU time of hosts to so many CPUs each, or gives back the declared bounds.
+    pub(crate) fn bound_hosts(
         &self,
         hosts: &[(String, f64)],
         bounded: bool,
     ) -> Result<(), AgentError> {
-        let Some(topology) = &self.topology else {
-            return Ok(());
-        };
-        for (host, cpus) in hosts {
-            topology
-                .bound_cpu_time(host, bounded.then_some(*cpus))
+        for (name, cpus) in hosts {
+            let host = self.hosts.get(Some(name));
+            let host =
+                host.ok_or_else(|| AgentError::Lost(format!("there is no host `{name}`")))?;
+            host.set_cpu_quota(bounded.then_some(*cpus))
                 .map_err(|e| AgentError::Failed(e.to_string()))?;
         }
         Ok(())
@@ -111,7 +96,7 @@ impl Agents {
 
     /// The rate of the slowest link that every answer to a subject passes, bits per second; nothing
     /// where no link on the way has one.
-    pub(super) fn slowest_link(
+    pub(crate) fn slowest_link(
         &self,
         resolved: &ResolvedCondition,
         subject: &SubjectSpec,
@@ -127,8 +112,10 @@ impl Agents {
         while let Some(name) = next.filter(|_| steps > 0) {
             let host = host_of(name);
             if host != at {
-                let ends = [at, host].into_iter().filter_map(|host| self.built(host));
-                let rates = ends.filter_map(|host| host.spec.link?.rate_bits_per_s);
+                let ends = [at, host]
+                    .into_iter()
+                    .filter_map(|host| self.hosts.get(host));
+                let rates = ends.filter_map(|host| host.link()?.rate_bits_per_s);
                 slowest = slowest.into_iter().chain(rates).min();
             }
             at = host;
@@ -141,16 +128,6 @@ impl Agents {
             };
         }
         slowest.map(|rate| rate as f64)
-    }
-
-    /// Gives every link with a rate so many times that; 1 gives back the one that it shall have.
-    pub(super) fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
-        match &mut self.topology {
-            Some(topology) => topology
-                .scale_rates(factor)
-                .map_err(|e| AgentError::Failed(e.to_string())),
-            None => Err(AgentError::Failed("there are no links".into())),
-        }
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use readings::Probed;
 
-use crate::agents::Agents;
+use crate::testbed::Testbed;
 use agent::wire::{Answer, Driven, Loaded, Order};
 use agent::{AgentError, Samples, Window};
 
 /// Machines that note what their servers use while a load is made on another.
-pub(super) struct Watching {
+pub(crate) struct Watching {
     /// How far the load's clock was ahead when that began; hosts and theirs.
     load_ahead_ns: i64,
     hosts: Vec<(String, i64)>,
@@ -17,7 +17,7 @@ pub(super) struct Watching {
 
 /// What was noted, by the clock of the machine that made the load.
 #[derive(Default)]
-pub(super) struct Noted {
+pub(crate) struct Noted {
     all: Vec<NotedOf>,
 }
 
@@ -73,12 +73,12 @@ impl Noted {
     }
 
     /// Adds it to what a load has measured.
-    pub(super) fn add_to(&self, loaded: &mut Loaded) {
+    pub(crate) fn add_to(&self, loaded: &mut Loaded) {
         for (used, windows) in loaded.cpu_s.iter_mut().zip(&loaded.windows) {
             used.extend(self.cpu_s(windows));
         }
-        for (accepted, stints) in loaded.accepted.iter_mut().zip(&loaded.stints) {
-            *accepted = accepted.zip(self.accepted(stints)).map(|(a, b)| a + b);
+        for (accepted, segments) in loaded.accepted.iter_mut().zip(&loaded.segments) {
+            *accepted = accepted.zip(self.accepted(segments)).map(|(a, b)| a + b);
         }
         for (number, probed) in loaded.probed.iter_mut().enumerate() {
             self.add_seen(number, probed);
@@ -86,7 +86,7 @@ impl Noted {
     }
 
     /// Adds it to what a driver's run came to.
-    pub(super) fn add_to_driven(&self, driven: &mut Driven) {
+    pub(crate) fn add_to_driven(&self, driven: &mut Driven) {
         let window = [driven.window];
         driven.servers_cpu_s.extend(self.cpu_s(&window));
         let accepted = driven.accepted.zip(self.accepted(&window));
@@ -101,7 +101,7 @@ fn shifted(windows: &[Window], ahead_ns: i64) -> Vec<Window> {
 }
 
 /// The windows of each reading that were looked at where the load was made.
-pub(super) fn looked_at(loaded: &Loaded) -> Vec<Vec<Window>> {
+pub(crate) fn looked_at(loaded: &Loaded) -> Vec<Vec<Window>> {
     let readings = loaded.windows.iter().zip(&loaded.looked_at);
     let chosen = readings.map(|(windows, looked_at)| {
         let both = windows.iter().zip(looked_at);
@@ -112,22 +112,20 @@ pub(super) fn looked_at(loaded: &Loaded) -> Vec<Vec<Window>> {
     chosen.collect()
 }
 
-impl Agents {
-    /// Has the machines that the load is not made on note what their servers use; nothing where
-    /// hosts are no machines.
-    pub(super) fn watch_far(&mut self, from: Option<&str>) -> Result<Option<Watching>, AgentError> {
-        if !self.are_machines() {
+impl Testbed {
+    /// Has the machines that the load is not made on sample their servers.
+    pub(crate) fn watch_far(&mut self, from: Option<&str>) -> Result<Option<Watching>, AgentError> {
+        let far = self.hosts_apart_from(from);
+        if far.is_empty() {
             return Ok(None);
         }
-        let load_ahead_ns = self.of(from)?.clock()?.monotonic_ahead_ns;
+        let load_ahead_ns = self.agent(from)?.clock()?.monotonic_ahead_ns;
         let mut hosts = Vec::new();
-        for host in self.with_servers() {
-            if Some(host.as_str()) != from {
-                let agent = self.of(Some(&host))?;
-                let ahead_ns = agent.clock()?.monotonic_ahead_ns;
-                agent.ask(&Order::Sample)?;
-                hosts.push((host, ahead_ns));
-            }
+        for host in far {
+            let agent = self.agent(Some(&host))?;
+            let ahead_ns = agent.clock()?.monotonic_ahead_ns;
+            agent.ask(&Order::Sample)?;
+            hosts.push((host, ahead_ns));
         }
         Ok(Some(Watching {
             load_ahead_ns,
@@ -136,7 +134,7 @@ impl Agents {
     }
 
     /// Ends that. `windows` are those of each reading that were looked at.
-    pub(super) fn noted(
+    pub(crate) fn noted(
         &mut self,
         from: Option<&str>,
         watching: Option<Watching>,
@@ -147,13 +145,13 @@ impl Agents {
         };
         // Clocks run at slightly different rates: the middle of before and after counts.
         let middle = |before: i64, after: i64| before + (after - before) / 2;
-        let agent = self.of(from)?;
+        let agent = self.agent(from)?;
         let load_ahead_ns = middle(watching.load_ahead_ns, agent.clock()?.monotonic_ahead_ns);
         let mut networks = BTreeSet::from([agent.network().to_owned()]);
         let mut machines = BTreeSet::from([machine_of(agent.network())]);
         let mut noted = Noted::default();
         for (host, before_ns) in watching.hosts {
-            let agent = self.of(Some(&host))?;
+            let agent = self.agent(Some(&host))?;
             let ahead_ns = middle(before_ns, agent.clock()?.monotonic_ahead_ns) - load_ahead_ns;
             let windows = windows.iter().map(|of_one| shifted(of_one, ahead_ns));
             let order = Order::Sampled {

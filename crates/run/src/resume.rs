@@ -5,20 +5,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use super::folder::Made;
-use super::{RunError, RunOptions};
+use crate::folder::Made;
 use crate::journal::{Journal, JournalWriter};
+use crate::{RunError, RunOptions};
 use experiment::Rate;
 use experiment::plan::{Group, Plan};
 
 /// A run's journal, open for writing.
-pub(super) struct Opened {
-    pub(super) journal: JournalWriter,
-    pub(super) header: RunHeader,
+pub(crate) struct Opened {
+    pub(crate) journal: JournalWriter,
+    pub(crate) header: RunHeader,
     /// What an earlier part of the run has written there.
-    pub(super) before: Option<Journal>,
+    pub(crate) before: Option<Journal>,
     /// What was made for it, where it is a new one.
-    pub(super) made: Option<Made>,
+    pub(crate) made: Option<Made>,
 }
 
 impl From<(JournalWriter, Journal)> for Opened {
@@ -33,7 +33,7 @@ impl From<(JournalWriter, Journal)> for Opened {
 }
 
 /// Makes the folder of a new run and begins its journal.
-pub(super) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
+pub(crate) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
     let experiment = options.experiment;
     let (made, mut journal) = Made::make(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -80,14 +80,14 @@ pub(super) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
 
 /// What an earlier part of the run has done.
 #[derive(Default)]
-pub(super) struct Done {
-    pub(super) trials: Vec<Trial>,
-    pub(super) rates: BTreeMap<Condition, f64>,
-    pub(super) bottlenecks: Vec<(Condition, String)>,
+pub(crate) struct Done {
+    pub(crate) trials: Vec<Trial>,
+    pub(crate) rates: BTreeMap<Condition, f64>,
+    pub(crate) bottlenecks: Vec<(Condition, String)>,
 }
 
 impl Done {
-    pub(super) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
+    pub(crate) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
         done.trials = journal.trials();
@@ -108,13 +108,13 @@ impl Done {
     }
 
     /// Whether a group was made, well or not.
-    pub(super) fn has_tried(&self, block: u32, group: &Group) -> bool {
+    pub(crate) fn has_tried(&self, block: u32, group: &Group) -> bool {
         let is_of = |trial: &Trial| trial.block == block && trial.condition == group.condition;
         self.trials.iter().any(is_of)
     }
 
     /// Whether every trial of a group was measured. A group with a failed trial is made again.
-    pub(super) fn has(&self, block: u32, group: &Group) -> bool {
+    pub(crate) fn has(&self, block: u32, group: &Group) -> bool {
         group.trials.iter().all(|lane| {
             self.trials.iter().any(|trial| {
                 trial.block == block

@@ -18,9 +18,9 @@ pub trait StoppingRule {
 }
 
 /// The rows so far, and what follows from them.
-pub(super) struct RetryTracker<'a> {
+pub(crate) struct RetryTracker<'a> {
     stopping_rule: &'a dyn StoppingRule,
-    header: &'a RunHeader,
+    header: RunHeader,
     trials: Vec<Trial>,
     /// How often a group was made in this part of the run.
     made: BTreeMap<(u32, Condition), u32>,
@@ -29,9 +29,9 @@ pub(super) struct RetryTracker<'a> {
 }
 
 impl<'a> RetryTracker<'a> {
-    pub(super) fn of(
+    pub(crate) fn of(
         stopping_rule: &'a dyn StoppingRule,
-        header: &'a RunHeader,
+        header: RunHeader,
         trials: Vec<Trial>,
     ) -> Self {
         Self {
@@ -43,16 +43,16 @@ impl<'a> RetryTracker<'a> {
         }
     }
 
-    pub(super) fn take(&mut self, trial: &Trial) {
+    pub(crate) fn take(&mut self, trial: &Trial) {
         self.trials.push(trial.clone());
     }
 
-    pub(super) fn is_settled(&self) -> bool {
-        self.stopping_rule.is_settled(self.header, &self.trials)
+    pub(crate) fn is_settled(&self) -> bool {
+        self.stopping_rule.is_settled(&self.header, &self.trials)
     }
 
     /// The seed of a group's random choices; another one each time that the group is made.
-    pub(super) fn seed(&mut self, block: u32, group: &Group) -> u64 {
+    pub(crate) fn seed(&mut self, block: u32, group: &Group) -> u64 {
         let made = self
             .made
             .entry((block, group.condition.clone()))
@@ -65,7 +65,7 @@ impl<'a> RetryTracker<'a> {
         match &trial.outcome {
             Outcome::Failed { reason } => Some(reason.clone()),
             Outcome::Done(_) => {
-                let flaws = self.stopping_rule.flaws(self.header, trial);
+                let flaws = self.stopping_rule.flaws(&self.header, trial);
                 (!flaws.is_empty()).then(|| flaws.join("; "))
             }
         }
@@ -76,7 +76,7 @@ impl<'a> RetryTracker<'a> {
     /// A trial counts as good when any of its rows is. A subject that was not good in all tries of
     /// one block is not tried again for its own sake in later ones, until a trial of it is good:
     /// what never works would make each block several times as long.
-    pub(super) fn again(
+    pub(crate) fn again(
         &mut self,
         block: u32,
         group: &Group,
@@ -179,30 +179,30 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_made_again_and_not_for_ever() {
         let (header, group) = (header(), group());
-        let mut kept = RetryTracker::of(&ByWarnings, &header, Vec::new());
-        let first = kept.seed(1, &group);
-        kept.take(&row(1, Some("late")));
-        let (reasons, left) = kept.again(1, &group, 2).unwrap();
+        let mut tracker = RetryTracker::of(&ByWarnings, header, Vec::new());
+        let first = tracker.seed(1, &group);
+        tracker.take(&row(1, Some("late")));
+        let (reasons, left) = tracker.again(1, &group, 2).unwrap();
         assert_eq!((reasons, left), (vec!["trial 1, a: late".to_owned()], 2));
-        assert_ne!(kept.seed(1, &group), first);
-        kept.take(&row(1, None));
-        assert_eq!(kept.again(1, &group, 2), None);
+        assert_ne!(tracker.seed(1, &group), first);
+        tracker.take(&row(1, None));
+        assert_eq!(tracker.again(1, &group, 2), None);
         // In all tries of a block.
         for left in [Some(2), Some(1), None] {
-            kept.seed(2, &group);
-            kept.take(&row(2, Some("late")));
-            assert_eq!(kept.again(2, &group, 2).map(|(_, left)| left), left);
+            tracker.seed(2, &group);
+            tracker.take(&row(2, Some("late")));
+            assert_eq!(tracker.again(2, &group, 2).map(|(_, left)| left), left);
         }
         // Not for its own sake in the next, until it is good again.
-        kept.seed(3, &group);
-        kept.take(&row(3, Some("late")));
-        assert_eq!(kept.again(3, &group, 2), None);
-        kept.seed(4, &group);
-        kept.take(&row(4, None));
-        assert_eq!(kept.again(4, &group, 2), None);
-        kept.seed(5, &group);
-        kept.take(&row(5, Some("late")));
-        assert!(kept.again(5, &group, 2).is_some());
-        assert!(kept.is_settled());
+        tracker.seed(3, &group);
+        tracker.take(&row(3, Some("late")));
+        assert_eq!(tracker.again(3, &group, 2), None);
+        tracker.seed(4, &group);
+        tracker.take(&row(4, None));
+        assert_eq!(tracker.again(4, &group, 2), None);
+        tracker.seed(5, &group);
+        tracker.take(&row(5, Some("late")));
+        assert!(tracker.again(5, &group, 2).is_some());
+        assert!(tracker.is_settled());
     }
 }

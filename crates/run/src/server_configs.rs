@@ -15,7 +15,7 @@ const OTHERWISE: &str = "otherwise";
 
 /// What servers were given so far.
 #[derive(Default)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// By server.
     ways: BTreeMap<String, Vec<Way>>,
 }
@@ -32,7 +32,7 @@ struct Way {
 
 impl Given {
     /// What an earlier part of a run has kept below `servers`.
-    pub(super) fn of(servers: &Value, experiment: &Experiment) -> Self {
+    pub(crate) fn of(servers: &Value, experiment: &Experiment) -> Self {
         let mut given = Self::default();
         for (name, first) in servers.as_object().into_iter().flatten() {
             let others = first.get(OTHERWISE).and_then(Value::as_array);
@@ -56,7 +56,7 @@ impl Given {
     }
 
     /// Takes what a condition's servers were given; whether there is something new.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         experiment: &Experiment,
         condition: &Condition,
@@ -98,12 +98,12 @@ impl Given {
     }
 
     /// How many servers are known.
-    pub(super) fn servers(&self) -> usize {
+    pub(crate) fn servers(&self) -> usize {
         self.ways.len()
     }
 
     /// Of each server what it was given first.
-    pub(super) fn first(&self) -> BTreeMap<String, Value> {
+    pub(crate) fn first(&self) -> BTreeMap<String, Value> {
         let first = |(name, ways): (&String, &Vec<Way>)| {
             Some((name.clone(), ways.first()?.configuration.clone()))
         };
@@ -111,7 +111,7 @@ impl Given {
     }
 
     /// All of it, as it stands below `servers`.
-    pub(super) fn document(&self, experiment: &Experiment) -> Value {
+    pub(crate) fn document(&self, experiment: &Experiment) -> Value {
         let has_conditions = experiment.conditions().len() > 1;
         let of_server = |(name, ways): (&String, &Vec<Way>)| {
             let mut documents = ways.iter().map(|way| {

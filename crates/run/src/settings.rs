@@ -10,17 +10,17 @@ use crate::journal::Journal;
 use experiment::Recipes;
 use experiment::ResolvedCondition;
 
-/// What has been told of settings so far.
+/// The settings that were reported so far.
 #[derive(Default)]
-pub(super) struct Told {
+pub(crate) struct Reported {
     conditions: Vec<Condition>,
     /// Versions, by recipe.
     versions: BTreeMap<String, Option<String>>,
 }
 
-impl Told {
+impl Reported {
     /// What an earlier part of the run has told.
-    pub(super) fn of(journal: Option<&Journal>) -> Self {
+    pub(crate) fn of(journal: Option<&Journal>) -> Self {
         let rows = journal.map(Journal::settings).unwrap_or_default();
         Self {
             conditions: rows.iter().map(|row| row.condition.clone()).collect(),
@@ -30,7 +30,7 @@ impl Told {
 
     /// The row for a condition whose servers were started with these configurations; `None` when
     /// it was told already, a server is missing, or there are no servers.
-    pub(super) fn row(
+    pub(crate) fn row(
         &mut self,
         condition: &Condition,
         resolved: &ResolvedCondition,

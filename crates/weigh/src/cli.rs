@@ -16,7 +16,7 @@ mod read;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
-pub use load::{Arrivals, LoadArgs, ProxyProtocol, Received, Wait};
+pub use load::{Arrivals, LoadArgs, ProxyProtocol, TimestampSource, Wait};
 pub use read::{ReadArgs, ReadFormat};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be

@@ -1,26 +1,27 @@
-//! Which request comes next.
+//! Picks the next request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
 
-use crate::job::{Choice, Job, Target};
+use crate::job::Job;
+use crate::target::{Choice, Target};
 
-/// A target as a thread's event loop knows it.
-pub(super) struct Aim {
+/// A target as the event loop knows it, and the choice between its requests.
+pub(super) struct RequestPicker {
     pub(super) id: TargetId,
     pub(super) payloads: Vec<PayloadId>,
-    /// Whether one of the requests is HEAD, so that answers must be read accordingly.
+    /// Whether one of the requests is HEAD: the parser has to know.
     pub(super) has_head: bool,
-    /// Sums of the weights; empty when there is one request, or they come in order.
+    /// Cumulative weights; empty for one request, or for requests in order.
     sums: Vec<u64>,
     next: usize,
     step: usize,
     random: fastrand::Rng,
 }
 
-impl Aim {
+impl RequestPicker {
     pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
         let payloads = target
             .requests
@@ -30,18 +31,17 @@ impl Aim {
         let (sums, step) = match target.choice {
             Choice::InOrder => (Vec::new(), job.threads),
             Choice::Weighted if target.requests.len() == 1 => (Vec::new(), 0),
-            Choice::Weighted => (sums(target), 0),
+            Choice::Weighted => (cumulative_weights(target), 0),
         };
         Self {
             id: io.add_target(&target.address, &sources(job, thread)),
             payloads,
             has_head: target.requests.iter().any(|request| request.is_head()),
             sums,
-            // Threads take every so-manieth request, each from its own first.
-            next: if step == 0 {
-                0
-            } else {
-                thread % target.requests.len()
+            // Of N threads each takes every Nth request, starting at its own number.
+            next: match step {
+                0 => 0,
+                _ => thread % target.requests.len(),
             },
             step,
             random: fastrand::Rng::with_seed(job.seed ^ ((thread as u64) << 40) ^ 0x5eed),
@@ -63,14 +63,14 @@ impl Aim {
     }
 }
 
-/// The addresses that a thread's connections come from, in turn: over all threads each has its turn.
+/// The source addresses of a thread's connections, so that over all threads each has its turn.
 fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
     let count = job.sources.len();
-    let turns = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
-    turns.collect()
+    let in_turn = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
+    in_turn.collect()
 }
 
-fn sums(target: &Target) -> Vec<u64> {
+fn cumulative_weights(target: &Target) -> Vec<u64> {
     let mut sum = 0;
     target
         .requests

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use load::{Segment, Stop};
 use readings::{LoadReading, Pacing};
 
-use agent::wire::StintOrder;
 use experiment::SliceLength;
 
 /// A slice is never shorter: its edges would weigh too much.
@@ -13,52 +13,55 @@ const SLICE_MIN_MS: f64 = 100.0;
 const ANSWERS_PER_SLICE: f64 = 25.0;
 /// Open-loop slices are at least so long, so that a stall falls into one.
 const LATENCY_SLICE_MIN_MS: f64 = 1_000.0;
-/// Of the start of a slice so much is cut off...
-const CUT_SHARE: f64 = 0.1;
+/// The ramp-up of a slice is this share of it...
+const RAMP_UP_SHARE: f64 = 0.1;
 /// ...or so many median answers, whichever is longer...
-const CUT_ANSWERS: f64 = 2.0;
+const RAMP_UP_ANSWERS: f64 = 2.0;
 /// ...or this.
-const CUT_MIN_MS: f64 = 5.0;
+const RAMP_UP_MIN_MS: f64 = 5.0;
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The warm-up: each lane once, recorded to the lane's own number.
-pub(super) fn warm_up(lanes: usize, warmup: Duration) -> Vec<StintOrder> {
-    (0..lanes)
-        .map(|lane| StintOrder {
-            lane,
-            pacing: Pacing::Closed,
-            cut_ms: ms(warmup) * 0.3,
-            window_ms: ms(warmup) * 0.7,
-            requests: None,
-            reading: Some(lane),
-        })
+/// A segment on a target: a ramp-up, then a window of so many ms.
+pub(crate) fn segment(
+    target: usize,
+    pacing: Pacing,
+    ramp_up_ms: f64,
+    window_ms: f64,
+    reading: Option<usize>,
+) -> Segment {
+    let duration = |ms: f64| Duration::from_secs_f64((ms / 1e3).clamp(0.0, 1e9));
+    Segment {
+        pacing,
+        ramp_up: duration(ramp_up_ms),
+        ..Segment::closed(Stop::After(duration(window_ms))).on(target, reading)
+    }
+}
+
+/// The warm-up: each target once, recorded to the target's own number.
+pub(crate) fn warm_up(targets: usize, warmup: Duration) -> Vec<Segment> {
+    let (ramp_up_ms, window_ms) = (ms(warmup) * 0.3, ms(warmup) * 0.7);
+    (0..targets)
+        .map(|target| segment(target, Pacing::Closed, ramp_up_ms, window_ms, Some(target)))
         .collect()
 }
 
 /// So long is the window of an opening; in an open loop each connection has a request due in it.
 const OPENING_MS: f64 = 1.0;
 
-/// Opens the connections of all lanes: each has a request, and all are answered before the next
-/// stint begins, also those whose first packets were lost.
-pub(super) fn opening(lanes: usize, connections: u32, pacing: Pacing) -> Vec<StintOrder> {
+/// Opens the connections of all targets: each has a request, and all are answered before the next
+/// segment begins, also those whose first packets were lost.
+pub(crate) fn opening(targets: usize, connections: u32, pacing: Pacing) -> Vec<Segment> {
     let pacing = match pacing {
         Pacing::Closed => Pacing::Closed,
         Pacing::Open { .. } => Pacing::Open {
             rate_per_s: f64::from(connections) / (OPENING_MS / 1e3),
         },
     };
-    (0..lanes)
-        .map(|lane| StintOrder {
-            lane,
-            pacing,
-            cut_ms: 0.0,
-            window_ms: OPENING_MS,
-            requests: None,
-            reading: None,
-        })
+    (0..targets)
+        .map(|target| segment(target, pacing, 0.0, OPENING_MS, None))
         .collect()
 }
 
@@ -67,7 +70,7 @@ const RUNS_MAX: f64 = 3.0;
 
 /// How many runs of an outside driver make up a window, and how many whole seconds each lasts: at
 /// least one, and drivers count in whole seconds.
-pub(super) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64) {
+pub(crate) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64) {
     let window_s = window.as_secs_f64();
     let count = match slice {
         SliceLength::Fixed(length) => (window_s / length.as_secs_f64().max(1.0)).round(),
@@ -78,42 +81,35 @@ pub(super) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64)
 }
 
 /// An outside driver's warm-up in whole seconds; 0 for none.
-pub(super) fn outside_warm_up_s(warmup: Duration) -> u64 {
+pub(crate) fn outside_warm_up_s(warmup: Duration) -> u64 {
     warmup.as_secs_f64().ceil() as u64
 }
 
-/// The slowest lane's median answer time in a warm-up, ms.
-pub(super) fn median_ms(warm: &[LoadReading]) -> f64 {
+/// The slowest target's median answer time in a warm-up, ms.
+pub(crate) fn median_ms(warm: &[LoadReading]) -> f64 {
     warm.iter()
         .map(|reading| reading.response.quantile_us(0.5) / 1e3)
         .fold(0.0, f64::max)
 }
 
-/// Rounds of slices: in each round every lane once, in random order.
+/// Rounds of slices: in each round every target once, in random order.
 fn rounds(
-    lanes: usize,
+    targets: usize,
     count: usize,
     window_ms: f64,
-    cut_ms: f64,
+    ramp_up_ms: f64,
     pacing: Pacing,
     random: &mut fastrand::Rng,
-) -> Vec<StintOrder> {
-    let mut stints = Vec::with_capacity(count * lanes);
-    let mut order: Vec<usize> = (0..lanes).collect();
+) -> Vec<Segment> {
+    let mut segments = Vec::with_capacity(count * targets);
+    let mut order: Vec<usize> = (0..targets).collect();
     for _ in 0..count {
         random.shuffle(&mut order);
-        for &lane in &order {
-            stints.push(StintOrder {
-                lane,
-                pacing,
-                cut_ms,
-                window_ms,
-                requests: None,
-                reading: Some(lane),
-            });
+        for &target in &order {
+            segments.push(segment(target, pacing, ramp_up_ms, window_ms, Some(target)));
         }
     }
-    stints
+    segments
 }
 
 /// The closed-loop slices of a block.
@@ -121,13 +117,13 @@ fn rounds(
 /// Where the length is not given, rounds of two lengths take turns in random order, the longer
 /// ones twice as long: by how far their ratios agree the result shows whether the answer hangs on
 /// the length.
-pub(super) fn throughput(
-    lanes: usize,
+pub(crate) fn throughput(
+    targets: usize,
     window: Duration,
     slice: SliceLength,
     median_ms: f64,
     random: &mut fastrand::Rng,
-) -> Vec<StintOrder> {
+) -> Vec<Segment> {
     let wanted = match slice {
         SliceLength::Fixed(length) => ms(length),
         SliceLength::Auto => SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms),
@@ -135,50 +131,65 @@ pub(super) fn throughput(
     let pairs = (ms(window) / (3.0 * wanted)).round();
     if slice == SliceLength::Auto && pairs >= 2.0 {
         let short_ms = ms(window) / (3.0 * pairs);
-        let cut = cut_ms(short_ms, median_ms);
-        let mut stints = Vec::new();
+        let ramp_up_ms = ramp_up_ms(short_ms, median_ms);
+        let mut segments = Vec::new();
         for _ in 0..pairs as usize {
             let mut lengths = [short_ms, 2.0 * short_ms];
             random.shuffle(&mut lengths);
             for length in lengths {
-                stints.extend(rounds(lanes, 1, length, cut, Pacing::Closed, random));
+                segments.extend(rounds(
+                    targets,
+                    1,
+                    length,
+                    ramp_up_ms,
+                    Pacing::Closed,
+                    random,
+                ));
             }
         }
-        return stints;
+        return segments;
     }
     let count = (ms(window) / wanted).round().max(1.0);
     let window_ms = ms(window) / count;
-    let cut = cut_ms(window_ms, median_ms);
+    let ramp_up_ms = ramp_up_ms(window_ms, median_ms);
     rounds(
-        lanes,
+        targets,
         count as usize,
         window_ms,
-        cut,
+        ramp_up_ms,
         Pacing::Closed,
         random,
     )
 }
 
 /// The open-loop slices of a block.
-pub(super) fn latency(
-    lanes: usize,
+pub(crate) fn latency(
+    targets: usize,
     window: Duration,
     rate_per_s: f64,
     median_ms: f64,
     random: &mut fastrand::Rng,
-) -> Vec<StintOrder> {
+) -> Vec<Segment> {
     let wanted = LATENCY_SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms);
     let count = (ms(window) / wanted).floor().max(1.0);
     let window_ms = ms(window) / count;
-    let cut = cut_ms(window_ms, median_ms).min(250.0_f64.max(CUT_ANSWERS * median_ms));
+    let ramp_up_ms =
+        ramp_up_ms(window_ms, median_ms).min(250.0_f64.max(RAMP_UP_ANSWERS * median_ms));
     let pacing = Pacing::Open { rate_per_s };
-    rounds(lanes, count as usize, window_ms, cut, pacing, random)
+    rounds(
+        targets,
+        count as usize,
+        window_ms,
+        ramp_up_ms,
+        pacing,
+        random,
+    )
 }
 
-fn cut_ms(window_ms: f64, median_ms: f64) -> f64 {
-    (window_ms * CUT_SHARE)
-        .max(CUT_ANSWERS * median_ms)
-        .max(CUT_MIN_MS)
+fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {
+    (window_ms * RAMP_UP_SHARE)
+        .max(RAMP_UP_ANSWERS * median_ms)
+        .max(RAMP_UP_MIN_MS)
 }
 
 /// Of what a load thread could carry if it did nothing else, an open loop asks for so much: paced
@@ -187,7 +198,7 @@ const CLIENT_SHARE: f64 = 0.2;
 
 /// The most that the load's own threads can be asked for on time, from what a closed loop cost
 /// them.
-pub(super) fn client_rate(reading: &LoadReading) -> f64 {
+pub(crate) fn client_rate(reading: &LoadReading) -> f64 {
     // A client that polls says nothing by its CPU time.
     if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
         return f64::INFINITY;
@@ -198,7 +209,7 @@ pub(super) fn client_rate(reading: &LoadReading) -> f64 {
 
 /// The common rate for latency: half of what the slowest subject carries and no more than the
 /// client can keep, to two digits.
-pub(super) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
+pub(crate) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
     let half = (slowest_per_s / 2.0).min(client_per_s);
     if half < 1.0 {
         return half.max(0.01);
@@ -211,31 +222,38 @@ pub(super) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn window_ms(segment: &Segment) -> f64 {
+        match segment.stop {
+            Stop::After(window) => ms(window),
+            _ => panic!("{segment:?}"),
+        }
+    }
+
     #[test]
-    fn slices_fill_the_window_and_every_round_has_every_lane() {
+    fn slices_fill_the_window_and_every_round_has_every_target() {
         let mut random = fastrand::Rng::with_seed(3);
         let window = Duration::from_millis(1_530);
-        let stints = throughput(3, window, SliceLength::Auto, 0.6, &mut random);
+        let segments = throughput(3, window, SliceLength::Auto, 0.6, &mut random);
         // Five times a slice and one of twice the length.
-        assert_eq!(stints.len(), 10 * 3);
-        for round in stints.chunks(3) {
-            assert!(round.iter().all(|s| s.window_ms == round[0].window_ms));
+        assert_eq!(segments.len(), 10 * 3);
+        for round in segments.chunks(3) {
+            assert!(round.iter().all(|s| s.stop == round[0].stop));
         }
-        let long = stints.iter().filter(|s| s.window_ms > 150.0).count();
+        let long = segments.iter().filter(|s| window_ms(s) > 150.0).count();
         assert_eq!(long, 5 * 3);
-        for lane in 0..3 {
-            let own: Vec<_> = stints.iter().filter(|s| s.lane == lane).collect();
-            let sum: f64 = own.iter().map(|s| s.window_ms).sum();
-            assert!((sum - 1_530.0).abs() < 1e-6);
+        for target in 0..3 {
+            let own: Vec<_> = segments.iter().filter(|s| s.target == target).collect();
+            let sum: f64 = own.iter().map(|s| window_ms(s)).sum();
+            assert!((sum - 1_530.0).abs() < 1e-3);
         }
-        for round in stints.chunks(3) {
-            let mut lanes: Vec<_> = round.iter().map(|s| s.lane).collect();
-            lanes.sort_unstable();
-            assert_eq!(lanes, [0, 1, 2]);
+        for round in segments.chunks(3) {
+            let mut targets: Vec<_> = round.iter().map(|s| s.target).collect();
+            targets.sort_unstable();
+            assert_eq!(targets, [0, 1, 2]);
         }
-        let orders: std::collections::BTreeSet<Vec<usize>> = stints
+        let orders: std::collections::BTreeSet<Vec<usize>> = segments
             .chunks(3)
-            .map(|round| round.iter().map(|s| s.lane).collect())
+            .map(|round| round.iter().map(|s| s.target).collect())
             .collect();
         assert!(orders.len() > 2, "the order varies");
     }
@@ -244,9 +262,9 @@ mod tests {
     fn slow_answers_get_long_slices() {
         let mut random = fastrand::Rng::with_seed(3);
         let window = Duration::from_secs(20);
-        let stints = throughput(2, window, SliceLength::Auto, 170.0, &mut random);
-        assert!(stints[0].window_ms >= 3_000.0, "{stints:?}");
-        assert!(stints[0].cut_ms >= 340.0);
+        let segments = throughput(2, window, SliceLength::Auto, 170.0, &mut random);
+        assert!(window_ms(&segments[0]) >= 3_000.0, "{segments:?}");
+        assert!(ms(segments[0].ramp_up) >= 340.0);
     }
 
     #[test]

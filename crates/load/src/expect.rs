@@ -3,29 +3,39 @@
 use std::sync::Arc;
 
 use readings::{Wrong, WrongKind};
+use serde::{Deserialize, Serialize};
+
+use crate::serde_as;
 
 /// The statuses that count as good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StatusRule {
     /// This one.
     Exactly(u16),
-    /// Any from 200 to 399.
+    /// Any from 200 to 399; the first one, where answers are fetched before the load.
     Success,
 }
 
-/// The bodies that count as good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The bodies that count as good. With `Same` and `Auto`, and with `Contains` where the status is
+/// not given, the target is asked before the load ([`prepare`](crate::prepare())).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BodyRule {
     /// Any.
     Any,
+    /// The one that the target sends before the load; a target whose bodies differ is refused.
+    Same,
+    /// As `Same`, and `Any` if those bodies differ.
+    Auto,
     /// Exactly these bytes.
-    Same(Arc<[u8]>),
-    /// Any body that has these bytes somewhere.
-    Contains(Arc<[u8]>),
+    Bytes(#[serde(with = "serde_as::bytes")] Arc<[u8]>),
+    /// Any body that contains these bytes.
+    Contains(#[serde(with = "serde_as::bytes")] Arc<[u8]>),
 }
 
 /// The answers that count as good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expect {
     /// Their status.
     pub status: StatusRule,
@@ -75,8 +85,9 @@ impl BodyCheck {
         let at = self.bytes;
         self.bytes += piece.len();
         match rule {
-            BodyRule::Any => {}
-            BodyRule::Same(reference) => {
+            // What a target answers is known before the load begins.
+            BodyRule::Any | BodyRule::Same | BodyRule::Auto => {}
+            BodyRule::Bytes(reference) => {
                 if self.differs_at.is_none() && reference.get(at..self.bytes) != Some(piece) {
                     let rest = reference.get(at..).unwrap_or_default();
                     let same = piece.iter().zip(rest).take_while(|(a, b)| a == b).count();
@@ -116,6 +127,15 @@ impl BodyCheck {
 }
 
 impl Expect {
+    /// Whether the target has to be asked before the load.
+    pub(crate) fn needs_reference(&self) -> bool {
+        match self.body {
+            BodyRule::Same | BodyRule::Auto => true,
+            BodyRule::Contains(_) => self.status == StatusRule::Success,
+            BodyRule::Any | BodyRule::Bytes(_) => false,
+        }
+    }
+
     /// What is wrong with an answer; `None` when it is good.
     pub(crate) fn judge(&self, status: u16, is_head: bool, body: &BodyCheck) -> Option<Wrong> {
         if !self.status.accepts(status) {
@@ -132,13 +152,13 @@ impl Expect {
             return None;
         }
         match &self.body {
-            BodyRule::Any => None,
-            BodyRule::Same(reference) if body.bytes != reference.len() => Some(Wrong {
+            BodyRule::Any | BodyRule::Same | BodyRule::Auto => None,
+            BodyRule::Bytes(reference) if body.bytes != reference.len() => Some(Wrong {
                 kind: WrongKind::Length,
                 expected: format!("{} bytes, as the first answer had", reference.len()),
                 found: format!("{} bytes", body.bytes),
             }),
-            BodyRule::Same(_) => body.differs_at.map(|at| Wrong {
+            BodyRule::Bytes(_) => body.differs_at.map(|at| Wrong {
                 kind: WrongKind::Content,
                 expected: "the content of the first answer".to_string(),
                 found: format!("content that differs from byte {at} on"),
@@ -173,7 +193,7 @@ mod tests {
 
     #[test]
     fn length_and_content_are_told_apart() {
-        let same = || BodyRule::Same(Arc::from(&b"hello"[..]));
+        let same = || BodyRule::Bytes(Arc::from(&b"hello"[..]));
         assert_eq!(judge(same(), &[b"hel", b"lo"]), None);
         assert_eq!(judge(same(), &[b"hel"]), Some(WrongKind::Length));
         assert_eq!(judge(same(), &[b"hello", b"!"]), Some(WrongKind::Length));

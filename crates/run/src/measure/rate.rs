@@ -2,13 +2,13 @@
 
 use readings::{LoadReading, RateChoice};
 
+use super::schedule;
 use crate::group::{GroupResult, Ready};
-use crate::schedule;
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
 /// The common rate from what this block's closed loop carried.
-pub(super) fn choose_rate(
+pub(crate) fn choose_rate(
     group: &Group,
     ready: &[Ready],
     resolved: &ResolvedCondition,
@@ -25,7 +25,7 @@ pub(super) fn choose_rate(
 }
 
 /// The common rate from the closed loops of all subjects.
-pub(super) fn choose_rate_of(
+pub(crate) fn choose_rate_of(
     group: &Group,
     resolved: &ResolvedCondition,
     closed: &[LoadReading],

@@ -1,19 +1,19 @@
 //! Things that happen to servers while an open loop goes on, and what clients notice of them.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Pacing, Reading};
+use load::{Segment, Stop};
+use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Reading};
 
+use super::{Bench, Measurer, metrics_of};
 use crate::RunEvent;
-use crate::agents::Agents;
-use crate::group::{GroupResult, Ready, Runner, probed};
+use crate::context::Context;
+use crate::group::{GroupResult, Ready};
 use crate::servers::Up;
-use agent::AgentError;
-use agent::wire::{Answer, Loaded, Order, StintOrder};
-use experiment::plan::Group;
+use crate::testbed::Testbed;
+use agent::wire::{Answer, Loaded, Order};
+use agent::{AgentError, LoadObserver};
 use experiment::{EventSpec, Fault, ResolvedCondition};
 
 /// Rows of the load.
@@ -32,97 +32,115 @@ const LOOKS_IN_A_ROW: usize = 5;
 /// A server that takes so much of the CPU time that it took before has its share of the load.
 const IN_ROTATION: f64 = 0.5;
 
-impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    /// Makes the open loops of subjects, with what happens meanwhile.
-    pub(super) fn measure_events(
-        &mut self,
-        resolved: &ResolvedCondition,
-        group: &Group,
-        up: &[Up],
-        addresses: &BTreeMap<String, SocketAddr>,
-        rate: Option<f64>,
+/// Open loops with faults of servers meanwhile.
+pub(super) struct Faults;
+
+impl Measurer for Faults {
+    fn measure(
+        &self,
+        cx: &mut Context<'_>,
+        bench: &Bench<'_>,
+        ready: &[Ready],
+        _: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
         // An experiment with events and without a rate was refused.
-        let Some(rate_per_s) = rate else {
+        let Some(rate_per_s) = bench.rate else {
             return Ok(());
         };
-        for one in self.ready_subjects(resolved, group, addresses, result)? {
-            if self.stopped() {
+        for one in ready {
+            if cx.stopped() {
                 return Ok(());
             }
-            self.phase(&format!(
+            cx.phase(&format!(
                 "{rate_per_s} requests/s, and what happens meanwhile"
             ));
-            let (loaded, events) = self.load_through(resolved, &one, up, rate_per_s)?;
+            let (loaded, events) = load_through(cx, bench, one, rate_per_s)?;
             let reading = Reading {
                 latency: loaded.readings.first().cloned(),
-                latency_probed: probed(0, &one, &loaded),
+                latency_probed: metrics_of(0, one, &loaded),
                 events: Some(events),
                 ..Reading::default()
             };
-            result
-                .outcomes
-                .push((one.planned, Outcome::Done(Box::new(reading))));
+            let outcome = Outcome::Done(Box::new(reading));
+            result.outcomes.push((one.planned.clone(), outcome));
         }
         Ok(())
     }
+}
 
-    fn load_through(
-        &mut self,
-        resolved: &ResolvedCondition,
-        one: &Ready,
-        up: &[Up],
-        rate_per_s: f64,
-    ) -> Result<(Loaded, EventsReading), AgentError> {
-        let design = &self.options.experiment.design;
-        let window = design.latency_window;
-        let stint = StintOrder {
-            lane: 0,
-            pacing: Pacing::Open { rate_per_s },
-            cut_ms: design.warmup.as_secs_f64() * 1e3,
-            window_ms: window.as_secs_f64() * 1e3,
-            requests: None,
-            reading: Some(0),
-        };
-        let mut order = self.order(resolved, std::slice::from_ref(one), vec![stint]);
-        let happens = |name: &str| resolved.events.iter().any(|event| event.server == name);
-        let goes_on = |name: &str| {
-            let through = &one.subject.through;
-            through.iter().any(|server| server == name) && !happens(name)
-        };
-        order.watch = Vec::new();
-        order.watch_others = self.agents.seen_from_beside(goes_on);
-        order.row_ms = Some(ROW_MS);
-        order.tell_windows = true;
-        let from = one.from.as_deref();
-        let mut loader = self.agents.take_loader(self.options.weigh, from)?;
-        let mut course = Course::of(resolved, up, window);
-        let (tell, agents, stop) = (&mut *self.tell, &mut *self.agents, self.stop);
-        let loaded = loader.load_meanwhile(
-            order,
-            stop,
-            |_, requests, errors| {
-                tell(RunEvent::Load {
-                    subject: one.subject.name.clone(),
-                    requests,
-                    errors,
-                });
-            },
-            TICK,
-            |opens| course.turn(agents, stop, opens),
-        );
-        // Whatever came of the load, nothing stays as it was made.
-        let undone = course.undo_all(self.agents, stop);
-        if !matches!(loaded, Err(AgentError::Lost(_))) {
-            self.agents.put_loader(from, loader);
-        }
-        let loaded = loaded?;
-        let marks = undone?;
-        let load = loaded.readings.first();
-        let events = load.map(|load| noticed(load, marks, window));
-        Ok((loaded, events.unwrap_or_default()))
+/// Has the faults happen while a load runs.
+struct Observer<'s, 'c> {
+    course: Course<'s>,
+    subject: &'s str,
+    testbed: &'c mut Testbed,
+    stop: &'c AtomicBool,
+    emit: &'c mut dyn FnMut(RunEvent),
+}
+
+impl LoadObserver for Observer<'_, '_> {
+    fn progress(&mut self, _: usize, requests: u64, errors: u64) {
+        (self.emit)(RunEvent::Load {
+            subject: self.subject.to_owned(),
+            requests,
+            errors,
+        });
     }
+
+    fn tick(&mut self, opened: bool) {
+        self.course.turn(self.testbed, self.stop, opened);
+    }
+
+    fn interval(&self) -> Duration {
+        TICK
+    }
+}
+
+fn load_through(
+    cx: &mut Context<'_>,
+    bench: &Bench<'_>,
+    one: &Ready,
+    rate_per_s: f64,
+) -> Result<(Loaded, EventsReading), AgentError> {
+    let (resolved, up) = (bench.resolved, bench.up);
+    let design = &cx.options.experiment.design;
+    let window = design.latency_window;
+    let segment = Segment {
+        ramp_up: design.warmup,
+        ..Segment::open(rate_per_s, Stop::After(window))
+    };
+    let mut order = cx.order(resolved, std::slice::from_ref(one), vec![segment]);
+    let happens = |name: &str| resolved.events.iter().any(|event| event.server == name);
+    let goes_on = |name: &str| {
+        let through = &one.subject.through;
+        through.iter().any(|server| server == name) && !happens(name)
+    };
+    order.watch = Vec::new();
+    order.watch_others = cx.testbed.as_others(goes_on);
+    order.job.rows = Some(Duration::from_millis(ROW_MS));
+    order.tell_windows = true;
+    let from = one.from.as_deref();
+    let mut loader = cx.testbed.take_loader(from)?;
+    let course = Course::of(resolved, up, window);
+    let mut observer = Observer {
+        course,
+        subject: &one.subject.name,
+        testbed: &mut *cx.testbed,
+        stop: cx.stop,
+        emit: &mut *cx.emit,
+    };
+    let loaded = loader.load(order, cx.stop, &mut observer);
+    let course = observer.course;
+    // Whatever came of the load, nothing stays as it was made.
+    let undone = course.undo_all(cx.testbed, cx.stop);
+    if !matches!(loaded, Err(AgentError::Lost(_))) {
+        cx.testbed.put_loader(from, loader);
+    }
+    let loaded = loaded?;
+    let marks = undone?;
+    let load = loaded.readings.first();
+    let events = load.map(|load| noticed(load, marks, window));
+    Ok((loaded, events.unwrap_or_default()))
 }
 
 /// What clients noticed.
@@ -229,7 +247,7 @@ impl<'s> Course<'s> {
     }
 
     /// Does what is due. `opens` says that the window has just opened.
-    fn turn(&mut self, agents: &mut Agents, stop: &AtomicBool, opens: bool) {
+    fn turn(&mut self, testbed: &mut Testbed, stop: &AtomicBool, opens: bool) {
         if opens {
             self.opened = Some(Instant::now());
         }
@@ -239,7 +257,7 @@ impl<'s> Course<'s> {
             return;
         }
         for mark in &mut self.marks {
-            if let Err(e) = mark.turn(agents, stop, opened) {
+            if let Err(e) = mark.turn(testbed, stop, opened) {
                 self.failure = Some(e);
                 return;
             }
@@ -250,7 +268,7 @@ impl<'s> Course<'s> {
     /// cost all agents, which takes everything with them.
     fn undo_all(
         self,
-        agents: &mut Agents,
+        testbed: &mut Testbed,
         stop: &AtomicBool,
     ) -> Result<Vec<EventReading>, AgentError> {
         let mut readings = Vec::new();
@@ -261,11 +279,11 @@ impl<'s> Course<'s> {
         for mark in self.marks {
             let name = &mark.server.name;
             if mark.state == State::On
-                && let Err(e) = mark.undo(agents)
+                && let Err(e) = mark.undo(testbed)
             {
                 result = Err(lost(name, e));
             } else if mark.state != State::Ahead
-                && let Err(e) = mark.ready(agents, stop)
+                && let Err(e) = mark.ready(testbed, stop)
             {
                 result = result.and(Err(e));
             }
@@ -278,45 +296,45 @@ impl<'s> Course<'s> {
 impl Mark<'_> {
     fn turn(
         &mut self,
-        agents: &mut Agents,
+        testbed: &mut Testbed,
         stop: &AtomicBool,
         opened: Instant,
     ) -> Result<(), AgentError> {
         let now = opened.elapsed();
         match self.state {
-            State::Ahead if self.before.is_none() => self.look_at_cpu(agents),
+            State::Ahead if self.before.is_none() => self.look_at_cpu(testbed),
             State::Ahead if now >= self.event.at => {
                 let first = self.before;
-                self.look_at_cpu(agents);
+                self.look_at_cpu(testbed);
                 self.usual = first.zip(self.before).and_then(per_s);
                 // Before it is done: what fails half way is to be undone as well.
                 self.state = State::On;
-                self.fault(agents)?;
+                self.fault(testbed)?;
                 self.reading.at_s = opened.elapsed().as_secs_f64();
                 self.before = None;
             }
             State::On if self.event.until.is_some_and(|until| now >= until) => {
-                self.undo(agents)?;
+                self.undo(testbed)?;
                 self.state = State::Over;
                 if self.event.fault == Fault::Kill {
-                    self.ready(agents, stop)?;
+                    self.ready(testbed, stop)?;
                 }
                 self.reading.back_s = Some(opened.elapsed().as_secs_f64());
                 self.before = None;
-                self.look_at_cpu(agents);
+                self.look_at_cpu(testbed);
             }
-            State::On if self.event.fault == Fault::Stop => self.look_at_connections(agents),
-            State::Over => self.look_for_share(agents, opened),
+            State::On if self.event.fault == Fault::Stop => self.look_at_connections(testbed),
+            State::Over => self.look_for_share(testbed, opened),
             State::Ahead | State::On => {}
         }
         Ok(())
     }
 
-    fn ask(&self, agents: &mut Agents, order: &Order) -> Result<Answer, AgentError> {
-        agents.of(self.server.host.as_deref())?.ask(order)
+    fn ask(&self, testbed: &mut Testbed, order: &Order) -> Result<Answer, AgentError> {
+        testbed.agent(self.server.host.as_deref())?.ask(order)
     }
 
-    fn fault(&self, agents: &mut Agents) -> Result<(), AgentError> {
+    fn fault(&self, testbed: &mut Testbed) -> Result<(), AgentError> {
         let server = self.server.name.clone();
         let order = match self.event.fault {
             // Without a signal to begin with, it is killed with all that it has started.
@@ -330,17 +348,20 @@ impl Mark<'_> {
             },
             Fault::Cut => Order::Link {
                 up: false,
-                routed: agents.links_are_routed(),
+                routed: testbed
+                    .hosts
+                    .at(self.server.host.as_deref())?
+                    .routes_into_link(),
             },
         };
-        self.ask(agents, &order).map(drop)
+        self.ask(testbed, &order).map(drop)
     }
 
-    fn undo(&self, agents: &mut Agents) -> Result<(), AgentError> {
+    fn undo(&self, testbed: &mut Testbed) -> Result<(), AgentError> {
         let order = match self.event.fault {
             Fault::Kill => {
                 let host = self.server.host.as_deref();
-                return agents.start_server(host, self.server.start.clone());
+                return testbed.start_server(host, self.server.start.clone());
             }
             Fault::Stop => Order::Freeze {
                 server: self.server.name.clone(),
@@ -348,21 +369,24 @@ impl Mark<'_> {
             },
             Fault::Cut => Order::Link {
                 up: true,
-                routed: agents.links_are_routed(),
+                routed: testbed
+                    .hosts
+                    .at(self.server.host.as_deref())?
+                    .routes_into_link(),
             },
         };
-        self.ask(agents, &order).map(drop)
+        self.ask(testbed, &order).map(drop)
     }
 
-    fn ready(&self, agents: &mut Agents, stop: &AtomicBool) -> Result<(), AgentError> {
+    fn ready(&self, testbed: &mut Testbed, stop: &AtomicBool) -> Result<(), AgentError> {
         let order = Order::Await(self.server.ready.clone());
-        let agent = agents.of(self.server.host.as_deref())?;
+        let agent = testbed.agent(self.server.host.as_deref())?;
         agent.ask_unless(&order, stop).map(drop)
     }
 
     /// What the server has used, unless it was looked at just now. One that cannot be looked at
     /// does not run, by what else happens to it.
-    fn usage(&mut self, agents: &mut Agents, port: Option<u16>) -> Option<(f64, Option<u64>)> {
+    fn usage(&mut self, testbed: &mut Testbed, port: Option<u16>) -> Option<(f64, Option<u64>)> {
         if self.before.is_some_and(|(when, _)| when.elapsed() < LOOK) {
             return None;
         }
@@ -370,7 +394,7 @@ impl Mark<'_> {
             server: self.server.name.clone(),
             port,
         };
-        match self.ask(agents, &order) {
+        match self.ask(testbed, &order) {
             Ok(Answer::Usage { cpu_s, connections }) => {
                 self.before = Some((Instant::now(), cpu_s));
                 Some((cpu_s, connections))
@@ -379,25 +403,25 @@ impl Mark<'_> {
         }
     }
 
-    fn look_at_cpu(&mut self, agents: &mut Agents) {
-        let _ = self.usage(agents, None);
+    fn look_at_cpu(&mut self, testbed: &mut Testbed) {
+        let _ = self.usage(testbed, None);
     }
 
-    fn look_at_connections(&mut self, agents: &mut Agents) {
+    fn look_at_connections(&mut self, testbed: &mut Testbed) {
         let port = self.server.ready.address.port();
-        if let Some((_, Some(open))) = self.usage(agents, Some(port)) {
+        if let Some((_, Some(open))) = self.usage(testbed, Some(port)) {
             let most = self.reading.connections_max.get_or_insert(open);
             *most = open.max(*most);
         }
     }
 
     /// Looks whether the server takes its share of the CPU time again.
-    fn look_for_share(&mut self, agents: &mut Agents, opened: Instant) {
+    fn look_for_share(&mut self, testbed: &mut Testbed, opened: Instant) {
         let (None, Some(back_s)) = (self.reading.in_rotation_after_s, self.reading.back_s) else {
             return;
         };
         let first = self.before;
-        if self.usage(agents, None).is_none() {
+        if self.usage(testbed, None).is_none() {
             return;
         }
         let share = first.zip(self.before).and_then(per_s).zip(self.usual);

@@ -9,7 +9,7 @@ use readings::{
     Reading, ServerReading, Slice, ThreadReading,
 };
 
-use super::words::{last_words, shell, shortened};
+use super::tool_output::{last_words, shell, shortened};
 use crate::group::Ready;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
@@ -23,7 +23,7 @@ const SLOWER: u32 = 4;
 const SATURATED: f64 = 0.8;
 
 /// A subject with its driver, and what its runs have come to so far.
-pub(super) struct Outside<'a> {
+pub(super) struct ToolTrial<'a> {
     pub(super) ready: &'a Ready,
     pub(super) driver: &'a Driver,
     pub(super) programs: BTreeMap<String, PathBuf>,
@@ -52,7 +52,7 @@ pub(super) struct Wanted<'a> {
     pub(super) limit: Duration,
 }
 
-impl<'a> Outside<'a> {
+impl<'a> ToolTrial<'a> {
     pub(super) fn new(
         ready: &'a Ready,
         driver: &'a Driver,
