@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use balance::config::model::{Ejection, Queue};
-use balance::engine::events::Happened;
+use balance::engine::events::Event;
 use balance::health::{HealthEvent, State};
 use support::{
     BOTH, ask, connect, dead, echo, echo_on, ends, is_reset, read, serve, serve_on, service, start,
@@ -47,7 +47,7 @@ fn a_dead_back_end_is_told_of_and_revived() {
         let first = &state.services[0].backends[0];
         assert_eq!(first.connect_failures.get(), 1, "only the first meets it");
         assert!(matches!(first.state(), State::Unavailable | State::Waking));
-        let changed = |usable| Happened::BackendChanged {
+        let changed = |usable| Event::BackendChanged {
             service: 0,
             backend: 0,
             usable,

@@ -257,7 +257,7 @@ fn a_proxy_header_names_the_client_on_a_connection_of_its_own() {
 
 #[test]
 fn requests_are_told_of_where_a_log_is_asked_for() {
-    use balance::engine::events::{Happened, RequestLine};
+    use balance::engine::events::{Event, RequestLine};
     for io in BOTH {
         let back = BackEnd::new(|peer, _, all| {
             while let Some(request) = peer.request() {
@@ -276,7 +276,7 @@ fn requests_are_told_of_where_a_log_is_asked_for() {
         let next = || {
             loop {
                 let event = events.recv_timeout(std::time::Duration::from_secs(10));
-                if let Happened::RequestOver {
+                if let Event::RequestOver {
                     backend,
                     client,
                     line,

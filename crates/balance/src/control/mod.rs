@@ -2,10 +2,10 @@
 //!
 //! A [`Supervisor`] runs the configuration of a file, and replaces it when told to. It answers on
 //! a Unix socket ([`Socket`], [`ask`]) and shows its counters on a page ([`Page`]); logs and
-//! commands are in [`chronicle`].
+//! commands are in [`access_log`].
 
+pub mod access_log;
 mod ask;
-pub mod chronicle;
 mod metrics;
 mod page;
 mod requests;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use net::wait::{Watch, wait};
 
-use crate::engine::alarm::Alarm;
+use crate::engine::waker::Waker;
 
 /// Connections that are answered at one time; further ones are closed.
 const ANSWERED_MAX: usize = 8;
@@ -28,7 +28,7 @@ pub(super) struct Server {
 
 struct Shared {
     stop: AtomicBool,
-    alarm: Alarm,
+    waker: Waker,
     answered: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ impl Server {
     ) -> io::Result<Server> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
-            alarm: Alarm::new(),
+            waker: Waker::new(),
             answered: AtomicUsize::new(0),
         });
         let (own, answer) = (shared.clone(), Arc::new(answer));
@@ -80,13 +80,13 @@ impl Server {
 impl Shared {
     fn sleep(&self, listener: BorrowedFd<'_>) {
         let mut watches = vec![Watch::read(listener)];
-        let bell = self.alarm.descriptor();
+        let bell = self.waker.descriptor();
         watches.extend(bell.map(Watch::read));
         let limit = bell.is_none().then_some(PAUSE);
         if wait(&mut watches, limit).is_err() {
             std::thread::sleep(PAUSE);
         }
-        self.alarm.hush();
+        self.waker.drain();
     }
 
     fn answer<S: Send + 'static>(
@@ -120,7 +120,7 @@ impl Drop for Counted {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.alarm.ring();
+        self.shared.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -16,7 +16,7 @@ use net::{IoKind, os};
 use written::nearest::suggestion;
 use written::units::shown;
 
-use super::chronicle;
+use super::access_log;
 use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
@@ -99,7 +99,7 @@ pub enum TellError {
 struct Generation {
     // Dropped in this order: the thread of the logs ends when the balancer's state is gone.
     balancer: Balancer,
-    _chronicle: Option<Joined>,
+    _access_log: Option<Joined>,
 }
 
 /// A thread that is waited for when this is dropped.
@@ -115,13 +115,13 @@ impl Drop for Joined {
 
 impl Generation {
     fn new(balancer: Balancer) -> Generation {
-        let chronicle = balancer.take_events().map(|events| {
+        let access_log = balancer.take_events().map(|events| {
             let own = balancer.shared().own.clone();
-            Joined(Some(chronicle::spawn(balancer.config(), own, events)))
+            Joined(Some(access_log::spawn(balancer.config(), own, events)))
         });
         Generation {
             balancer,
-            _chronicle: chronicle,
+            _access_log: access_log,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Request, Upstream};
+use super::{Candidate, Request};
 use crate::config::model::Backend;
 
 /// Rendezvous hashing: each back end draws a number from the key and its own name, and the highest
@@ -31,14 +31,14 @@ impl Rendezvous {
         }
     }
 
-    pub fn choose(&self, upstreams: &[Upstream], request: &Request<'_>) -> Option<usize> {
+    pub fn choose(&self, candidates: &[Candidate], request: &Request<'_>) -> Option<usize> {
         let key = match request.key {
             Some(key) => hash(key),
             None => address(request.client),
         };
         let mut best: Option<(usize, f64)> = None;
-        for (at, (upstream, (name, weight))) in upstreams.iter().zip(&self.bidders).enumerate() {
-            if !upstream.usable {
+        for (at, (candidate, (name, weight))) in candidates.iter().zip(&self.bidders).enumerate() {
+            if !candidate.usable {
                 continue;
             }
             let bid = weight / -unit(mix(key ^ name)).ln();
@@ -52,12 +52,12 @@ impl Rendezvous {
 
 /// The back end that a client's address stands for; when it is not usable, the next in the file
 /// that is.
-pub(super) fn by_address(upstreams: &[Upstream], client: IpAddr) -> Option<usize> {
-    let count = upstreams.len();
+pub(super) fn by_address(candidates: &[Candidate], client: IpAddr) -> Option<usize> {
+    let count = candidates.len();
     let first = address(client).checked_rem(count as u64)? as usize;
     (0..count)
         .map(|step| (first + step) % count)
-        .find(|at| upstreams[*at].usable)
+        .find(|at| candidates[*at].usable)
 }
 
 fn address(client: IpAddr) -> u64 {

@@ -1,6 +1,6 @@
 //! By what is measured: size, duration, connections.
 
-use super::Upstream;
+use super::Candidate;
 use crate::config::model::Backend;
 
 /// What is compared.
@@ -51,22 +51,22 @@ impl Load {
         }
     }
 
-    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
-        let count = upstreams.len().min(self.costs.len());
+    pub fn choose(&mut self, candidates: &[Candidate]) -> Option<usize> {
+        let count = candidates.len().min(self.costs.len());
         if self.measure == Measure::Connections && self.averaged {
-            for (mean, upstream) in self.means.iter_mut().zip(upstreams) {
-                mean.add(f64::from(upstream.active));
+            for (mean, candidate) in self.means.iter_mut().zip(candidates) {
+                mean.add(f64::from(candidate.active));
             }
         }
         let mut best: Option<(usize, (f64, f64))> = None;
         for step in 0..count {
             let at = (self.turn + step) % count;
-            let upstream = &upstreams[at];
-            if !upstream.usable {
+            let candidate = &candidates[at];
+            if !candidate.usable {
                 continue;
             }
-            let cost = self.costs[at] / upstream.share;
-            let active = f64::from(upstream.active);
+            let cost = self.costs[at] / candidate.share;
+            let active = f64::from(candidate.active);
             let measure = match self.measure {
                 _ if self.averaged => self.means[at].get(),
                 Measure::Next => active + 1.0,
@@ -87,13 +87,13 @@ impl Load {
         Some(chosen)
     }
 
-    pub fn finished(&mut self, upstream: usize, bytes: u64, duration_ns: u64) {
+    pub fn finished(&mut self, candidate: usize, bytes: u64, duration_ns: u64) {
         let value = match self.measure {
             Measure::Size => bytes,
             Measure::Duration => duration_ns,
             Measure::Connections | Measure::Next => return,
         };
-        if let Some(mean) = self.means.get_mut(upstream) {
+        if let Some(mean) = self.means.get_mut(candidate) {
             mean.add(value as f64);
         }
     }

@@ -1,6 +1,6 @@
 //! By lot.
 
-use super::Upstream;
+use super::Candidate;
 use crate::config::model::Backend;
 
 /// Each back end in proportion to its weight.
@@ -16,14 +16,14 @@ impl Lot {
         }
     }
 
-    pub fn choose(&self, upstreams: &[Upstream], rng: &mut fastrand::Rng) -> Option<usize> {
+    pub fn choose(&self, candidates: &[Candidate], rng: &mut fastrand::Rng) -> Option<usize> {
         let weighed = || {
-            upstreams
+            candidates
                 .iter()
                 .zip(&self.weights)
                 .enumerate()
-                .filter(|(_, (upstream, _))| upstream.usable)
-                .map(|(at, (upstream, weight))| (at, weight * upstream.share))
+                .filter(|(_, (candidate, _))| candidate.usable)
+                .map(|(at, (candidate, weight))| (at, weight * candidate.share))
         };
         let total: f64 = weighed().map(|(_, weight)| weight).sum();
         let mut point = rng.f64() * total;

@@ -18,7 +18,7 @@ use crate::config::model::{Backend, Dispatch};
 
 /// What is known of a back end when a client comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Upstream {
+pub struct Candidate {
     /// Whether it may be chosen: it is available, not at its limit, and was not tried for this
     /// client already.
     pub usable: bool,
@@ -96,34 +96,34 @@ impl Dispatcher {
     /// for.
     pub fn choose(
         &mut self,
-        upstreams: &[Upstream],
+        candidates: &[Candidate],
         request: &Request<'_>,
         rng: &mut fastrand::Rng,
     ) -> Option<usize> {
         match &mut self.mode {
-            Mode::Turns(turns) => turns.choose(upstreams),
-            Mode::WeightedTurns(turns) => turns.choose(upstreams),
-            Mode::Order => upstreams.iter().position(|upstream| upstream.usable),
-            Mode::Lot(lot) => lot.choose(upstreams, rng),
-            Mode::Load(load) => load.choose(upstreams),
-            Mode::Ewma(ewma) => ewma.choose(upstreams, request.now_ns, rng),
-            Mode::ClientIp => hash::by_address(upstreams, request.client),
-            Mode::Hash(hash) => hash.choose(upstreams, request),
+            Mode::Turns(turns) => turns.choose(candidates),
+            Mode::WeightedTurns(turns) => turns.choose(candidates),
+            Mode::Order => candidates.iter().position(|candidate| candidate.usable),
+            Mode::Lot(lot) => lot.choose(candidates, rng),
+            Mode::Load(load) => load.choose(candidates),
+            Mode::Ewma(ewma) => ewma.choose(candidates, request.now_ns, rng),
+            Mode::ClientIp => hash::by_address(candidates, request.client),
+            Mode::Hash(hash) => hash.choose(candidates, request),
         }
     }
 
     /// Notes that a back end answered, so long after it was asked.
-    pub fn answered(&mut self, upstream: usize, latency_ns: u64, now_ns: u64) {
+    pub fn answered(&mut self, candidate: usize, latency_ns: u64, now_ns: u64) {
         if let Mode::Ewma(ewma) = &mut self.mode {
-            ewma.answered(upstream, latency_ns, now_ns);
+            ewma.answered(candidate, latency_ns, now_ns);
         }
     }
 
     /// Notes that a connection to a back end has ended: bytes in both directions, and how long it
     /// lasted.
-    pub fn finished(&mut self, upstream: usize, bytes: u64, duration_ns: u64) {
+    pub fn finished(&mut self, candidate: usize, bytes: u64, duration_ns: u64) {
         if let Mode::Load(load) = &mut self.mode {
-            load.finished(upstream, bytes, duration_ns);
+            load.finished(candidate, bytes, duration_ns);
         }
     }
 }

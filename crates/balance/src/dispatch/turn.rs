@@ -1,6 +1,6 @@
 //! One after the other.
 
-use super::Upstream;
+use super::Candidate;
 use crate::config::model::Backend;
 
 /// Round robin. One that starts slowly is passed over until its shares of a turn add up to one.
@@ -21,12 +21,12 @@ impl Turns {
         }
     }
 
-    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
-        let count = upstreams.len().min(self.saved.len());
+    pub fn choose(&mut self, candidates: &[Candidate]) -> Option<usize> {
+        let count = candidates.len().min(self.saved.len());
         let mut usable = None;
         for step in 0..count * ROUNDS_MAX {
             let at = (self.next + step) % count;
-            if !upstreams[at].usable {
+            if !candidates[at].usable {
                 // Nobody is usable: one round tells.
                 if usable.is_none() && step >= count {
                     return None;
@@ -34,7 +34,7 @@ impl Turns {
                 continue;
             }
             usable = Some(at);
-            self.saved[at] += upstreams[at].share;
+            self.saved[at] += candidates[at].share;
             // Parts of a turn add up with rounding.
             if self.saved[at] > 1.0 - 1e-9 {
                 self.saved[at] = (self.saved[at] - 1.0).clamp(0.0, 1.0);
@@ -65,14 +65,14 @@ impl WeightedTurns {
         }
     }
 
-    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
+    pub fn choose(&mut self, candidates: &[Candidate]) -> Option<usize> {
         let mut total = 0.0;
         let mut best: Option<usize> = None;
-        for (at, upstream) in upstreams.iter().enumerate().take(self.weights.len()) {
-            if !upstream.usable {
+        for (at, candidate) in candidates.iter().enumerate().take(self.weights.len()) {
+            if !candidate.usable {
                 continue;
             }
-            let weight = self.weights[at] * upstream.share;
+            let weight = self.weights[at] * candidate.share;
             total += weight;
             self.gained[at] += weight;
             if best.is_none_or(|best| self.gained[at] > self.gained[best]) {

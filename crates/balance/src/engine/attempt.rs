@@ -4,9 +4,9 @@ use std::io::{Error, ErrorKind};
 
 use net::{Buf, ConnId, Io, proxy_protocol};
 
-use super::events::Happened;
-use super::post::Choice;
-use super::side::{Role, Side};
+use super::connection::{Connection, Role};
+use super::events::Event;
+use super::service_worker::Choice;
 use super::worker::Worker;
 use crate::config::model::ProxyVersion;
 use crate::health::HealthEvent;
@@ -17,12 +17,12 @@ const HELD_MAX: usize = 4;
 impl<I: Io> Worker<I> {
     /// Begins to serve a client that may come in.
     pub(super) fn begin(&mut self, client: ConnId) {
-        let service = self.side(client).service as usize;
-        if self.posts[service].http.is_some() {
+        let service = self.connection(client).service as usize;
+        if self.services[service].http.is_some() {
             return self.http_begin(client);
         }
         // Those who wait already go first.
-        if !self.posts[service].queue.is_empty() && self.posts[service].program.is_none() {
+        if !self.services[service].queue.is_empty() && self.services[service].program.is_none() {
             return self.enqueue(client);
         }
         self.seek(client);
@@ -30,50 +30,54 @@ impl<I: Io> Worker<I> {
 
     /// Keeps what a client sends before its back end is connected.
     pub(super) fn hold(&mut self, conn: ConnId, buf: Buf) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[conn.slot()];
-        let Some(client) = &mut side.client else {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[conn.slot()];
+        let Some(client) = &mut connection.client else {
             return io.recycle(buf);
         };
-        side.bytes += buf.len() as u64;
+        connection.bytes += buf.len() as u64;
         client.held.push(buf);
-        if client.held.len() >= HELD_MAX && !side.paused {
-            side.paused = true;
+        if client.held.len() >= HELD_MAX && !connection.paused {
+            connection.paused = true;
             io.pause(conn);
         }
     }
 
     /// Finds a back end for a client, or a place in the queue, or closes it.
     pub(super) fn seek(&mut self, client: ConnId) {
-        if self.side(client).front.is_some() {
+        if self.connection(client).downstream.is_some() {
             return self.http_seek(client);
         }
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             rng,
             ..
         } = self;
-        let side = &sides[client.slot()];
-        let Some(known) = &side.client else { return };
-        let service = side.service as usize;
-        let choice = posts[service].choose(&shared.services[service], known, None, now_ns, rng);
+        let connection = &connections[client.slot()];
+        let Some(known) = &connection.client else {
+            return;
+        };
+        let service = connection.service as usize;
+        let choice = services[service].choose(&shared.services[service], known, None, now_ns, rng);
         self.settle(client, choice);
     }
 
     /// Does what came of choosing.
     pub(super) fn settle(&mut self, client: ConnId, choice: Choice) {
         match choice {
-            Choice::Backend(at) if self.side(client).front.is_some() => {
+            Choice::Backend(at) if self.connection(client).downstream.is_some() => {
                 self.http_assign(client, at);
             }
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
             Choice::Ask => self.ask(client),
             Choice::Nobody => {
-                let service = self.side(client).service as usize;
+                let service = self.connection(client).service as usize;
                 self.state(service).refused.add(1);
                 self.turn_away(client);
             }
@@ -83,30 +87,33 @@ impl<I: Io> Worker<I> {
     /// Begins to connect a client to a back end, where a place was taken for it.
     pub(super) fn dial(&mut self, client: ConnId, backend: usize) {
         let since_ns = self.now();
-        let service = self.side(client).service;
+        let service = self.connection(client).service;
         let Worker {
-            io, posts, shared, ..
+            io,
+            services,
+            shared,
+            ..
         } = self;
         let state = &shared.services[service as usize].backends[backend];
-        let target = posts[service as usize].places[backend].target(state, io);
+        let target = services[service as usize].backends[backend].target(state, io);
         let Ok(conn) = self.io.connect(target, None) else {
             // The machine has no socket to give; no back end is to blame.
-            self.give_place_back(service as usize, backend);
+            self.release_backend(service as usize, backend);
             self.state(service as usize).overflowed.add(1);
             return self.turn_away(client);
         };
-        let side = self.side(client);
-        side.peer = Some(conn);
-        side.backend = backend as u32;
+        let connection = self.connection(client);
+        connection.peer = Some(conn);
+        connection.backend = backend as u32;
         self.used = self.used.max(conn.slot() + 1);
-        self.sides[conn.slot()] = Side {
+        self.connections[conn.slot()] = Connection {
             role: Role::Connecting,
             conn: Some(conn),
             peer: Some(client),
             service,
             backend: backend as u32,
             since_ns,
-            ..Side::default()
+            ..Connection::default()
         };
     }
 
@@ -118,8 +125,8 @@ impl<I: Io> Worker<I> {
         self.state(service).backends[backend]
             .connect_failures
             .add(1);
-        let retries = self.posts[service].places[backend].retries;
-        if let Some(known) = &mut self.side(client).client {
+        let retries = self.services[service].backends[backend].retries;
+        if let Some(known) = &mut self.connection(client).client {
             if known.again < retries {
                 known.again += 1;
                 return self.dial(client, backend);
@@ -127,7 +134,7 @@ impl<I: Io> Worker<I> {
             known.again = 0;
             known.tried.push(backend as u32);
         }
-        self.give_place_back(service, backend);
+        self.release_backend(service, backend);
         if !is_own_trouble(errno) {
             self.backend_failed(client, service, backend);
         }
@@ -139,30 +146,38 @@ impl<I: Io> Worker<I> {
         let Some((client, service, backend)) = self.drop_attempt(conn) else {
             return;
         };
-        if let Some(known) = &mut self.side(client).client {
+        if let Some(known) = &mut self.connection(client).client {
             known.again = 0;
             known.tried.push(backend as u32);
         }
-        self.give_place_back(service, backend);
+        self.release_backend(service, backend);
         self.seek(client);
     }
 
     /// Closes an attempt; the client, service and back end that it was for.
     fn drop_attempt(&mut self, conn: ConnId) -> Option<(ConnId, usize, usize)> {
-        let side = std::mem::take(self.side(conn));
+        let connection = std::mem::take(self.connection(conn));
         self.io.close(conn);
-        let client = side.peer?;
-        self.side(client).peer = None;
-        Some((client, side.service as usize, side.backend as usize))
+        let client = connection.peer?;
+        self.connection(client).peer = None;
+        Some((
+            client,
+            connection.service as usize,
+            connection.backend as usize,
+        ))
     }
 
     /// Notes that a back end could not be reached for a client.
     fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
         self.shared
             .note(service, backend, HealthEvent::ConnectFailed);
-        if self.posts[service].wanted {
-            let address = self.side(client).client.as_ref().map(|one| one.address);
-            self.shared.tell(Happened::BackendFailed {
+        if self.services[service].wanted {
+            let address = self
+                .connection(client)
+                .client
+                .as_ref()
+                .map(|one| one.address);
+            self.shared.tell(Event::BackendFailed {
                 service,
                 backend,
                 client: address,
@@ -173,36 +188,39 @@ impl<I: Io> Worker<I> {
     /// A connection to a back end is open: what the client has sent goes there.
     pub(super) fn connected(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let side = self.side(conn);
-        let Some(client) = side.peer.filter(|_| side.role == Role::Connecting) else {
+        let connection = self.connection(conn);
+        let Some(client) = connection
+            .peer
+            .filter(|_| connection.role == Role::Connecting)
+        else {
             return;
         };
-        if self.side(client).front.is_some() {
+        if self.connection(client).downstream.is_some() {
             return self.http_connected(client, conn);
         }
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             ..
         } = self;
-        let side = &mut sides[conn.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        side.role = Role::Relaying;
+        let connection = &mut connections[conn.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        connection.role = Role::Relaying;
         let known = &shared.services[service].backends[backend];
         known.connections.add(1);
-        let took_ns = now_ns.saturating_sub(side.since_ns);
+        let took_ns = now_ns.saturating_sub(connection.since_ns);
         known.connect_times.note_ns(took_ns);
         // What a back end needs to accept is all that shows of its load without reading bytes.
-        posts[service].answered(backend, took_ns, now_ns);
-        let front = &mut sides[client.slot()];
-        front.role = Role::Relaying;
-        (front.since_ns, front.taken_ns) = (now_ns, now_ns);
+        services[service].answered(backend, took_ns, now_ns);
+        let downstream = &mut connections[client.slot()];
+        downstream.role = Role::Relaying;
+        (downstream.since_ns, downstream.taken_ns) = (now_ns, now_ns);
         let mut held = Vec::new();
-        if let Some(known) = &mut front.client {
+        if let Some(known) = &mut downstream.client {
             held = std::mem::take(&mut known.held);
-            if let Some(version) = posts[service].places[backend].proxy_out {
+            if let Some(version) = services[service].backends[backend].proxy_out {
                 let mut header = Vec::with_capacity(64);
                 match version {
                     ProxyVersion::V1 => {
@@ -214,21 +232,21 @@ impl<I: Io> Worker<I> {
                 }
                 io.send_copy(conn, &header);
             }
-            if posts[service].wanted {
-                shared.tell(Happened::ConnectionBegun {
+            if services[service].wanted {
+                shared.tell(Event::ConnectionBegun {
                     service,
                     backend,
                     client: known.address,
                 });
             }
         }
-        let (ended, paused) = (front.ended, std::mem::take(&mut front.paused));
-        let side = &mut sides[conn.slot()];
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        side.sends += held.len() as u32;
-        let traced = posts[service].places[backend].traced;
-        side.traced = traced;
-        sides[client.slot()].traced = traced;
+        let (ended, paused) = (downstream.ended, std::mem::take(&mut downstream.paused));
+        let connection = &mut connections[conn.slot()];
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        connection.sends += held.len() as u32;
+        let traced = services[service].backends[backend].traced;
+        connection.traced = traced;
+        connections[client.slot()].traced = traced;
         for buf in held {
             if traced {
                 self.trace(client, &buf);

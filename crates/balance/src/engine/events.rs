@@ -44,7 +44,7 @@ pub struct RequestLine {
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum Event {
     /// A client's connection to a back end began.
     ConnectionBegun {
         /// The service.

@@ -122,9 +122,9 @@ impl Asking {
     }
 
     /// What a worker asks with.
-    pub fn mouth(&self) -> Option<Mouth> {
+    pub fn external_chooser(&self) -> Option<ExternalChooser> {
         let (sender, answers) = channel();
-        self.questions.clone().map(|questions| Mouth {
+        self.questions.clone().map(|questions| ExternalChooser {
             questions,
             sender,
             answers,
@@ -262,7 +262,7 @@ impl Asker {
 }
 
 /// A worker's end: it asks, and takes the answers.
-pub(super) struct Mouth {
+pub(super) struct ExternalChooser {
     questions: SyncSender<Question>,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
@@ -271,7 +271,7 @@ pub(super) struct Mouth {
     waiting: VecDeque<(u64, ConnId, u64)>,
 }
 
-impl Mouth {
+impl ExternalChooser {
     /// Whether any question has no answer yet.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -280,7 +280,7 @@ impl Mouth {
 
 /// How far a program has been asked for a client, or for its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ExternalChoice {
     /// It has not been.
     #[default]
     None,
@@ -295,17 +295,19 @@ impl<I: Io> Worker<I> {
     pub(super) fn ask(&mut self, client: ConnId) {
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
-            mouth,
+            external_chooser,
             ..
         } = self;
-        let side = &mut sides[client.slot()];
-        let service = side.service as usize;
-        let (Some(known), Some(mouth), Some(command)) =
-            (&mut side.client, mouth, &posts[service].program)
-        else {
+        let connection = &mut connections[client.slot()];
+        let service = connection.service as usize;
+        let (Some(known), Some(external_chooser), Some(command)) = (
+            &mut connection.client,
+            external_chooser,
+            &services[service].program,
+        ) else {
             return;
         };
         let mut line = Vec::new();
@@ -315,23 +317,23 @@ impl<I: Io> Worker<I> {
             service: &shared.services[service].name,
         };
         command.fill(&facts, &mut line);
-        mouth.number += 1;
-        let number = mouth.number;
+        external_chooser.number += 1;
+        let number = external_chooser.number;
         let question = Question {
             number,
             service,
             command: line,
             asked: Instant::now(),
-            to: mouth.sender.clone(),
+            to: external_chooser.sender.clone(),
         };
-        if mouth.questions.try_send(question).is_ok() {
-            known.wish = Wish::Asked(number);
-            mouth.waiting.push_back((number, client, now_ns));
+        if external_chooser.questions.try_send(question).is_ok() {
+            known.external_choice = ExternalChoice::Asked(number);
+            external_chooser.waiting.push_back((number, client, now_ns));
             return;
         }
         // Too many wait already.
         shared.hook_failures.add(1);
-        known.wish = Wish::Said(None);
+        known.external_choice = ExternalChoice::Said(None);
         self.said(client);
     }
 
@@ -339,29 +341,38 @@ impl<I: Io> Worker<I> {
     pub(super) fn take_answers(&mut self) {
         let now_ns = self.now();
         loop {
-            let Some(mouth) = &mut self.mouth else { return };
+            let Some(external_chooser) = &mut self.external_chooser else {
+                return;
+            };
             let late = |(_, _, asked_ns): &&(u64, ConnId, u64)| {
                 now_ns.saturating_sub(*asked_ns) > TIME_LIMIT_NS + LOOK.as_nanos() as u64
             };
-            let (number, backend) = match mouth.answers.try_recv() {
+            let (number, backend) = match external_chooser.answers.try_recv() {
                 Ok(answer) => (answer.number, answer.backend),
-                Err(_) => match mouth.waiting.front().filter(late) {
+                Err(_) => match external_chooser.waiting.front().filter(late) {
                     Some((number, ..)) => (*number, None),
                     None => return,
                 },
             };
             // Numbers grow.
-            let at = mouth.waiting.binary_search_by_key(&number, |one| one.0);
-            let Some((_, client, _)) = at.ok().and_then(|at| mouth.waiting.remove(at)) else {
+            let at = external_chooser
+                .waiting
+                .binary_search_by_key(&number, |one| one.0);
+            let Some((_, client, _)) = at.ok().and_then(|at| external_chooser.waiting.remove(at))
+            else {
                 continue;
             };
-            let side = &mut self.sides[client.slot()];
-            let Some(known) = side.client.as_mut().filter(|_| side.conn == Some(client)) else {
+            let connection = &mut self.connections[client.slot()];
+            let Some(known) = connection
+                .client
+                .as_mut()
+                .filter(|_| connection.conn == Some(client))
+            else {
                 continue;
             };
             // It may have gone, or ask for another request already.
-            if known.wish == Wish::Asked(number) {
-                known.wish = Wish::Said(backend);
+            if known.external_choice == ExternalChoice::Asked(number) {
+                known.external_choice = ExternalChoice::Said(backend);
                 self.said(client);
             }
         }
@@ -369,8 +380,8 @@ impl<I: Io> Worker<I> {
 
     /// A client goes on with what was said.
     fn said(&mut self, client: ConnId) {
-        let service = self.side(client).service as usize;
-        if !self.posts[service].queue.is_empty() {
+        let service = self.connection(client).service as usize;
+        if !self.services[service].queue.is_empty() {
             return self.enqueue(client);
         }
         self.seek(client);

@@ -3,15 +3,17 @@
 use net::proxy_protocol::{self, Header, Parsed};
 use net::{Buf, ConnId, Io};
 
-use super::side::Role;
+use super::connection::Role;
 use super::worker::Worker;
 
 impl<I: Io> Worker<I> {
     /// Takes bytes of a client that has not been announced yet. At most
     /// [`proxy_protocol::HEADER_BYTES_MAX`] of them are kept.
     pub(super) fn greeted(&mut self, conn: ConnId, mut buf: Buf) {
-        let Worker { io, sides, .. } = self;
-        let Some(client) = &mut sides[conn.slot()].client else {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let Some(client) = &mut connections[conn.slot()].client else {
             return io.recycle(buf);
         };
         let before = client.greeting.len();
@@ -27,8 +29,8 @@ impl<I: Io> Worker<I> {
                     (client.address, client.local) = (src, dst);
                 }
                 let address = client.address;
-                let service = sides[conn.slot()].service as usize;
-                if !self.posts[service].rules.permit(address.ip()) {
+                let service = connections[conn.slot()].service as usize;
+                if !self.services[service].rules.permit(address.ip()) {
                     self.io.recycle(buf);
                     self.state(service).denied.add(1);
                     return self.end_client(conn);
@@ -36,13 +38,13 @@ impl<I: Io> Worker<I> {
                 let len = buf.len();
                 // What came before this buffer was all of it header.
                 buf.keep(taken - before..len);
-                self.side(conn).role = Role::Waiting;
+                self.connection(conn).role = Role::Waiting;
                 self.begin(conn);
                 self.data_after_greeting(conn, buf);
             }
             Err(_) => {
                 io.recycle(buf);
-                let service = sides[conn.slot()].service as usize;
+                let service = connections[conn.slot()].service as usize;
                 self.state(service).bad_requests.add(1);
                 self.end_client(conn);
             }
@@ -51,7 +53,7 @@ impl<I: Io> Worker<I> {
 
     fn data_after_greeting(&mut self, conn: ConnId, buf: Buf) {
         // Beginning may have ended it.
-        if buf.is_empty() || self.side(conn).conn != Some(conn) {
+        if buf.is_empty() || self.connection(conn).conn != Some(conn) {
             return self.io.recycle(buf);
         }
         self.data(conn, buf);

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::alarm::Alarm;
+use super::waker::Waker;
 
 /// Answers what addresses a name has.
 pub(super) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
@@ -38,10 +38,10 @@ pub(super) struct Lookups {
 impl Lookups {
     /// Starts the thread that looks up. It ends once this is dropped and its last lookup has
     /// ended; nobody waits for it.
-    pub fn start(look_up: LookUp, alarm: &Arc<Alarm>) -> Lookups {
+    pub fn start(look_up: LookUp, waker: &Arc<Waker>) -> Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
-        let alarm = alarm.clone();
+        let waker = waker.clone();
         let thread = std::thread::Builder::new().name("lookups".to_owned());
         let started = thread.spawn(move || {
             for job in jobs {
@@ -49,7 +49,7 @@ impl Lookups {
                 if sender.send((job.whose, found)).is_err() {
                     return;
                 }
-                alarm.ring();
+                waker.wake();
             }
         });
         Lookups {

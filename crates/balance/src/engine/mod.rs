@@ -3,28 +3,28 @@
 //! A [`Balancer`] has a worker per thread, each with its own event loop, its own listening sockets
 //! on every service's addresses, and its own dispatchers. What they have to know of each other is
 //! in [`shared::Shared`]: the life of each back end, the places that are taken there, and counters.
-//! A thread apart probes back ends ([`keeper`]).
+//! A thread apart probes back ends ([`health_checker`]).
 
-pub mod alarm;
 mod attempt;
+mod connection;
 mod counters;
 pub mod events;
 mod external;
 mod greet;
+pub mod health_checker;
 mod http;
-pub mod keeper;
 mod lookups;
 pub mod notices;
-mod post;
 mod probe;
 mod queue;
 mod relay;
 mod resolve;
 mod scan;
+mod service_worker;
 pub mod shared;
-mod side;
 pub mod state;
 mod threads;
+pub mod waker;
 mod worker;
 
 use std::io;
@@ -39,11 +39,11 @@ use net::{IoKind, os};
 
 use crate::config::model::{Config, Kind};
 use crate::config::{ConfigError, access_rules};
-use events::Happened;
+use events::Event;
 use external::Asking;
-use keeper::Keeper;
+use health_checker::HealthChecker;
 use shared::Shared;
-use threads::{Ear, Spawn};
+use threads::{Listener, Spawn};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -135,9 +135,9 @@ pub struct Balancer {
     config: Arc<Config>,
     shared: Arc<Shared>,
     http: Vec<bool>,
-    ears: Mutex<Vec<Ear>>,
+    listeners: Mutex<Vec<Listener>>,
     threads: Vec<JoinHandle<()>>,
-    keeper: Mutex<Option<Keeper>>,
+    health_checker: Mutex<Option<HealthChecker>>,
     /// Ends after the threads that ask.
     asking: Option<Asking>,
 }
@@ -179,17 +179,18 @@ impl Balancer {
                 })?,
             );
         }
-        let ears = match earlier {
+        let listeners = match earlier {
             None => threads::listen(config, &[], &[])?,
             Some(earlier) => {
                 let services = earlier.config.services.iter();
                 let names: Vec<&str> = services.map(|one| one.name.as_str()).collect();
-                threads::listen(config, &earlier.ears(), &names)?
+                threads::listen(config, &earlier.listeners(), &names)?
             }
         };
-        let bound = threads::bound(config, &ears)?;
+        let bound = threads::bound(config, &listeners)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
-        let (dealt, copies) = threads::deal(ears, config.threads).map_err(BalancerError::Loop)?;
+        let (dealt, copies) =
+            threads::deal(listeners, config.threads).map_err(BalancerError::Loop)?;
         let now_ns = os::now_ns();
         let shared = Arc::new(match earlier {
             None => Shared::new(config, &addresses, now_ns),
@@ -207,21 +208,21 @@ impl Balancer {
                 .collect(),
             config: config.clone(),
             shared: shared.clone(),
-            ears: Mutex::new(copies),
+            listeners: Mutex::new(copies),
             threads: Vec::new(),
-            keeper: Mutex::new(None),
+            health_checker: Mutex::new(None),
             asking,
         };
         let (opened, results) = std::sync::mpsc::channel();
         let count = dealt.len();
-        for (number, ears) in dealt.into_iter().enumerate() {
+        for (number, listeners) in dealt.into_iter().enumerate() {
             let given = Spawn {
                 number,
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
-                ears,
-                mouth: balancer.asking.as_ref().and_then(Asking::mouth),
+                listeners,
+                external_chooser: balancer.asking.as_ref().and_then(Asking::external_chooser),
                 opened: opened.clone(),
             };
             balancer.threads.push(threads::spawn(kind, given));
@@ -233,18 +234,22 @@ impl Balancer {
         }
         // There is one at a time, as they share a bell.
         if let Some(earlier) = earlier {
-            earlier.keeper().take();
+            earlier.health_checker().take();
         }
-        *balancer.keeper() = Some(Keeper::start(config, shared));
+        *balancer.health_checker() = Some(HealthChecker::start(config, shared));
         Ok(balancer)
     }
 
-    fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
-        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health_checker(&self) -> MutexGuard<'_, Option<HealthChecker>> {
+        self.health_checker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Each service's name with each address that it listens on, in the configuration's order.
@@ -264,7 +269,7 @@ impl Balancer {
 
     /// What happens to back ends, and in services with logs or commands; can be taken once. What
     /// is not read in time is dropped and counted in [`shared::Own::events_lost`].
-    pub fn take_events(&self) -> Option<Receiver<Happened>> {
+    pub fn take_events(&self) -> Option<Receiver<Event>> {
         self.shared.take_events()
     }
 
@@ -302,9 +307,9 @@ impl Balancer {
     /// Closes its listening sockets, and ends its threads as soon as their last clients have
     /// gone. Back ends are not probed any more.
     pub fn begin_drain(&self) {
-        self.keeper().take();
+        self.health_checker().take();
         self.shared.draining.store(true, Ordering::Relaxed);
-        self.ears().clear();
+        self.listeners().clear();
     }
 
     /// Closes its listening sockets and waits until the last client has gone, at most so long.
@@ -327,7 +332,7 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.keeper().take();
+        self.health_checker().take();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

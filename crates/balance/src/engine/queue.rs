@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering;
 
 use net::{ConnId, Io};
 
-use super::post::Choice;
+use super::service_worker::Choice;
 use super::worker::Worker;
 
 impl<I: Io> Worker<I> {
     /// Has a client wait; closes it when too many wait already.
     pub(super) fn enqueue(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let service = self.side(conn).service as usize;
-        let most = self.posts[service].queue_length;
+        let service = self.connection(conn).service as usize;
+        let most = self.services[service].queue_length;
         let state = self.state(service);
         let room = state
             .queued
@@ -26,20 +26,20 @@ impl<I: Io> Worker<I> {
             state.overflowed.add(1);
             return self.turn_away(conn);
         }
-        if let Some(client) = &mut self.side(conn).client {
+        if let Some(client) = &mut self.connection(conn).client {
             client.queued_ns = Some(now_ns);
         }
-        self.posts[service].queue.push_back(conn);
+        self.services[service].queue.push_back(conn);
     }
 
     /// A client that waited has gone.
     pub(super) fn left_queue(&mut self, service: usize, conn: ConnId) {
-        self.posts[service].queue.retain(|one| *one != conn);
+        self.services[service].queue.retain(|one| *one != conn);
         self.state(service).queued.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn out_of_queue(&mut self, service: usize, conn: ConnId) {
-        if let Some(client) = &mut self.side(conn).client {
+        if let Some(client) = &mut self.connection(conn).client {
             client.queued_ns = None;
         }
         self.left_queue(service, conn);
@@ -47,12 +47,12 @@ impl<I: Io> Worker<I> {
 
     /// Gives those who wait the places that there are.
     pub(super) fn serve_queues(&mut self) {
-        for service in 0..self.posts.len() {
+        for service in 0..self.services.len() {
             // Those that wait for a back end of their own do not hold the others up.
             let mut bound = 0;
-            while let Some(&conn) = self.posts[service].queue.get(bound) {
+            while let Some(&conn) = self.services[service].queue.get(bound) {
                 let now_ns = self.now();
-                if self.side(conn).front.is_some() {
+                if self.connection(conn).downstream.is_some() {
                     let choice = self.http_choose(conn);
                     if choice == Choice::Full {
                         if !self.http_is_bound(conn) {
@@ -66,18 +66,18 @@ impl<I: Io> Worker<I> {
                     continue;
                 }
                 let Worker {
-                    sides,
-                    posts,
+                    connections,
+                    services,
                     shared,
                     rng,
                     ..
                 } = self;
-                let Some(client) = &mut sides[conn.slot()].client else {
-                    posts[service].queue.pop_front();
+                let Some(client) = &mut connections[conn.slot()].client else {
+                    services[service].queue.pop_front();
                     continue;
                 };
                 let choice =
-                    posts[service].choose(&shared.services[service], client, None, now_ns, rng);
+                    services[service].choose(&shared.services[service], client, None, now_ns, rng);
                 if choice == Choice::Full {
                     break;
                 }
@@ -89,11 +89,11 @@ impl<I: Io> Worker<I> {
 
     /// Turns away who has waited too long.
     pub(super) fn scan_queues(&mut self, now_ns: u64) {
-        for service in 0..self.posts.len() {
-            let limit = self.posts[service].limits.queue;
-            while let Some(&conn) = self.posts[service].queue.front() {
+        for service in 0..self.services.len() {
+            let limit = self.services[service].limits.queue;
+            while let Some(&conn) = self.services[service].queue.front() {
                 let since = self
-                    .side(conn)
+                    .connection(conn)
                     .client
                     .as_ref()
                     .and_then(|one| one.queued_ns);

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::os;
 
-use super::alarm::Alarm;
 use super::counters::Counter;
-use super::events::{EVENTS_MAX, Happened, PASSING_MAX};
+use super::events::{EVENTS_MAX, Event, PASSING_MAX};
 use super::notices::Notices;
 use super::state::ServiceState;
+use super::waker::Waker;
 use crate::config::model::Config;
 use crate::health::HealthEvent;
 
@@ -35,9 +35,9 @@ pub struct Shared {
     /// What is counted of the balancer itself.
     pub own: Arc<Own>,
     /// Wakes the thread that probes.
-    pub alarm: Arc<Alarm>,
-    sender: SyncSender<Happened>,
-    receiver: Mutex<Option<Receiver<Happened>>>,
+    pub waker: Arc<Waker>,
+    sender: SyncSender<Event>,
+    receiver: Mutex<Option<Receiver<Event>>>,
 }
 
 /// What is counted of the balancer itself, whatever its configuration.
@@ -66,12 +66,12 @@ impl Deref for Shared {
 impl Shared {
     /// The state at the start; `addresses` are those of the back ends, by service.
     pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
-        let alarm = Arc::new(Alarm::new());
+        let waker = Arc::new(Waker::new());
         let services = config.services.iter().zip(addresses);
         let services = services.map(|(service, addresses)| {
-            Arc::new(ServiceState::new(service, addresses, None, now_ns, &alarm))
+            Arc::new(ServiceState::new(service, addresses, None, now_ns, &waker))
         });
-        Self::of(services.collect(), now_ns, Arc::default(), alarm)
+        Self::of(services.collect(), now_ns, Arc::default(), waker)
     }
 
     /// The state of a configuration that takes the place of an earlier one: services and back
@@ -89,13 +89,13 @@ impl Shared {
             let same = pairs
                 .find(|(one, _)| one.name == service.name)
                 .map(|(one, state)| (one, &**state));
-            let alarm = &state.alarm;
-            Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
+            let waker = &state.waker;
+            Arc::new(ServiceState::new(service, addresses, same, now_ns, waker))
         });
-        let (own, alarm) = (state.own.clone(), state.alarm.clone());
+        let (own, waker) = (state.own.clone(), state.waker.clone());
         Self {
             earlier_listening: Some(state.listening.clone()),
-            ..Self::of(services.collect(), state.started_ns, own, alarm)
+            ..Self::of(services.collect(), state.started_ns, own, waker)
         }
     }
 
@@ -103,7 +103,7 @@ impl Shared {
         services: Vec<Arc<ServiceState>>,
         started_ns: u64,
         own: Arc<Own>,
-        alarm: Arc<Alarm>,
+        waker: Arc<Waker>,
     ) -> Self {
         let (sender, receiver) = sync_channel(EVENTS_MAX);
         Self {
@@ -114,14 +114,14 @@ impl Shared {
             listening: Arc::default(),
             earlier_listening: None,
             own,
-            alarm,
+            waker,
             sender,
             receiver: Mutex::new(Some(receiver)),
         }
     }
 
     /// Tells whoever reads the events; never waits.
-    pub fn tell(&self, happened: Happened) {
+    pub fn tell(&self, happened: Event) {
         if self.sender.try_send(happened).is_err() {
             self.events_lost.add(1);
         }
@@ -140,7 +140,7 @@ impl Shared {
             self.passing.fetch_sub(len, Ordering::Relaxed);
             return self.events_lost.add(1);
         }
-        let sent = self.sender.try_send(Happened::Passed {
+        let sent = self.sender.try_send(Event::Passed {
             service: whose.0,
             backend: whose.1,
             client,
@@ -154,7 +154,7 @@ impl Shared {
     }
 
     /// The end of the channel where events are read; there is one.
-    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
+    pub(super) fn take_events(&self) -> Option<Receiver<Event>> {
         let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.take()
     }
@@ -165,7 +165,7 @@ impl Shared {
         let state = &self.services[service];
         let one = &state.backends[backend];
         if one.note(event, os::now_ns(), &state.policy) {
-            self.tell(Happened::BackendChanged {
+            self.tell(Event::BackendChanged {
                 service,
                 backend,
                 usable: one.usable(),

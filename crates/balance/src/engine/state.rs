@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::alarm::Alarm;
 pub use super::counters::{Counter, Times};
+use super::waker::Waker;
 use crate::config::model::{Backend, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 
@@ -37,7 +37,7 @@ pub struct BackendState {
     weight: Mutex<Weight>,
     /// When connections to it are cut off, ns; `u64::MAX`: never.
     cut_ns: AtomicU64,
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
     pub active: AtomicU32,
     /// Connections that were opened to it.
@@ -64,7 +64,7 @@ impl BackendState {
         address: SocketAddr,
         policy: &HealthPolicy,
         now_ns: u64,
-        alarm: &Arc<Alarm>,
+        waker: &Arc<Waker>,
     ) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
@@ -81,7 +81,7 @@ impl BackendState {
             placed: AtomicBool::new(false),
             weight: Mutex::new(backend.weight),
             cut_ns: AtomicU64::new(u64::MAX),
-            alarm: alarm.clone(),
+            waker: waker.clone(),
             health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
@@ -197,7 +197,7 @@ impl BackendState {
         self.publish(&health, now_ns, policy);
         // Whoever probes has to look up only where there is something new for it.
         if health.due_ns() != due_ns {
-            self.alarm.ring();
+            self.waker.wake();
         }
         changed
     }
@@ -292,7 +292,7 @@ impl ServiceState {
         addresses: &[SocketAddr],
         earlier: Option<(&Service, &ServiceState)>,
         now_ns: u64,
-        alarm: &Arc<Alarm>,
+        waker: &Arc<Waker>,
     ) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let policy = HealthPolicy {
@@ -315,7 +315,7 @@ impl ServiceState {
         };
         let backends = service.backends.iter().zip(addresses);
         let backends = backends.map(|(backend, &address)| match same(backend) {
-            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, alarm)),
+            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, waker)),
             Some(state) => {
                 if state.address() != address {
                     state.move_to(address);

@@ -11,9 +11,9 @@ use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
 use super::counters::be_worker;
-use super::external::Mouth;
-use super::http::{HttpPost, IDLE_MAX};
-use super::post::Post;
+use super::external::ExternalChooser;
+use super::http::{HttpServiceWorker, IDLE_MAX};
+use super::service_worker::ServiceWorker;
 use super::shared::Shared;
 use super::worker::{Parts, Worker};
 use crate::access::AccessRules;
@@ -37,7 +37,7 @@ fn buffers_max(connections: u32) -> u16 {
 }
 
 /// A listening socket of a service.
-pub(super) struct Ear {
+pub(super) struct Listener {
     /// The service's place.
     pub service: usize,
     /// The address as the configuration has it.
@@ -45,9 +45,9 @@ pub(super) struct Ear {
     pub socket: TcpListener,
 }
 
-impl Ear {
-    fn new(service: usize, wanted: SocketAddr, socket: TcpListener) -> Ear {
-        Ear {
+impl Listener {
+    fn new(service: usize, wanted: SocketAddr, socket: TcpListener) -> Listener {
+        Listener {
             service,
             wanted,
             socket,
@@ -55,9 +55,9 @@ impl Ear {
     }
 
     /// Another descriptor of the same socket.
-    pub fn copy(&self) -> io::Result<Ear> {
+    pub fn copy(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
-        Ok(Ear::new(self.service, self.wanted, socket))
+        Ok(Listener::new(self.service, self.wanted, socket))
     }
 
     pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
@@ -75,10 +75,10 @@ impl Ear {
 /// accepted is lost.
 pub(super) fn listen(
     config: &Config,
-    old: &[Ear],
+    old: &[Listener],
     names: &[&str],
-) -> Result<Vec<Ear>, BalancerError> {
-    let mut ears: Vec<Ear> = Vec::new();
+) -> Result<Vec<Listener>, BalancerError> {
+    let mut listeners: Vec<Listener> = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
         for &wanted in &service.listen {
@@ -89,14 +89,18 @@ pub(super) fn listen(
             let mut address = wanted;
             let mut have = 0;
             // Several services may have asked for a free port, and got different ones.
-            let free = |ear: &&Ear| {
-                wanted.port() != 0 || names.get(ear.service) == Some(&service.name.as_str())
+            let free = |listener: &&Listener| {
+                wanted.port() != 0 || names.get(listener.service) == Some(&service.name.as_str())
             };
-            for ear in old.iter().filter(|ear| ear.wanted == wanted).filter(free) {
-                let mut ear = ear.copy().map_err(failed)?;
-                ear.service = number;
-                address = ear.bound()?;
-                ears.push(ear);
+            for listener in old
+                .iter()
+                .filter(|listener| listener.wanted == wanted)
+                .filter(free)
+            {
+                let mut listener = listener.copy().map_err(failed)?;
+                listener.service = number;
+                address = listener.bound()?;
+                listeners.push(listener);
                 have += 1;
             }
             if have == 0 {
@@ -107,27 +111,33 @@ pub(super) fn listen(
                 let socket = os::listen(address, backlog, true).map_err(failed)?;
                 // All threads take the port that the first was given.
                 address = socket.local_addr().map_err(failed)?;
-                ears.push(Ear::new(number, wanted, socket));
+                listeners.push(Listener::new(number, wanted, socket));
             }
         }
     }
-    Ok(ears)
+    Ok(listeners)
 }
 
 /// Deals the sockets out to threads, so that each has about as many of each address; gives back
 /// copies, which keep them open for a balancer that comes after this one.
-pub(super) fn deal(ears: Vec<Ear>, threads: usize) -> io::Result<(Vec<Vec<Ear>>, Vec<Ear>)> {
-    let copies = ears.iter().map(Ear::copy).collect::<io::Result<_>>()?;
-    let mut dealt: Vec<Vec<Ear>> = Vec::new();
+pub(super) fn deal(
+    listeners: Vec<Listener>,
+    threads: usize,
+) -> io::Result<(Vec<Vec<Listener>>, Vec<Listener>)> {
+    let copies = listeners
+        .iter()
+        .map(Listener::copy)
+        .collect::<io::Result<_>>()?;
+    let mut dealt: Vec<Vec<Listener>> = Vec::new();
     dealt.resize_with(threads, Vec::new);
-    let mut place = 0;
+    let mut position = 0;
     let mut last = None;
-    for ear in ears {
-        let next = Some((ear.service, ear.wanted));
-        place = if last == next { place + 1 } else { 0 };
+    for listener in listeners {
+        let next = Some((listener.service, listener.wanted));
+        position = if last == next { position + 1 } else { 0 };
         last = next;
-        if let Some(thread) = dealt.get_mut(place % threads.max(1)) {
-            thread.push(ear);
+        if let Some(thread) = dealt.get_mut(position % threads.max(1)) {
+            thread.push(listener);
         }
     }
     Ok((dealt, copies))
@@ -136,14 +146,15 @@ pub(super) fn deal(ears: Vec<Ear>, threads: usize) -> io::Result<(Vec<Vec<Ear>>,
 /// Each service's name with each address that it listens on.
 pub(super) fn bound(
     config: &Config,
-    ears: &[Ear],
+    listeners: &[Listener],
 ) -> Result<Vec<(String, SocketAddr)>, BalancerError> {
     let mut all = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         for &wanted in &service.listen {
-            let same = |ear: &&Ear| ear.service == number && ear.wanted == wanted;
-            if let Some(ear) = ears.iter().find(same) {
-                all.push((service.name.clone(), ear.bound()?));
+            let same =
+                |listener: &&Listener| listener.service == number && listener.wanted == wanted;
+            if let Some(listener) = listeners.iter().find(same) {
+                all.push((service.name.clone(), listener.bound()?));
             }
         }
     }
@@ -156,9 +167,9 @@ pub(super) struct Spawn {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
-    pub ears: Vec<Ear>,
+    pub listeners: Vec<Listener>,
     /// Where a service has its back ends chosen by a program.
-    pub mouth: Option<Mouth>,
+    pub external_chooser: Option<ExternalChooser>,
     pub opened: Sender<io::Result<()>>,
 }
 
@@ -191,10 +202,14 @@ fn work<I: Io>(given: Spawn) {
         files: true,
         stamps: false,
     };
-    let services = given.ears.iter().map(|ear| ear.service).collect();
+    let listener_services = given
+        .listeners
+        .iter()
+        .map(|listener| listener.service)
+        .collect();
     let opened = I::open(options).and_then(|mut io| {
-        for ear in given.ears {
-            io.listen(ear.socket)?;
+        for listener in given.listeners {
+            io.listen(listener.socket)?;
         }
         Ok(io)
     });
@@ -202,24 +217,24 @@ fn work<I: Io>(given: Spawn) {
         Ok(io) => io,
         Err(e) => return drop(given.opened.send(Err(e))),
     };
-    let posts = given
+    let services = given
         .config
         .services
         .iter()
         .zip(given.rules)
         .zip(&given.shared.services)
         .map(|((service, rules), state)| {
-            let http = HttpPost::new(service, state, backends);
-            Post::new(service, state, rules, http, &mut io)
+            let http = HttpServiceWorker::new(service, state, backends);
+            ServiceWorker::new(service, state, rules, http, &mut io)
         })
         .collect();
     let parts = Parts {
         shared: given.shared,
         clients_max: given.config.connections_per_thread,
-        listeners: services,
+        listener_services,
         slots: options.slots(),
-        mouth: given.mouth,
+        external_chooser: given.external_chooser,
     };
     let _ = given.opened.send(Ok(()));
-    Worker::new(io, posts, parts).run();
+    Worker::new(io, services, parts).run();
 }

@@ -8,13 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use net::{Buf, ConnId, Event, Io, os};
+use net::{Buf, ConnId, Event as IoEvent, Io, os};
 
-use super::external::Mouth;
-use super::post::Post;
+use super::connection::{Client, Connection, Role};
+use super::external::ExternalChooser;
 use super::scan::SCAN_NS;
+use super::service_worker::ServiceWorker;
 use super::shared::Shared;
-use super::side::{Client, Role, Side};
 use super::state::ServiceState;
 
 /// A thread looks at its flags at least this often.
@@ -31,24 +31,24 @@ pub(super) struct Parts {
     /// Most clients of this worker.
     pub clients_max: u32,
     /// The service of each listener, in the loop's order.
-    pub listeners: Vec<usize>,
+    pub listener_services: Vec<usize>,
     pub slots: usize,
-    pub mouth: Option<Mouth>,
+    pub external_chooser: Option<ExternalChooser>,
 }
 
 /// One thread of the balancer.
 pub(super) struct Worker<I: Io> {
     pub(super) io: I,
-    pub(super) sides: Vec<Side>,
+    pub(super) connections: Vec<Connection>,
     /// Slots from here on were never used.
     pub(super) used: usize,
-    pub(super) posts: Vec<Post>,
+    pub(super) services: Vec<ServiceWorker>,
     pub(super) shared: Arc<Shared>,
     pub(super) rng: fastrand::Rng,
     /// Room for what is written: messages, and values in them.
     pub(super) scratch: Vec<u8>,
     pub(super) values: Vec<u8>,
-    listeners: Vec<usize>,
+    listener_services: Vec<usize>,
     clients_max: u32,
     pub(super) clients: u32,
     /// A place at a back end was given back in this turn.
@@ -60,23 +60,23 @@ pub(super) struct Worker<I: Io> {
     /// The balancer before this one may still accept from the same sockets.
     sharing: bool,
     /// What it asks programs with.
-    pub(super) mouth: Option<Mouth>,
+    pub(super) external_chooser: Option<ExternalChooser>,
 }
 
 impl<I: Io> Worker<I> {
-    pub fn new(io: I, posts: Vec<Post>, parts: Parts) -> Worker<I> {
-        let mut sides = Vec::new();
-        sides.resize_with(parts.slots, Side::default);
+    pub fn new(io: I, services: Vec<ServiceWorker>, parts: Parts) -> Worker<I> {
+        let mut connections = Vec::new();
+        connections.resize_with(parts.slots, Connection::default);
         Worker {
             io,
-            sides,
+            connections,
             used: 0,
-            posts,
+            services,
             shared: parts.shared,
             rng: fastrand::Rng::new(),
             scratch: Vec::new(),
             values: Vec::new(),
-            listeners: parts.listeners,
+            listener_services: parts.listener_services,
             clients_max: parts.clients_max,
             clients: 0,
             freed: false,
@@ -84,15 +84,21 @@ impl<I: Io> Worker<I> {
             scanned_ns: os::coarse_now_ns(),
             listening: true,
             sharing: true,
-            mouth: parts.mouth,
+            external_chooser: parts.external_chooser,
         }
     }
 
     /// Works until it is told to stop, or to drain and nothing is left.
     pub fn run(&mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
-            let asking = self.mouth.as_ref().is_some_and(Mouth::is_waiting);
+            let waiting = self
+                .services
+                .iter()
+                .any(|service_worker| !service_worker.queue.is_empty());
+            let asking = self
+                .external_chooser
+                .as_ref()
+                .is_some_and(ExternalChooser::is_waiting);
             let soon = waiting || asking;
             let wait_ns = if soon { QUEUE_TURN_NS } else { TURN_NS };
             if self.turn(wait_ns).is_err() {
@@ -147,8 +153,8 @@ impl<I: Io> Worker<I> {
 
     /// Whether nobody is served any more.
     fn is_done(&self) -> bool {
-        let ending = |side: &Side| side.role == Role::Ending;
-        self.clients == 0 && !self.sides[..self.used].iter().any(ending)
+        let ending = |connection: &Connection| connection.role == Role::Ending;
+        self.clients == 0 && !self.connections[..self.used].iter().any(ending)
     }
 
     fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
@@ -165,34 +171,34 @@ impl<I: Io> Worker<I> {
         *self.now_ns.get_or_insert_with(os::now_ns)
     }
 
-    pub(super) fn side(&mut self, conn: ConnId) -> &mut Side {
-        &mut self.sides[conn.slot()]
+    pub(super) fn connection(&mut self, conn: ConnId) -> &mut Connection {
+        &mut self.connections[conn.slot()]
     }
 
     pub(super) fn state(&self, service: usize) -> &ServiceState {
         &self.shared.services[service]
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: IoEvent) {
         match event {
-            Event::Data { conn, buf } => self.data(conn, buf),
-            Event::Drained { conn } => self.drained(conn),
-            Event::Accepted { conn, listener } => self.accepted(conn, listener),
-            Event::Connected { conn } => self.connected(conn),
-            Event::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
-            Event::Eof { conn } => self.ended(conn),
-            Event::Failed { conn, .. } => self.failed(conn),
-            Event::AcceptFailed { .. } => {}
+            IoEvent::Data { conn, buf } => self.data(conn, buf),
+            IoEvent::Drained { conn } => self.drained(conn),
+            IoEvent::Accepted { conn, listener } => self.accepted(conn, listener),
+            IoEvent::Connected { conn } => self.connected(conn),
+            IoEvent::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
+            IoEvent::Eof { conn } => self.ended(conn),
+            IoEvent::Failed { conn, .. } => self.failed(conn),
+            IoEvent::AcceptFailed { .. } => {}
         }
     }
 
     pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay(conn, buf),
             Role::Waiting => self.hold(conn, buf),
             Role::Greeting => self.greeted(conn, buf),
-            Role::HttpFront => self.http_request(conn, buf),
-            Role::HttpBack => self.http_answer(conn, buf),
+            Role::HttpDownstream => self.http_request(conn, buf),
+            Role::HttpUpstream => self.http_answer(conn, buf),
             Role::HttpIdle => {
                 self.io.recycle(buf);
                 self.idle_over(conn);
@@ -203,11 +209,11 @@ impl<I: Io> Worker<I> {
     }
 
     fn drained(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_drained(conn),
             Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
-            Role::HttpFront => self.front_drained(conn),
-            Role::HttpBack => self.back_drained(conn),
+            Role::HttpDownstream => self.downstream_drained(conn),
+            Role::HttpUpstream => self.upstream_drained(conn),
             Role::HttpClosing => self.closing_ended(conn, false),
             Role::HttpCut if self.io.queued(conn) == 0 => self.http_end(conn, true),
             _ => {}
@@ -215,13 +221,13 @@ impl<I: Io> Worker<I> {
     }
 
     fn ended(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_ended(conn),
             // It may have closed only its sending side; what it sent is held.
-            Role::Waiting => self.side(conn).ended = true,
+            Role::Waiting => self.connection(conn).ended = true,
             Role::Greeting => self.end_client(conn),
-            Role::HttpFront => self.front_ended(conn),
-            Role::HttpBack => self.back_ended(conn),
+            Role::HttpDownstream => self.downstream_ended(conn),
+            Role::HttpUpstream => self.upstream_ended(conn),
             Role::HttpIdle => self.idle_over(conn),
             Role::HttpClosing => self.closing_ended(conn, true),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
@@ -229,12 +235,12 @@ impl<I: Io> Worker<I> {
     }
 
     fn failed(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_failed(conn),
             Role::Waiting | Role::Greeting => self.end_client(conn),
             Role::Ending => self.end_by_reset(conn),
-            Role::HttpFront => self.front_failed(conn),
-            Role::HttpBack => self.back_failed(conn),
+            Role::HttpDownstream => self.downstream_failed(conn),
+            Role::HttpUpstream => self.upstream_failed(conn),
             Role::HttpIdle => self.idle_over(conn),
             Role::HttpClosing | Role::HttpCut => self.http_end(conn, false),
             // An attempt fails with an event of its own; this only makes sure.
@@ -244,46 +250,49 @@ impl<I: Io> Worker<I> {
     }
 
     fn accepted(&mut self, conn: ConnId, listener: u32) {
-        let service = self.listeners[listener as usize];
+        let service = self.listener_services[listener as usize];
         let now_ns = self.now();
         let Worker {
-            io, posts, shared, ..
+            io,
+            services,
+            shared,
+            ..
         } = self;
-        let (post, state) = (&posts[service], &shared.services[service]);
+        let (service_worker, state) = (&services[service], &shared.services[service]);
         state.clients.add(1);
         let mut address = NOBODY;
-        if post.needs_client {
+        if service_worker.needs_client {
             // A client that has gone again has no address any more.
             let Some(peer) = io.peer(conn) else {
                 return io.close(conn);
             };
             address = peer;
-            if !post.proxy_in && !post.rules.permit(peer.ip()) {
+            if !service_worker.proxy_in && !service_worker.rules.permit(peer.ip()) {
                 state.denied.add(1);
                 return io.close(conn);
             }
         }
-        if self.clients >= self.clients_max || !state.reserve(post.most) {
+        if self.clients >= self.clients_max || !state.reserve(service_worker.most) {
             state.overflowed.add(1);
             return io.close(conn);
         }
-        let local = match post.needs_local {
+        let local = match service_worker.needs_local {
             true => io.local(conn).unwrap_or(NOBODY),
             false => NOBODY,
         };
-        let role = match post.proxy_in {
+        let role = match service_worker.proxy_in {
             true => Role::Greeting,
             false => Role::Waiting,
         };
         self.clients += 1;
         self.used = self.used.max(conn.slot() + 1);
-        self.sides[conn.slot()] = Side {
+        self.connections[conn.slot()] = Connection {
             role,
             conn: Some(conn),
             service: service as u32,
             since_ns: now_ns,
             client: Some(Box::new(Client::new(address, local, now_ns))),
-            ..Side::default()
+            ..Connection::default()
         };
         if role == Role::Waiting {
             self.begin(conn);
@@ -292,31 +301,31 @@ impl<I: Io> Worker<I> {
 
     /// Closes a client that has no back end, and lets go of what it had.
     pub(super) fn end_client(&mut self, conn: ConnId) {
-        if self.side(conn).front.is_some() {
+        if self.connection(conn).downstream.is_some() {
             return self.http_end(conn, false);
         }
-        let side = std::mem::take(self.side(conn));
-        if let Some(upstream) = side.peer {
+        let connection = std::mem::take(self.connection(conn));
+        if let Some(server) = connection.peer {
             // It is still being connected.
-            self.sides[upstream.slot()] = Side::default();
-            self.io.close(upstream);
-            self.give_place_back(side.service as usize, side.backend as usize);
+            self.connections[server.slot()] = Connection::default();
+            self.io.close(server);
+            self.release_backend(connection.service as usize, connection.backend as usize);
         }
-        if let Some(client) = side.client {
+        if let Some(client) = connection.client {
             for buf in client.held {
                 self.io.recycle(buf);
             }
             if client.queued_ns.is_some() {
-                self.left_queue(side.service as usize, conn);
+                self.left_queue(connection.service as usize, conn);
             }
         }
         self.io.close(conn);
-        self.client_gone(side.service as usize);
+        self.client_gone(connection.service as usize);
     }
 
     /// Sends a client away for which there is no back end.
     pub(super) fn turn_away(&mut self, conn: ConnId) {
-        match self.side(conn).front.is_some() {
+        match self.connection(conn).downstream.is_some() {
             true => self.http_turn_away(conn),
             false => self.end_client(conn),
         }
@@ -329,7 +338,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// A connection to a back end, or an attempt at one, is no more.
-    pub(super) fn give_place_back(&mut self, service: usize, backend: usize) {
+    pub(super) fn release_backend(&mut self, service: usize, backend: usize) {
         self.state(service).backends[backend].release();
         self.freed = true;
     }

@@ -2,12 +2,12 @@
 
 use net::{Buf, ConnId, Io};
 
+use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
 use super::edits::filled;
 use super::ends::Trouble;
-use super::places::{HttpPlace, HttpPost};
-use super::{Back, COPY_MAX, Front, Pair, empty, queue_max};
+use super::{COPY_MAX, Downstream, Pair, Upstream, empty, queue_max};
 use crate::config::Facts;
-use crate::engine::side::Client;
+use crate::engine::connection::Client;
 use crate::engine::worker::Worker;
 use crate::http::{
     Answered, BadAnswer, BodyPass, BodyTracker, Direction, HEAD_BYTES_MAX, INTERIM_MAX,
@@ -27,27 +27,32 @@ struct Plan {
 
 impl<I: Io> Worker<I> {
     /// A back end has sent something.
-    pub(in crate::engine) fn http_answer(&mut self, upstream: ConnId, buf: Buf) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[upstream.slot()];
-        side.bytes += buf.len() as u64;
-        let (Some(client), Some(back)) = (side.peer, side.back.as_deref_mut()) else {
+    pub(in crate::engine) fn http_answer(&mut self, server: ConnId, buf: Buf) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[server.slot()];
+        connection.bytes += buf.len() as u64;
+        let (Some(client), Some(upstream)) = (connection.peer, connection.upstream.as_deref_mut())
+        else {
             return io.recycle(buf);
         };
-        let pair = Pair { client, upstream };
-        back.heard = true;
-        if side.traced {
-            self.trace_bytes(upstream, false, self.io.bytes(&buf));
+        let pair = Pair { client, server };
+        upstream.heard = true;
+        if connection.traced {
+            self.trace_bytes(server, false, self.io.bytes(&buf));
         }
-        let Worker { io, sides, .. } = self;
-        let Some(back) = sides[upstream.slot()].back.as_deref_mut() else {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let Some(upstream) = connections[server.slot()].upstream.as_deref_mut() else {
             return io.recycle(buf);
         };
-        if back.body.is_some() {
+        if upstream.body.is_some() {
             return self.answer_body(pair, buf);
         }
-        if !back.head.is_empty() {
-            back.head.extend_from_slice(io.bytes(&buf));
+        if !upstream.head.is_empty() {
+            upstream.head.extend_from_slice(io.bytes(&buf));
             io.recycle(buf);
             return self.answer_heads(pair);
         }
@@ -57,9 +62,11 @@ impl<I: Io> Worker<I> {
                 self.answer_go(pair, plan, Some(buf));
             }
             Ok(_) => {
-                let Worker { io, sides, .. } = self;
-                if let Some(back) = &mut sides[upstream.slot()].back {
-                    back.head.extend_from_slice(io.bytes(&buf));
+                let Worker {
+                    io, connections, ..
+                } = self;
+                if let Some(upstream) = &mut connections[server.slot()].upstream {
+                    upstream.head.extend_from_slice(io.bytes(&buf));
                 }
                 io.recycle(buf);
                 self.answer_heads(pair);
@@ -74,10 +81,10 @@ impl<I: Io> Worker<I> {
     /// Reads what has come of an answer in pieces: its interim heads and the final one.
     fn answer_heads(&mut self, pair: Pair) {
         loop {
-            let Some(back) = self.side(pair.upstream).back.as_deref_mut() else {
+            let Some(upstream) = self.connection(pair.server).upstream.as_deref_mut() else {
                 return;
             };
-            if !back.scan.ready(&back.head) {
+            if !upstream.scan.ready(&upstream.head) {
                 return;
             }
             match self.answer_plan(pair, None) {
@@ -105,70 +112,73 @@ impl<I: Io> Worker<I> {
             .load(std::sync::atomic::Ordering::Relaxed);
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             scratch,
             values,
             ..
         } = self;
-        let (Some(mut back), Some(mut front)) = (
-            sides[pair.upstream.slot()].back.take(),
-            sides[pair.client.slot()].front.take(),
+        let (Some(mut upstream), Some(mut downstream)) = (
+            connections[pair.server.slot()].upstream.take(),
+            connections[pair.client.slot()].downstream.take(),
         ) else {
             return Ok(None);
         };
-        let side = &sides[pair.upstream.slot()];
-        let post = &posts[side.service as usize];
-        let known = sides[pair.client.slot()].client.as_deref();
-        let plan = match (&post.http, known) {
+        let connection = &connections[pair.server.slot()];
+        let service_worker = &services[connection.service as usize];
+        let known = connections[pair.client.slot()].client.as_deref();
+        let plan = match (&service_worker.http, known) {
             (Some(http), Some(known)) => {
                 let bytes = match buf {
                     Some(buf) => io.bytes(buf),
                     None => &[],
                 };
-                let gathered = std::mem::take(&mut back.head);
+                let gathered = std::mem::take(&mut upstream.head);
                 let bytes = if buf.is_some() { bytes } else { &gathered[..] };
                 let reader = Reader {
                     http,
-                    place: &http.places[side.backend as usize],
-                    backend: side.backend,
+                    backend_slot: &http.backends[connection.backend as usize],
+                    backend: connection.backend,
                     known,
                     draining,
                 };
                 scratch.clear();
-                let plan = reader.plan(&mut front, &mut back, bytes, scratch, values);
-                back.head = gathered;
+                let plan = reader.plan(&mut downstream, &mut upstream, bytes, scratch, values);
+                upstream.head = gathered;
                 plan
             }
             _ => Ok(None),
         };
-        sides[pair.upstream.slot()].back = Some(back);
-        sides[pair.client.slot()].front = Some(front);
+        connections[pair.server.slot()].upstream = Some(upstream);
+        connections[pair.client.slot()].downstream = Some(downstream);
         plan
     }
 
     /// Passes an interim answer on. Returns whether it may be followed by another.
     fn answer_interim(&mut self, pair: Pair, plan: &Plan) -> bool {
         let Worker {
-            io, sides, scratch, ..
+            io,
+            connections,
+            scratch,
+            ..
         } = self;
-        let Some(back) = sides[pair.upstream.slot()].back.as_deref_mut() else {
+        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
             return false;
         };
-        back.interims += 1;
-        if back.interims > INTERIM_MAX {
+        upstream.interims += 1;
+        if upstream.interims > INTERIM_MAX {
             return false;
         }
         match plan.how {
-            Rewritten::AsIs => io.send_copy(pair.client, &back.head[..plan.head_end]),
+            Rewritten::AsIs => io.send_copy(pair.client, &upstream.head[..plan.head_end]),
             Rewritten::Written => io.send_copy(pair.client, scratch),
             Rewritten::Dropped => {}
         }
-        back.head.drain(..plan.head_end);
-        back.scan.reset();
+        upstream.head.drain(..plan.head_end);
+        upstream.scan.reset();
         if plan.how != Rewritten::Dropped {
-            let side = &mut sides[pair.client.slot()];
-            side.sends = side.sends.wrapping_add(1);
+            let connection = &mut connections[pair.client.slot()];
+            connection.sends = connection.sends.wrapping_add(1);
         }
         true
     }
@@ -178,34 +188,34 @@ impl<I: Io> Worker<I> {
         let now_ns = self.now();
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             scratch,
             ..
         } = self;
-        let side = &mut sides[pair.upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let Some(back) = side.back.as_deref_mut() else {
+        let connection = &mut connections[pair.server.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let Some(upstream) = connection.upstream.as_deref_mut() else {
             return;
         };
-        posts[service].answered(backend, now_ns.saturating_sub(back.sent_ns), now_ns);
+        services[service].answered(backend, now_ns.saturating_sub(upstream.sent_ns), now_ns);
         let client = pair.client;
         let sent_bytes = match plan.how {
             Rewritten::AsIs => plan.end,
             // What came of a body without its chunks is in `scratch` already.
-            _ if back.pass == BodyPass::Dechunked => scratch.len(),
+            _ if upstream.pass == BodyPass::Dechunked => scratch.len(),
             _ => scratch.len() + plan.end - plan.head_end,
         };
         let body = plan.head_end..plan.end;
         let mut sends = 1;
         match (buf, plan.how) {
             (Some(buf), Rewritten::AsIs) => io.forward_part(client, buf, 0..plan.end),
-            (None, Rewritten::AsIs) => io.send_copy(client, &back.head[..plan.end]),
-            (Some(buf), _) if back.pass == BodyPass::Dechunked => {
+            (None, Rewritten::AsIs) => io.send_copy(client, &upstream.head[..plan.end]),
+            (Some(buf), _) if upstream.pass == BodyPass::Dechunked => {
                 io.recycle(buf);
                 io.send_copy(client, scratch);
             }
-            (None, _) if back.pass == BodyPass::Dechunked => io.send_copy(client, scratch),
+            (None, _) if upstream.pass == BodyPass::Dechunked => io.send_copy(client, scratch),
             (Some(buf), _) if body.len() <= COPY_MAX => {
                 scratch.extend_from_slice(&io.bytes(&buf)[body]);
                 io.recycle(buf);
@@ -217,29 +227,29 @@ impl<I: Io> Worker<I> {
                 sends = 2;
             }
             (None, _) => {
-                scratch.extend_from_slice(&back.head[body]);
+                scratch.extend_from_slice(&upstream.head[body]);
                 io.send_copy(client, scratch);
             }
         }
-        empty(&mut back.head);
+        empty(&mut upstream.head);
         empty(scratch);
-        let side = &mut sides[client.slot()];
-        side.sends = side.sends.wrapping_add(sends);
+        let connection = &mut connections[client.slot()];
+        connection.sends = connection.sends.wrapping_add(sends);
         let (mut well, mut raw) = (true, false);
-        if let Some(front) = side.front.as_deref_mut() {
-            (front.begun, front.whole) = (true, false);
-            front.answer_bytes = sent_bytes as u64;
-            well = front.status < 500;
-            raw = front.raw;
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            (downstream.begun, downstream.whole) = (true, false);
+            downstream.answer_bytes = sent_bytes as u64;
+            well = downstream.status < 500;
+            raw = downstream.raw;
             // It will not be sent again.
-            if !front.request.is_empty() {
-                empty(&mut front.request);
+            if !downstream.request.is_empty() {
+                empty(&mut downstream.request);
             }
         }
         self.http_note(service, backend, well);
-        let dechunks = |back: &Back| back.pass == BodyPass::Dechunked;
-        let dechunks = self.sides[pair.upstream.slot()]
-            .back
+        let dechunks = |upstream: &Upstream| upstream.pass == BodyPass::Dechunked;
+        let dechunks = self.connections[pair.server.slot()]
+            .upstream
             .as_deref()
             .is_some_and(dechunks);
         if raw && !dechunks {
@@ -254,17 +264,20 @@ impl<I: Io> Worker<I> {
     /// Passes on a buffer of an answer's body.
     fn answer_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
-            io, sides, scratch, ..
+            io,
+            connections,
+            scratch,
+            ..
         } = self;
-        let Some(back) = sides[pair.upstream.slot()].back.as_deref_mut() else {
+        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
             return io.recycle(buf);
         };
-        let Some(body) = &mut back.body else {
+        let Some(body) = &mut upstream.body else {
             return io.recycle(buf);
         };
         let bytes = io.bytes(&buf);
         scratch.clear();
-        let taken = match back.pass {
+        let taken = match upstream.pass {
             BodyPass::AsIs => body.take(bytes),
             BodyPass::Dechunked => {
                 body.take_content(bytes, |content| scratch.extend_from_slice(content))
@@ -275,8 +288,8 @@ impl<I: Io> Worker<I> {
             return self.http_trouble(pair, Trouble::Bad);
         };
         // What comes behind an answer belongs to nobody.
-        back.keep &= taken.bytes == bytes.len();
-        let sent = match back.pass {
+        upstream.keep &= taken.bytes == bytes.len();
+        let sent = match upstream.pass {
             BodyPass::AsIs => {
                 io.forward_part(pair.client, buf, 0..taken.bytes);
                 taken.bytes
@@ -289,10 +302,10 @@ impl<I: Io> Worker<I> {
                 scratch.len()
             }
         };
-        let side = &mut sides[pair.client.slot()];
-        side.sends = side.sends.wrapping_add(1);
-        if let Some(front) = side.front.as_deref_mut() {
-            front.answer_bytes += sent as u64;
+        let connection = &mut connections[pair.client.slot()];
+        connection.sends = connection.sends.wrapping_add(1);
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            downstream.answer_bytes += sent as u64;
         }
         match taken.complete {
             true => self.http_finish(pair),
@@ -302,31 +315,39 @@ impl<I: Io> Worker<I> {
 
     /// Stops reading a back end while its client does not take what there is.
     fn slow_down(&mut self, pair: Pair) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[pair.upstream.slot()];
-        if io.queued(pair.client) >= queue_max(io) && !side.paused {
-            side.paused = true;
-            io.pause(pair.upstream);
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[pair.server.slot()];
+        if io.queued(pair.client) >= queue_max(io) && !connection.paused {
+            connection.paused = true;
+            io.pause(pair.server);
         }
     }
 
     /// A client has got everything that was for it.
-    pub(in crate::engine) fn front_drained(&mut self, client: ConnId) {
-        if let Some(upstream) = self.side(client).peer
-            && std::mem::take(&mut self.side(upstream).paused)
+    pub(in crate::engine) fn downstream_drained(&mut self, client: ConnId) {
+        if let Some(server) = self.connection(client).peer
+            && std::mem::take(&mut self.connection(server).paused)
         {
-            self.io.resume(upstream);
+            self.io.resume(server);
         }
-        let reading =
-            |front: &Front| front.phase == super::Phase::Reading && !front.input.is_empty();
-        if self.side(client).front.as_deref().is_some_and(reading) {
+        let reading = |downstream: &Downstream| {
+            downstream.phase == super::Phase::Reading && !downstream.input.is_empty()
+        };
+        if self
+            .connection(client)
+            .downstream
+            .as_deref()
+            .is_some_and(reading)
+        {
             self.http_next(client);
         }
     }
 
     /// A back end has got everything that was for it.
-    pub(in crate::engine) fn back_drained(&mut self, upstream: ConnId) {
-        if let Some(client) = self.side(upstream).peer {
+    pub(in crate::engine) fn upstream_drained(&mut self, server: ConnId) {
+        if let Some(client) = self.connection(server).peer {
             self.http_unpause(client);
         }
     }
@@ -334,8 +355,8 @@ impl<I: Io> Worker<I> {
 
 /// What an answer's head is read with.
 struct Reader<'w> {
-    http: &'w HttpPost,
-    place: &'w HttpPlace,
+    http: &'w HttpServiceWorker,
+    backend_slot: &'w HttpBackendSlot,
     backend: u32,
     known: &'w Client,
     draining: bool,
@@ -344,19 +365,19 @@ struct Reader<'w> {
 impl Reader<'_> {
     fn plan(
         &self,
-        front: &mut Front,
-        back: &mut Back,
+        downstream: &mut Downstream,
+        upstream: &mut Upstream,
         bytes: &[u8],
         scratch: &mut Vec<u8>,
         values: &mut Vec<u8>,
     ) -> Result<Option<Plan>, BadAnswer> {
-        let Some(head) = read_response(bytes, front.asked)? else {
+        let Some(head) = read_response(bytes, downstream.asked)? else {
             return match bytes.len() > HEAD_BYTES_MAX {
                 true => Err(crate::http::Refusal::HeadTooLarge.into()),
                 false => Ok(None),
             };
         };
-        let answered = self.rewrite(front, &head, scratch, values);
+        let answered = self.rewrite(downstream, &head, scratch, values);
         let head_end = head.len();
         let mut plan = Plan {
             head_end,
@@ -369,12 +390,12 @@ impl Reader<'_> {
         if plan.interim || plan.switches {
             return Ok(Some(plan));
         }
-        front.status = head.status();
-        front.keep_alive &= answered.keep_alive;
-        back.pass = answered.body;
+        downstream.status = head.status();
+        downstream.keep_alive &= answered.keep_alive;
+        upstream.pass = answered.body;
         let mut body = BodyTracker::new(Direction::Answer, head.framing());
         let rest = &bytes[head_end..];
-        let taken = match (front.raw, answered.body) {
+        let taken = match (downstream.raw, answered.body) {
             (true, BodyPass::AsIs) => crate::http::Taken {
                 bytes: rest.len(),
                 complete: false,
@@ -386,40 +407,42 @@ impl Reader<'_> {
         };
         plan.end += taken.bytes;
         plan.complete = taken.complete;
-        back.body = Some(body);
-        back.keep = head.keep_alive() && taken.bytes == rest.len() && self.place.shares;
+        upstream.body = Some(body);
+        upstream.keep = head.keep_alive() && taken.bytes == rest.len() && self.backend_slot.shares;
         Ok(Some(plan))
     }
 
     /// Says how the head goes to the client.
     fn rewrite(
         &self,
-        front: &Front,
+        downstream: &Downstream,
         head: &ResponseHead<'_>,
         scratch: &mut Vec<u8>,
         values: &mut Vec<u8>,
     ) -> Answered {
         let facts = Facts {
             client: self.known.address.ip(),
-            backend: &self.place.name,
+            backend: &self.backend_slot.name,
             service: &self.http.name,
         };
         // Who has the cookie already need not be given it.
         let cookie = self
-            .place
+            .backend_slot
             .cookie
             .as_ref()
             .and_then(|cookie| cookie.set.as_ref());
-        let cookie = cookie.filter(|_| front.sticky != Some(self.backend));
-        let edits = self.place.to_client.iter().chain(cookie);
+        let cookie = cookie.filter(|_| downstream.sticky != Some(self.backend));
+        let edits = self.backend_slot.to_client.iter().chain(cookie);
         filled(edits, &facts, values, |edits| {
             let to = ToClient {
                 edits,
                 keep_alive: match self.http.every {
-                    true => front.keep_alive && front.body.is_complete() && !self.draining,
+                    true => {
+                        downstream.keep_alive && downstream.body.is_complete() && !self.draining
+                    }
                     false => head.keep_alive(),
                 },
-                minor_version: front.minor_version,
+                minor_version: downstream.minor_version,
                 via: None,
             };
             rewrite_response(head, &to, scratch)

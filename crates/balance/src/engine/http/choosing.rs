@@ -2,15 +2,15 @@
 
 use net::ConnId;
 
-use super::Front;
+use super::Downstream;
+use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
 use super::edits::filled;
-use super::places::{HttpPlace, HttpPost};
 use super::pool::take_idle;
 use crate::config::Facts;
+use crate::engine::connection::{Client, Connection};
 use crate::engine::events::RequestLine;
-use crate::engine::external::Wish;
-use crate::engine::post::{Choice, Post};
-use crate::engine::side::{Client, Side};
+use crate::engine::external::ExternalChoice;
+use crate::engine::service_worker::{Choice, ServiceWorker};
 use crate::engine::state::ServiceState;
 use crate::http::{
     Asked, BodyTracker, Direction, Framing, Refusal, RequestHead, Rewritten, ToUpstream,
@@ -30,9 +30,9 @@ pub(super) struct Plan {
 
 /// What is needed to choose a back end for a request, beside the client.
 pub(super) struct Chooser<'w> {
-    pub(super) post: &'w mut Post,
+    pub(super) service_worker: &'w mut ServiceWorker,
     pub(super) state: &'w ServiceState,
-    pub(super) sides: &'w [Side],
+    pub(super) connections: &'w [Connection],
     pub(super) rng: &'w mut fastrand::Rng,
     pub(super) now_ns: u64,
     pub(super) scratch: &'w mut Vec<u8>,
@@ -44,14 +44,14 @@ impl Chooser<'_> {
     /// its head is not complete.
     pub(super) fn plan(
         &mut self,
-        front: &mut Front,
+        downstream: &mut Downstream,
         known: &mut Client,
         bytes: &[u8],
     ) -> Result<Option<Plan>, Refusal> {
         let Some(head) = read_request(bytes)? else {
             return Ok(None);
         };
-        let Some(http) = &self.post.http else {
+        let Some(http) = &self.service_worker.http else {
             return Ok(None);
         };
         let raw = !http.every;
@@ -65,35 +65,35 @@ impl Chooser<'_> {
             true => bytes.len(),
             false => head_end + body.take(&bytes[head_end..])?.bytes,
         };
-        front.scan.reset();
-        front.request.clear();
-        front.request.extend_from_slice(&bytes[begin..end]);
-        front.whole = true;
-        front.method = head.method();
-        front.minor_version = head.minor_version();
-        front.keep_alive = head.keep_alive();
-        front.asked = Asked {
-            head: front.method == crate::http::Method::Head,
+        downstream.scan.reset();
+        downstream.request.clear();
+        downstream.request.extend_from_slice(&bytes[begin..end]);
+        downstream.whole = true;
+        downstream.method = head.method();
+        downstream.minor_version = head.minor_version();
+        downstream.keep_alive = head.keep_alive();
+        downstream.asked = Asked {
+            head: downstream.method == crate::http::Method::Head,
             upgrade: head.asks_upgrade(),
         };
-        (front.body, front.raw) = (body, raw);
-        (front.begun, front.failed, front.status) = (false, false, 0);
-        front.answer_bytes = 0;
-        front.sticky = http.bound(&head);
-        if self.post.wanted {
-            front.line = Some(logged_line(&head, self.post.combined));
+        (downstream.body, downstream.raw) = (body, raw);
+        (downstream.begun, downstream.failed, downstream.status) = (false, false, 0);
+        downstream.answer_bytes = 0;
+        downstream.sticky = http.bound(&head);
+        if self.service_worker.wanted {
+            downstream.line = Some(logged_line(&head, self.service_worker.combined));
         }
         known.tried.clear();
         known.again = 0;
-        known.wish = Wish::None;
-        let waits = !self.post.queue.is_empty() && self.post.program.is_none();
+        known.external_choice = ExternalChoice::None;
+        let waits = !self.service_worker.queue.is_empty() && self.service_worker.program.is_none();
         let choice = match !waits {
             // Those who wait already go first.
             false => Choice::Full,
             true => choose(
-                self.post,
+                self.service_worker,
                 self.state,
-                front,
+                downstream,
                 known,
                 Some(&head),
                 self.now_ns,
@@ -102,15 +102,15 @@ impl Chooser<'_> {
         };
         let mut kept = None;
         self.scratch.clear();
-        if let (Choice::Backend(at), Some(http)) = (choice, &mut self.post.http)
-            && http.places[at].shares
+        if let (Choice::Backend(at), Some(http)) = (choice, &mut self.service_worker.http)
+            && http.backends[at].shares
         {
             let moves = self.state.backends[at].moves();
-            let repeat = front.method.is_idempotent();
-            let idle = &mut http.places[at].idle;
-            if let Some(conn) = take_idle(self.sides, idle, moves, repeat, self.now_ns) {
-                let place = &http.places[at];
-                let how = rewrite(http, place, known, &head, self.scratch, self.values);
+            let repeat = downstream.method.is_idempotent();
+            let idle = &mut http.backends[at].idle;
+            if let Some(conn) = take_idle(self.connections, idle, moves, repeat, self.now_ns) {
+                let backend_slot = &http.backends[at];
+                let how = rewrite(http, backend_slot, known, &head, self.scratch, self.values);
                 kept = Some((conn, how));
             }
         }
@@ -139,35 +139,36 @@ fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
 
 /// Chooses a back end for a request, and takes a place there.
 pub(super) fn choose(
-    post: &mut Post,
+    service_worker: &mut ServiceWorker,
     state: &ServiceState,
-    front: &Front,
+    downstream: &Downstream,
     known: &Client,
     head: Option<&RequestHead<'_>>,
     now_ns: u64,
     rng: &mut fastrand::Rng,
 ) -> Choice {
-    if let Some(at) = front.sticky
+    if let Some(at) = downstream.sticky
         && !known.tried.contains(&at)
         && state.backends[at as usize].usable()
     {
         // It waits for its own back end rather than go to another one.
-        return match state.backends[at as usize].reserve(post.places[at as usize].most) {
+        return match state.backends[at as usize].reserve(service_worker.backends[at as usize].most)
+        {
             true => Choice::Backend(at as usize),
             false => Choice::Full,
         };
     }
-    let key = match (&post.http, head) {
+    let key = match (&service_worker.http, head) {
         (Some(http), Some(head)) => http.key(head),
         _ => None,
     };
-    post.choose(state, known, key, now_ns, rng)
+    service_worker.choose(state, known, key, now_ns, rng)
 }
 
 /// Says how a request's head goes to a back end, appending it to `scratch` where it is changed.
 pub(super) fn rewrite(
-    http: &HttpPost,
-    place: &HttpPlace,
+    http: &HttpServiceWorker,
+    backend_slot: &HttpBackendSlot,
     known: &Client,
     head: &RequestHead<'_>,
     scratch: &mut Vec<u8>,
@@ -175,18 +176,18 @@ pub(super) fn rewrite(
 ) -> Rewritten {
     let facts = Facts {
         client: known.address.ip(),
-        backend: &place.name,
+        backend: &backend_slot.name,
         service: &http.name,
     };
-    filled(place.to_server.iter(), &facts, values, |edits| {
+    filled(backend_slot.to_server.iter(), &facts, values, |edits| {
         let to = ToUpstream {
             edits,
             keep_alive: match http.every {
-                true => place.shares,
+                true => backend_slot.shares,
                 false => head.keep_alive(),
             },
             upgrade: true,
-            host: &place.host,
+            host: &backend_slot.host,
             via: None,
         };
         rewrite_request(head, &to, scratch)

@@ -78,8 +78,8 @@ pub(super) fn filled<'f, R>(
     };
     let mut list = [first; EDITS_MAX + 1];
     let mut count = 1;
-    for (edit, place) in all.zip(&mut list[1..]) {
-        *place = edit;
+    for (edit, entry) in all.zip(&mut list[1..]) {
+        *entry = edit;
         count += 1;
     }
     run(&list[..count])

@@ -3,7 +3,7 @@
 use net::{Buf, ConnId, Io};
 
 use super::{Pair, Phase};
-use crate::engine::side::{Role, Side};
+use crate::engine::connection::{Connection, Role};
 use crate::engine::worker::Worker;
 use crate::http::{Refusal, small_answer};
 
@@ -29,16 +29,16 @@ pub(super) enum Trouble {
 
 impl<I: Io> Worker<I> {
     /// A back end has ended its side.
-    pub(in crate::engine) fn back_ended(&mut self, upstream: ConnId) {
-        let side = &self.sides[upstream.slot()];
-        let Some(client) = side.peer else {
-            return self.close_back(upstream);
+    pub(in crate::engine) fn upstream_ended(&mut self, server: ConnId) {
+        let connection = &self.connections[server.slot()];
+        let Some(client) = connection.peer else {
+            return self.close_upstream(server);
         };
-        let pair = Pair { client, upstream };
-        let ends = side
-            .back
+        let pair = Pair { client, server };
+        let ends = connection
+            .upstream
             .as_ref()
-            .and_then(|back| back.body)
+            .and_then(|upstream| upstream.body)
             .is_some_and(|body| body.ends_with_connection());
         match ends {
             true => self.http_finish(pair),
@@ -47,48 +47,48 @@ impl<I: Io> Worker<I> {
     }
 
     /// A back end's connection was reset.
-    pub(in crate::engine) fn back_failed(&mut self, upstream: ConnId) {
-        match self.side(upstream).peer {
-            Some(client) => self.http_trouble(Pair { client, upstream }, Trouble::Gone),
-            None => self.close_back(upstream),
+    pub(in crate::engine) fn upstream_failed(&mut self, server: ConnId) {
+        match self.connection(server).peer {
+            Some(client) => self.http_trouble(Pair { client, server }, Trouble::Gone),
+            None => self.close_upstream(server),
         }
     }
 
     /// An exchange cannot go on. The request is sent again where that can be done without anybody
     /// noticing; otherwise the client is told, or sees that its answer was cut off.
     pub(super) fn http_trouble(&mut self, pair: Pair, trouble: Trouble) {
-        let Pair { client, upstream } = pair;
-        let side = &self.sides[upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let (reused, heard) = match &side.back {
-            Some(back) => (back.reused, back.heard),
+        let Pair { client, server } = pair;
+        let connection = &self.connections[server.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (reused, heard) = match &connection.upstream {
+            Some(upstream) => (upstream.reused, upstream.heard),
             None => (false, true),
         };
-        self.close_back(upstream);
-        let side = &mut self.sides[client.slot()];
-        side.peer = None;
-        let Some(front) = side.front.as_deref_mut() else {
+        self.close_upstream(server);
+        let connection = &mut self.connections[client.slot()];
+        connection.peer = None;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
         let gone = trouble == Trouble::Gone;
-        let repeat = (gone || trouble == Trouble::Dead) && !heard && front.can_repeat();
+        let repeat = (gone || trouble == Trouble::Dead) && !heard && downstream.can_repeat();
         if repeat && reused && gone {
             // Its back end closed it before the request came there: that says nothing of it.
-            front.phase = Phase::Seeking;
+            downstream.phase = Phase::Seeking;
             return self.dial(client, backend);
         }
-        let begun = front.begun;
-        front.failed = true;
+        let begun = downstream.begun;
+        downstream.failed = true;
         if !(gone && reused && !heard) && trouble != Trouble::Dead {
             self.http_note(service, backend, false);
         }
-        self.give_place_back(service, backend);
+        self.release_backend(service, backend);
         if begun {
             self.http_log(client, Some(backend));
             return self.http_cut_off(client);
         }
         if repeat {
-            if let Some(known) = &mut self.side(client).client {
+            if let Some(known) = &mut self.connection(client).client {
                 known.tried.push(backend as u32);
             }
             return self.http_seek(client);
@@ -112,14 +112,15 @@ impl<I: Io> Worker<I> {
         }
         let now_ns = self.now();
         self.io.pause(client);
-        let side = self.side(client);
-        (side.role, side.since_ns, side.front) = (Role::HttpCut, now_ns, None);
+        let connection = self.connection(client);
+        (connection.role, connection.since_ns, connection.downstream) =
+            (Role::HttpCut, now_ns, None);
     }
 
     /// Refuses a request: what it said cannot be passed on, and where the next one begins is not
     /// known.
     pub(super) fn http_refuse(&mut self, client: ConnId, refusal: Refusal) {
-        let service = self.side(client).service as usize;
+        let service = self.connection(client).service as usize;
         self.state(service).bad_requests.add(1);
         let text = refusal.to_string();
         self.http_answer_self(client, refusal.status(), &text);
@@ -134,23 +135,26 @@ impl<I: Io> Worker<I> {
     /// to answer already. The client's connection is closed behind it.
     pub(super) fn http_answer_self(&mut self, client: ConnId, status: u16, text: &str) {
         self.http_leave(client);
-        let Some(front) = self.side(client).front.as_deref_mut() else {
+        let Some(downstream) = self.connection(client).downstream.as_deref_mut() else {
             return;
         };
-        if front.begun {
+        if downstream.begun {
             return self.http_cut_off(client);
         }
-        front.status = status;
+        downstream.status = status;
         let Worker {
-            io, sides, scratch, ..
+            io,
+            connections,
+            scratch,
+            ..
         } = self;
         scratch.clear();
         small_answer(status, text.as_bytes(), scratch);
         io.send_copy(client, scratch);
-        let side = &mut sides[client.slot()];
-        side.sends = side.sends.wrapping_add(1);
-        if let Some(front) = side.front.as_deref_mut() {
-            front.answer_bytes = scratch.len() as u64;
+        let connection = &mut connections[client.slot()];
+        connection.sends = connection.sends.wrapping_add(1);
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            downstream.answer_bytes = scratch.len() as u64;
         }
         self.http_log(client, None);
         self.http_close(client);
@@ -158,19 +162,19 @@ impl<I: Io> Worker<I> {
 
     /// Takes a client out of its exchange, or out of the queue.
     fn http_leave(&mut self, client: ConnId) {
-        let side = &mut self.sides[client.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        if let Some(upstream) = side.peer.take() {
-            match self.side(upstream).role {
-                Role::HttpBack => self.close_back(upstream),
+        let connection = &mut self.connections[client.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        if let Some(server) = connection.peer.take() {
+            match self.connection(server).role {
+                Role::HttpUpstream => self.close_upstream(server),
                 _ => {
-                    *self.side(upstream) = Side::default();
-                    self.io.close(upstream);
+                    *self.connection(server) = Connection::default();
+                    self.io.close(server);
                 }
             }
-            self.give_place_back(service, backend);
+            self.release_backend(service, backend);
         }
-        let known = self.side(client).client.as_deref_mut();
+        let known = self.connection(client).client.as_deref_mut();
         if known.and_then(|known| known.queued_ns.take()).is_some() {
             self.left_queue(service, client);
         }
@@ -181,11 +185,13 @@ impl<I: Io> Worker<I> {
     /// its answer.
     pub(super) fn http_close(&mut self, client: ConnId) {
         let now_ns = self.now();
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[client.slot()];
-        (side.role, side.front) = (Role::HttpClosing, None);
-        (side.since_ns, side.bytes) = (now_ns, 0);
-        if std::mem::take(&mut side.paused) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[client.slot()];
+        (connection.role, connection.downstream) = (Role::HttpClosing, None);
+        (connection.since_ns, connection.bytes) = (now_ns, 0);
+        if std::mem::take(&mut connection.paused) {
             io.resume(client);
         }
         io.finish(client);
@@ -194,9 +200,9 @@ impl<I: Io> Worker<I> {
 
     /// What comes from a client whose connection ends.
     pub(in crate::engine) fn closing_data(&mut self, client: ConnId, buf: Buf) {
-        let side = self.side(client);
-        side.bytes += buf.len() as u64;
-        let too_much = side.bytes > LATE_BYTES_MAX;
+        let connection = self.connection(client);
+        connection.bytes += buf.len() as u64;
+        let too_much = connection.bytes > LATE_BYTES_MAX;
         self.io.recycle(buf);
         if too_much {
             self.http_end(client, true);
@@ -205,46 +211,46 @@ impl<I: Io> Worker<I> {
 
     /// A client whose connection ends has ended its side, or has got everything.
     pub(in crate::engine) fn closing_ended(&mut self, client: ConnId, ended: bool) {
-        let side = &mut self.sides[client.slot()];
-        side.ended |= ended;
-        if side.ended && self.io.queued(client) == 0 {
+        let connection = &mut self.connections[client.slot()];
+        connection.ended |= ended;
+        if connection.ended && self.io.queued(client) == 0 {
             self.http_end(client, false);
         }
     }
 
     /// A client's connection was reset: there is nobody to answer.
-    pub(in crate::engine) fn front_failed(&mut self, client: ConnId) {
-        let side = self.side(client);
-        let peer = side.peer;
-        if let Some(front) = side.front.as_deref_mut()
-            && front.phase != Phase::Reading
+    pub(in crate::engine) fn downstream_failed(&mut self, client: ConnId) {
+        let connection = self.connection(client);
+        let peer = connection.peer;
+        if let Some(downstream) = connection.downstream.as_deref_mut()
+            && downstream.phase != Phase::Reading
         {
-            if !front.begun {
-                (front.status, front.answer_bytes) = (CLIENT_LEFT, 0);
+            if !downstream.begun {
+                (downstream.status, downstream.answer_bytes) = (CLIENT_LEFT, 0);
             }
-            let backend = peer.map(|upstream| self.side(upstream).backend as usize);
+            let backend = peer.map(|server| self.connection(server).backend as usize);
             self.http_log(client, backend);
         }
         self.http_end(client, false);
     }
 
     /// A client has ended its side.
-    pub(in crate::engine) fn front_ended(&mut self, client: ConnId) {
-        let side = &mut self.sides[client.slot()];
-        if std::mem::replace(&mut side.ended, true) {
+    pub(in crate::engine) fn downstream_ended(&mut self, client: ConnId) {
+        let connection = &mut self.connections[client.slot()];
+        if std::mem::replace(&mut connection.ended, true) {
             return;
         }
-        let Some(front) = side.front.as_deref() else {
+        let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
-        match (front.phase, side.peer) {
+        match (downstream.phase, connection.peer) {
             (Phase::Reading, _) => self.http_next(client),
-            (Phase::Exchanging, Some(upstream)) if front.raw => self.io.finish(upstream),
+            (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
             // The rest of its request will never come.
             (Phase::Exchanging | Phase::Seeking, _)
-                if !front.body.is_complete() && front.input.is_empty() =>
+                if !downstream.body.is_complete() && downstream.input.is_empty() =>
             {
-                self.front_failed(client);
+                self.downstream_failed(client);
             }
             // It waits for its answer.
             _ => {}
@@ -254,8 +260,8 @@ impl<I: Io> Worker<I> {
     /// Lets go of a client.
     pub(in crate::engine) fn http_end(&mut self, client: ConnId, reset: bool) {
         self.http_leave(client);
-        let service = self.side(client).service as usize;
-        *self.side(client) = Side::default();
+        let service = self.connection(client).service as usize;
+        *self.connection(client) = Connection::default();
         match reset {
             true => self.io.abort(client),
             false => self.io.close(client),

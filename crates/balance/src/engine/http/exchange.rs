@@ -4,20 +4,20 @@ use net::{ConnId, Io, proxy_protocol};
 
 use super::choosing::choose;
 use super::pool::take_idle;
-use super::{Back, Front, Pair, Phase, empty};
+use super::{Downstream, Pair, Phase, Upstream, empty};
 use crate::config::model::ProxyVersion;
-use crate::engine::events::Happened;
-use crate::engine::post::Choice;
-use crate::engine::side::{Role, Side};
+use crate::engine::connection::{Connection, Role};
+use crate::engine::events::Event;
+use crate::engine::service_worker::Choice;
 use crate::engine::worker::Worker;
 use crate::health::HealthEvent;
 use crate::http::read_request;
 
-impl Side {
+impl Connection {
     /// How far a client of an HTTP service is.
-    pub(super) fn front_phase(&mut self, phase: Phase) {
-        if let Some(front) = &mut self.front {
-            front.phase = phase;
+    pub(super) fn downstream_phase(&mut self, phase: Phase) {
+        if let Some(downstream) = &mut self.downstream {
+            downstream.phase = phase;
         }
     }
 }
@@ -26,21 +26,21 @@ impl<I: Io> Worker<I> {
     /// A connection to a back end becomes a client's, for one exchange.
     pub(super) fn http_pair(&mut self, pair: Pair) {
         let now_ns = self.now();
-        let side = &mut self.sides[pair.upstream.slot()];
-        side.role = Role::HttpBack;
-        side.peer = Some(pair.client);
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        if let Some(back) = &mut side.back {
-            back.begin(now_ns);
+        let connection = &mut self.connections[pair.server.slot()];
+        connection.role = Role::HttpUpstream;
+        connection.peer = Some(pair.client);
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        if let Some(upstream) = &mut connection.upstream {
+            upstream.begin(now_ns);
         }
-        let (service, backend) = (side.service as usize, side.backend);
-        let side = &mut self.sides[pair.client.slot()];
-        side.peer = Some(pair.upstream);
-        side.backend = backend;
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        if let Some(front) = &mut side.front {
-            front.phase = Phase::Exchanging;
-            front.moved_ns = now_ns;
+        let (service, backend) = (connection.service as usize, connection.backend);
+        let connection = &mut self.connections[pair.client.slot()];
+        connection.peer = Some(pair.server);
+        connection.backend = backend;
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        if let Some(downstream) = &mut connection.downstream {
+            downstream.phase = Phase::Exchanging;
+            downstream.moved_ns = now_ns;
         }
         self.state(service).backends[backend as usize]
             .requests
@@ -49,10 +49,14 @@ impl<I: Io> Worker<I> {
 
     /// Finds a back end for a request that is kept, or a place in the queue.
     pub(in crate::engine) fn http_seek(&mut self, client: ConnId) {
-        self.side(client).front_phase(Phase::Seeking);
+        self.connection(client).downstream_phase(Phase::Seeking);
         let choice = self.http_choose(client);
-        let failed = |front: &Front| front.failed;
-        let spoiled = self.side(client).front.as_deref().is_some_and(failed);
+        let failed = |downstream: &Downstream| downstream.failed;
+        let spoiled = self
+            .connection(client)
+            .downstream
+            .as_deref()
+            .is_some_and(failed);
         match choice {
             // It was asked, and others could not be: that is not for lack of back ends.
             Choice::Nobody if spoiled => self.http_answer_self(client, 502, "no back end answered"),
@@ -62,55 +66,66 @@ impl<I: Io> Worker<I> {
 
     /// Whether a request is bound to one back end.
     pub(in crate::engine) fn http_is_bound(&mut self, client: ConnId) -> bool {
-        let front = self.side(client).front.as_deref();
-        front.is_some_and(|front| front.sticky.is_some())
+        let downstream = self.connection(client).downstream.as_deref();
+        downstream.is_some_and(|downstream| downstream.sticky.is_some())
     }
 
     /// Chooses a back end for a request that is kept.
     pub(in crate::engine) fn http_choose(&mut self, client: ConnId) -> Choice {
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             rng,
             ..
         } = self;
-        let side = &sides[client.slot()];
-        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
+        let connection = &connections[client.slot()];
+        let (Some(downstream), Some(known)) = (
+            connection.downstream.as_deref(),
+            connection.client.as_deref(),
+        ) else {
             return Choice::Nobody;
         };
-        let service = side.service as usize;
-        let head = read_request(&front.request).ok().flatten();
-        let (post, state) = (&mut posts[service], &shared.services[service]);
-        choose(post, state, front, known, head.as_ref(), now_ns, rng)
+        let service = connection.service as usize;
+        let head = read_request(&downstream.request).ok().flatten();
+        let (service_worker, state) = (&mut services[service], &shared.services[service]);
+        choose(
+            service_worker,
+            state,
+            downstream,
+            known,
+            head.as_ref(),
+            now_ns,
+            rng,
+        )
     }
 
     /// Sends a request that is kept to a back end, where a place was taken for it.
     pub(in crate::engine) fn http_assign(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             ..
         } = self;
-        let side = &sides[client.slot()];
-        let Some(front) = side.front.as_deref() else {
+        let connection = &connections[client.slot()];
+        let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
-        let service = side.service as usize;
+        let service = connection.service as usize;
         let moves = shared.services[service].backends[backend].moves();
-        let repeat = front.method.is_idempotent();
-        let kept = posts[service].http.as_mut().and_then(|http| {
-            let place = &mut http.places[backend];
-            place
+        let repeat = downstream.method.is_idempotent();
+        let kept = services[service].http.as_mut().and_then(|http| {
+            let backend_slot = &mut http.backends[backend];
+            backend_slot
                 .shares
-                .then(|| take_idle(sides, &mut place.idle, moves, repeat, now_ns))?
+                .then(|| take_idle(connections, &mut backend_slot.idle, moves, repeat, now_ns))?
         });
         match kept {
-            Some(upstream) => {
-                let pair = Pair { client, upstream };
+            Some(server) => {
+                let pair = Pair { client, server };
                 self.http_pair(pair);
                 self.http_send_kept(pair);
             }
@@ -119,29 +134,29 @@ impl<I: Io> Worker<I> {
     }
 
     /// A connection to a back end is open: the request goes there.
-    pub(in crate::engine) fn http_connected(&mut self, client: ConnId, upstream: ConnId) {
-        let pair = Pair { client, upstream };
+    pub(in crate::engine) fn http_connected(&mut self, client: ConnId, server: ConnId) {
+        let pair = Pair { client, server };
         let now_ns = self.now();
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             ..
         } = self;
-        let side = &mut sides[pair.upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
+        let connection = &mut connections[pair.server.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
         let known = &shared.services[service].backends[backend];
         known.connections.add(1);
         known
             .connect_times
-            .note_ns(now_ns.saturating_sub(side.since_ns));
+            .note_ns(now_ns.saturating_sub(connection.since_ns));
         let moves = known.moves();
-        let front = &sides[client.slot()];
-        let ended = front.ended;
-        if let Some(client) = &front.client {
-            let back = Back::new(moves, client.address, now_ns);
-            if let Some(version) = posts[service].places[backend].proxy_out {
+        let downstream = &connections[client.slot()];
+        let ended = downstream.ended;
+        if let Some(client) = &downstream.client {
+            let upstream = Upstream::new(moves, client.address, now_ns);
+            if let Some(version) = services[service].backends[backend].proxy_out {
                 let mut header = Vec::with_capacity(64);
                 match version {
                     ProxyVersion::V1 => {
@@ -151,61 +166,68 @@ impl<I: Io> Worker<I> {
                         proxy_protocol::encode_v2(client.address, client.local, &mut header);
                     }
                 }
-                io.send_copy(pair.upstream, &header);
+                io.send_copy(pair.server, &header);
             }
-            if posts[service].wanted {
-                shared.tell(Happened::ConnectionBegun {
+            if services[service].wanted {
+                shared.tell(Event::ConnectionBegun {
                     service,
                     backend,
                     client: client.address,
                 });
             }
-            let side = &mut sides[upstream.slot()];
-            side.back = Some(Box::new(back));
-            side.traced = posts[service].places[backend].traced;
+            let connection = &mut connections[server.slot()];
+            connection.upstream = Some(Box::new(upstream));
+            connection.traced = services[service].backends[backend].traced;
         }
         self.http_pair(pair);
         self.http_send_kept(pair);
-        let raw = |front: &Front| front.raw;
-        if ended && self.side(pair.client).front.as_deref().is_some_and(raw) {
-            self.io.finish(pair.upstream);
+        let raw = |downstream: &Downstream| downstream.raw;
+        if ended
+            && self
+                .connection(pair.client)
+                .downstream
+                .as_deref()
+                .is_some_and(raw)
+        {
+            self.io.finish(pair.server);
         }
     }
 
     /// An answer is complete: the back end's connection is free, and the client's turn comes.
     pub(super) fn http_finish(&mut self, pair: Pair) {
         let now_ns = self.now();
-        let queued = self.io.queued(pair.upstream);
-        let side = &mut self.sides[pair.upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let (keep, sent_ns) = match &side.back {
-            Some(back) => (back.keep, back.sent_ns),
+        let queued = self.io.queued(pair.server);
+        let connection = &mut self.connections[pair.server.slot()];
+        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (keep, sent_ns) = match &connection.upstream {
+            Some(upstream) => (upstream.keep, upstream.sent_ns),
             None => (false, now_ns),
         };
-        let side = &mut self.sides[pair.client.slot()];
-        side.peer = None;
-        side.since_ns = now_ns;
-        let Some(front) = side.front.as_deref_mut() else {
+        let connection = &mut self.connections[pair.client.slot()];
+        connection.peer = None;
+        connection.since_ns = now_ns;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
-        front.phase = Phase::Reading;
-        (front.begun, front.whole) = (false, true);
-        front.answers += 1;
-        front.began_ns = now_ns;
-        empty(&mut front.request);
-        let unread = !front.body.is_complete();
-        let (keep_alive, answer_bytes) = (front.keep_alive && !unread, front.answer_bytes);
+        downstream.phase = Phase::Reading;
+        (downstream.begun, downstream.whole) = (false, true);
+        downstream.answers += 1;
+        downstream.began_ns = now_ns;
+        empty(&mut downstream.request);
+        let unread = !downstream.body.is_complete();
+        let (keep_alive, answer_bytes) =
+            (downstream.keep_alive && !unread, downstream.answer_bytes);
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.state(service).backends[backend]
             .service_times
             .note_ns(took_ns);
-        self.posts[service].finished(backend, answer_bytes, took_ns);
+        self.services[service].finished(backend, answer_bytes, took_ns);
         self.http_log(pair.client, Some(backend));
-        self.give_place_back(service, backend);
+        self.release_backend(service, backend);
         if keep && queued == 0 && !unread {
-            self.put_idle(pair.upstream);
+            self.put_idle(pair.server);
         } else {
-            self.close_back(pair.upstream);
+            self.close_upstream(pair.server);
         }
         match keep_alive {
             true => self.http_next(pair.client),
@@ -216,22 +238,24 @@ impl<I: Io> Worker<I> {
     /// Tells of a request that is over, where anybody wants to know.
     pub(super) fn http_log(&mut self, client: ConnId, backend: Option<usize>) {
         let now_ns = self.now();
-        let side = &mut self.sides[client.slot()];
-        let service = side.service as usize;
-        if !self.posts[service].wanted {
+        let connection = &mut self.connections[client.slot()];
+        let service = connection.service as usize;
+        if !self.services[service].wanted {
             return;
         }
-        let (Some(front), Some(known)) = (side.front.as_deref_mut(), &side.client) else {
+        let (Some(downstream), Some(known)) =
+            (connection.downstream.as_deref_mut(), &connection.client)
+        else {
             return;
         };
-        self.shared.tell(Happened::RequestOver {
+        self.shared.tell(Event::RequestOver {
             service,
             backend,
             client: known.address,
-            line: front.line.take(),
-            status: front.status,
-            bytes_from: front.answer_bytes,
-            duration_ns: now_ns.saturating_sub(front.began_ns),
+            line: downstream.line.take(),
+            status: downstream.status,
+            bytes_from: downstream.answer_bytes,
+            duration_ns: now_ns.saturating_sub(downstream.began_ns),
         });
     }
 

@@ -11,12 +11,12 @@
 //! long as it is short, so that it can be sent again.
 
 mod answer;
+mod backend_slot;
 mod choosing;
 mod edits;
 mod ends;
 mod exchange;
 mod limits;
-mod places;
 mod pool;
 mod request;
 mod switch;
@@ -28,8 +28,8 @@ use net::{ConnId, Io};
 use crate::engine::events::RequestLine;
 use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
 
+pub(super) use backend_slot::{HttpServiceWorker, IDLE_MAX};
 pub(super) use edits::check;
-pub(super) use places::{HttpPost, IDLE_MAX};
 
 /// A side stops being read when its peer has this many buffers still to send.
 const QUEUE_MAX: usize = 8;
@@ -62,7 +62,7 @@ pub(super) enum Phase {
 }
 
 /// A client of an HTTP service.
-pub(super) struct Front {
+pub(super) struct Downstream {
     pub phase: Phase,
     scan: HeadScan,
     /// What was received and could not be used yet: the beginning of a head, a body whose back end
@@ -70,7 +70,7 @@ pub(super) struct Front {
     input: Vec<u8>,
     /// The request under way as it came, with what has been sent of its body.
     request: Vec<u8>,
-    /// Whether [`Front::request`] is all that has been sent.
+    /// Whether [`Downstream::request`] is all that has been sent.
     whole: bool,
     method: Method,
     minor_version: u8,
@@ -100,9 +100,9 @@ pub(super) struct Front {
     moved_ns: u64,
 }
 
-impl Front {
-    pub fn new(now_ns: u64) -> Front {
-        Front {
+impl Downstream {
+    pub fn new(now_ns: u64) -> Downstream {
+        Downstream {
             phase: Phase::Reading,
             scan: HeadScan::default(),
             input: Vec::new(),
@@ -148,7 +148,7 @@ impl Front {
 }
 
 /// A connection to a back end of an HTTP service.
-pub(super) struct Back {
+pub(super) struct Upstream {
     /// The beginning of an answer's head.
     head: Vec<u8>,
     scan: HeadScan,
@@ -174,9 +174,9 @@ pub(super) struct Back {
     sent_counted: u64,
 }
 
-impl Back {
-    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Back {
-        Back {
+impl Upstream {
+    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Upstream {
+        Upstream {
             opened_for,
             opened_ns,
             moves,
@@ -208,7 +208,7 @@ impl Back {
 #[derive(Clone, Copy)]
 struct Pair {
     client: ConnId,
-    upstream: ConnId,
+    server: ConnId,
 }
 
 /// Empties a vector, and lets go of its room where that is large.

@@ -1,7 +1,7 @@
 //! The thread that probes back ends, and looks up again where they are.
 //!
 //! It sleeps until a probe is due, a connection of a probe has something to tell, or the state of
-//! a back end was changed ([`Alarm`](super::alarm::Alarm)). A probe whose back end's state was
+//! a back end was changed ([`Waker`](super::alarm::Alarm)). A probe whose back end's state was
 //! changed in the meantime is given up.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use net::os;
 use net::wait::{Watch, wait};
 
-use super::events::{Happened, wanted};
+use super::events::{Event, wanted};
 use super::lookups::{self, LookUp, Lookups};
 use super::probe::{Manner, Probe};
 use super::shared::Shared;
@@ -24,22 +24,22 @@ use crate::health::{HealthEvent, State};
 /// more often.
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(30);
 /// It looks up at least this often where nothing can wake it.
-const WITHOUT_ALARM: Duration = Duration::from_millis(50);
+const WITHOUT_WAKER: Duration = Duration::from_millis(50);
 
 /// The running thread; dropping it ends the thread at once.
-pub struct Keeper {
+pub struct HealthChecker {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl HealthChecker {
     /// Starts the thread.
     ///
     /// # Panics
     /// When the system has no thread to give, as [`std::thread::spawn`] does.
-    pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> Keeper {
-        Keeper::start_with(config, shared, lookups::by_system, LOOK_UP_AGAIN)
+    pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> HealthChecker {
+        HealthChecker::start_with(config, shared, lookups::by_system, LOOK_UP_AGAIN)
     }
 
     fn start_with(
@@ -47,7 +47,7 @@ impl Keeper {
         shared: Arc<Shared>,
         look_up: LookUp,
         look_up_again: Duration,
-    ) -> Keeper {
+    ) -> HealthChecker {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rounds = Rounds::new(config, shared.clone(), look_up, look_up_again);
         let stopped = stop.clone();
@@ -56,7 +56,7 @@ impl Keeper {
                 rounds.go();
             }
         });
-        Keeper {
+        HealthChecker {
             stop,
             shared,
             thread: Some(thread),
@@ -64,10 +64,10 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for HealthChecker {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.shared.alarm.ring();
+        self.shared.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -128,7 +128,7 @@ impl Rounds {
         }
         let named = slots.iter().any(|slot| slot.name.is_some());
         Rounds {
-            lookups: named.then(|| Lookups::start(look_up, &shared.alarm)),
+            lookups: named.then(|| Lookups::start(look_up, &shared.waker)),
             config,
             shared,
             slots,
@@ -170,10 +170,10 @@ impl Rounds {
             limit = limit.min(self.look_up_at.saturating_duration_since(now));
         }
         let Rounds { shared, slots, .. } = self;
-        let bell = shared.alarm.descriptor();
+        let bell = shared.waker.descriptor();
         let mut watches: Vec<Watch<'_>> = bell.map(Watch::read).into_iter().collect();
         if bell.is_none() {
-            limit = limit.min(WITHOUT_ALARM);
+            limit = limit.min(WITHOUT_WAKER);
         }
         let mut owners = Vec::new();
         for (number, slot) in slots.iter().enumerate() {
@@ -186,12 +186,12 @@ impl Rounds {
         // Bounded, as the longest wait is given in milliseconds of 32 bits.
         let limit = limit.min(Duration::from_secs(86_400));
         if wait(&mut watches, Some(limit)).is_err() {
-            std::thread::sleep(WITHOUT_ALARM);
+            std::thread::sleep(WITHOUT_WAKER);
         }
         let bells = usize::from(bell.is_some());
         let ready: Vec<bool> = watches.iter().skip(bells).map(|one| one.ready).collect();
         if bell.is_some() {
-            shared.alarm.hush();
+            shared.waker.drain();
         }
         for (number, ready) in owners.into_iter().zip(ready) {
             self.go_on(number, ready);
@@ -231,7 +231,7 @@ impl Rounds {
         // Where the state was changed and no new probe was due, this is without effect.
         self.shared.note(service, backend, event);
         if before && !life.usable() && wanted(&self.config.services[service]) {
-            self.shared.tell(Happened::BackendFailed {
+            self.shared.tell(Event::BackendFailed {
                 service,
                 backend,
                 client: None,
@@ -312,12 +312,13 @@ mod tests {
         let backends = &shared.services[0].backends;
         backends[1].set_placed(true);
         let often = Duration::from_millis(1);
-        let keeper = Keeper::start_with(Arc::new(config), shared.clone(), elsewhere, often);
+        let health_checker =
+            HealthChecker::start_with(Arc::new(config), shared.clone(), elsewhere, often);
         let end = Instant::now() + Duration::from_secs(20);
         while backends[0].address() == at && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
-        drop(keeper);
+        drop(health_checker);
         assert_eq!(
             backends[0].address(),
             SocketAddr::from(([127, 0, 0, 9], 80))
@@ -335,8 +336,8 @@ mod tests {
         let mut config = Config::new();
         config.services.push(Service::new("web"));
         let shared = Arc::new(Shared::new(&config, &[vec![]], 0));
-        let keeper = Keeper::start(Arc::new(config), shared);
+        let health_checker = HealthChecker::start(Arc::new(config), shared);
         // Nothing is ever due, so only the alarm can end its sleep.
-        drop(keeper);
+        drop(health_checker);
     }
 }

@@ -14,19 +14,19 @@ pub(in crate::engine) const IDLE_MAX: usize = 1024;
 const IDLE_PER_BACKEND_MAX: usize = 256;
 
 /// What a worker knows of an HTTP service, beyond what it knows of every service.
-pub(in crate::engine) struct HttpPost {
+pub(in crate::engine) struct HttpServiceWorker {
     /// Every message is looked at, or only the first of a connection.
     pub every: bool,
     pub name: String,
     /// What a consistent hash is made of.
     pub key: Option<HashKey>,
-    pub places: Vec<HttpPlace>,
+    pub backends: Vec<HttpBackendSlot>,
     /// Whether any back end has a cookie.
     pub sticky: bool,
 }
 
 /// What a worker knows of a back end of an HTTP service.
-pub(in crate::engine) struct HttpPlace {
+pub(in crate::engine) struct HttpBackendSlot {
     pub name: String,
     /// Its host and port, for requests that name none.
     pub host: Vec<u8>,
@@ -50,10 +50,14 @@ pub(in crate::engine) struct Cookie {
     pub set: Option<HeaderEdit>,
 }
 
-impl HttpPost {
+impl HttpServiceWorker {
     /// Of a service; `None` when it is not of HTTP. `backends` is the number of back ends of all
     /// HTTP services.
-    pub fn new(service: &Service, state: &ServiceState, backends: usize) -> Option<HttpPost> {
+    pub fn new(
+        service: &Service,
+        state: &ServiceState,
+        backends: usize,
+    ) -> Option<HttpServiceWorker> {
         let Kind::Http { inspect } = service.kind else {
             return None;
         };
@@ -66,18 +70,20 @@ impl HttpPost {
             _ => None,
         };
         let share = (IDLE_MAX / backends.max(1)).clamp(1, IDLE_PER_BACKEND_MAX);
-        let places: Vec<HttpPlace> = service
+        let backends: Vec<HttpBackendSlot> = service
             .backends
             .iter()
             .zip(&state.backends)
-            .map(|(backend, one)| HttpPlace::new(backend, one, every, share))
+            .map(|(backend, one)| HttpBackendSlot::new(backend, one, every, share))
             .collect();
-        Some(HttpPost {
+        Some(HttpServiceWorker {
             every,
             name: service.name.clone(),
             key,
-            sticky: places.iter().any(|place| place.cookie.is_some()),
-            places,
+            sticky: backends
+                .iter()
+                .any(|backend_slot| backend_slot.cookie.is_some()),
+            backends,
         })
     }
 
@@ -86,13 +92,13 @@ impl HttpPost {
         if !self.sticky {
             return None;
         }
-        let is_bound = |place: &HttpPlace| {
-            place
+        let is_bound = |backend_slot: &HttpBackendSlot| {
+            backend_slot
                 .cookie
                 .as_ref()
                 .is_some_and(|cookie| head.cookie(&cookie.name) == Some(cookie.value.as_slice()))
         };
-        self.places.iter().position(is_bound).map(|at| at as u32)
+        self.backends.iter().position(is_bound).map(|at| at as u32)
     }
 
     /// What a consistent hash is made of, if the request has it.
@@ -106,8 +112,8 @@ impl HttpPost {
     }
 }
 
-impl HttpPlace {
-    fn new(backend: &Backend, state: &BackendState, every: bool, share: usize) -> HttpPlace {
+impl HttpBackendSlot {
+    fn new(backend: &Backend, state: &BackendState, every: bool, share: usize) -> HttpBackendSlot {
         let edits = |towards| {
             let wanted = backend.header_edits.iter();
             wanted
@@ -116,7 +122,7 @@ impl HttpPlace {
                 .collect()
         };
         let most = backend.connections_max.unwrap_or(u32::MAX) as usize;
-        HttpPlace {
+        HttpBackendSlot {
             name: backend.name.clone(),
             host: state.address().to_string().into_bytes(),
             to_server: edits(Towards::Server),

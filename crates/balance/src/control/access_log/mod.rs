@@ -1,6 +1,6 @@
 //! The thread that writes logs and hands hooks to their runner.
 //!
-//! It takes [`Happened`] from the workers' channel. Whatever it does, however slow a disk or a
+//! It takes [`Event`] from the workers' channel. Whatever it does, however slow a disk or a
 //! command is, a worker never waits for it: the channel is bounded, and what does not fit is lost
 //! and counted.
 
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::model::{Backend, Config, Kind};
 use crate::config::{Facts, Template};
-use crate::engine::events::Happened;
+use crate::engine::events::Event;
 use crate::engine::shared::Own;
 
 use file::LogFile;
@@ -36,9 +36,9 @@ const ROUND: Duration = Duration::from_millis(20);
 ///
 /// # Panics
 /// When the system has no thread to give, as [`std::thread::spawn`] does.
-pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Happened>) -> JoinHandle<()> {
-    let mut chronicle = Chronicle::new(config, own);
-    std::thread::spawn(move || chronicle.run(&events))
+pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Event>) -> JoinHandle<()> {
+    let mut access_log = AccessLog::new(config, own);
+    std::thread::spawn(move || access_log.run(&events))
 }
 
 /// The time; a clock that stands before 1970 shows 1970.
@@ -47,7 +47,7 @@ fn since_1970() -> Duration {
     now.unwrap_or_default()
 }
 
-struct Chronicle {
+struct AccessLog {
     config: Arc<Config>,
     own: Arc<Own>,
     files: Vec<LogFile>,
@@ -68,8 +68,8 @@ struct Logs {
     traffic: Vec<Option<usize>>,
 }
 
-impl Chronicle {
-    fn new(config: Arc<Config>, own: Arc<Own>) -> Chronicle {
+impl AccessLog {
+    fn new(config: Arc<Config>, own: Arc<Own>) -> AccessLog {
         let mut files = Vec::new();
         let mut known = HashMap::<PathBuf, usize>::new();
         // Logs on the same path share a file, so that lines stay whole.
@@ -99,7 +99,7 @@ impl Chronicle {
             .services
             .iter()
             .any(|one| one.backends.iter().any(hooks));
-        Chronicle {
+        AccessLog {
             runner: any.then(|| Runner::start(&config, &own)),
             config,
             own,
@@ -109,7 +109,7 @@ impl Chronicle {
         }
     }
 
-    fn run(&mut self, events: &Receiver<Happened>) {
+    fn run(&mut self, events: &Receiver<Event>) {
         while let Ok(event) = events.recv() {
             self.take(&event);
             loop {
@@ -125,19 +125,19 @@ impl Chronicle {
         }
     }
 
-    fn take(&mut self, event: &Happened) {
+    fn take(&mut self, event: &Event) {
         match event {
-            Happened::ConnectionBegun {
+            Event::ConnectionBegun {
                 service,
                 backend,
                 client,
             } => self.hook(*service, *backend, Some(*client), |one| &one.hooks.on_start),
-            Happened::BackendFailed {
+            Event::BackendFailed {
                 service,
                 backend,
                 client,
             } => self.hook(*service, *backend, *client, |one| &one.hooks.on_fail),
-            Happened::ConnectionOver {
+            Event::ConnectionOver {
                 service,
                 backend,
                 client,
@@ -158,7 +158,7 @@ impl Chronicle {
                 }
                 self.hook(*service, *backend, Some(*client), |one| &one.hooks.on_end);
             }
-            Happened::RequestOver {
+            Event::RequestOver {
                 service,
                 backend,
                 client,
@@ -179,7 +179,7 @@ impl Chronicle {
                 };
                 self.log(*service, *backend, &line);
             }
-            Happened::Passed {
+            Event::Passed {
                 service,
                 backend,
                 client,
@@ -191,7 +191,7 @@ impl Chronicle {
                     .fetch_sub(bytes.len() as u64, Ordering::Relaxed);
                 self.passed(*service, *backend, *client, *to_backend, bytes);
             }
-            Happened::BackendChanged {
+            Event::BackendChanged {
                 service,
                 backend,
                 usable,

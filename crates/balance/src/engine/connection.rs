@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use net::{Buf, ConnId};
 
-use super::external::Wish;
-use super::http::{Back, Front};
+use super::external::ExternalChoice;
+use super::http::{Downstream, Upstream};
 
 /// What a connection is, and so what its events mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub(super) enum Role {
     /// Either side of a pair: what one sends goes to the other.
     Relaying,
     /// A client of an HTTP service.
-    HttpFront,
+    HttpDownstream,
     /// A connection to a back end in an exchange.
-    HttpBack,
+    HttpUpstream,
     /// A connection to a back end that waits for a request.
     HttpIdle,
     /// A client of an HTTP service that has got its last answer, or will have.
@@ -37,7 +37,7 @@ pub(super) enum Role {
 
 /// Place in the table of connections; the slot of its [`ConnId`].
 #[derive(Default)]
-pub(super) struct Side {
+pub(super) struct Connection {
     pub role: Role,
     pub conn: Option<ConnId>,
     pub peer: Option<ConnId>,
@@ -65,8 +65,8 @@ pub(super) struct Side {
     /// What only clients have.
     pub client: Option<Box<Client>>,
     /// What only clients of HTTP services have, and connections to their back ends.
-    pub front: Option<Box<Front>>,
-    pub back: Option<Box<Back>>,
+    pub downstream: Option<Box<Downstream>>,
+    pub upstream: Option<Box<Upstream>>,
 }
 
 /// What is known of a client, and is not needed while bytes pass.
@@ -85,7 +85,7 @@ pub(super) struct Client {
     /// Back ends that could not be reached for it.
     pub tried: Vec<u32>,
     /// What a program says, where one is asked.
-    pub wish: Wish,
+    pub external_choice: ExternalChoice,
     /// How often the present one was asked again.
     pub again: u32,
     /// Since when it waits for a place at a back end, ns.
@@ -101,7 +101,7 @@ impl Client {
             greeting: Vec::new(),
             held: Vec::new(),
             tried: Vec::new(),
-            wish: Wish::None,
+            external_choice: ExternalChoice::None,
             again: 0,
             queued_ns: None,
         }

@@ -6,25 +6,25 @@ use std::os::unix::net::UnixStream;
 
 /// A bell: any thread rings, one waits for it beside its connections.
 #[derive(Debug)]
-pub struct Alarm {
+pub struct Waker {
     /// Without it, as where descriptors are lacking, whoever waits looks up from time to time.
     ends: Option<(UnixStream, UnixStream)>,
 }
 
-impl Alarm {
+impl Waker {
     /// A bell that has not rung.
-    pub fn new() -> Alarm {
+    pub fn new() -> Waker {
         let pair = || -> io::Result<_> {
             let (rung, heard) = UnixStream::pair()?;
             rung.set_nonblocking(true)?;
             heard.set_nonblocking(true)?;
             Ok((rung, heard))
         };
-        Alarm { ends: pair().ok() }
+        Waker { ends: pair().ok() }
     }
 
     /// Rings. Where nobody has heard the last ringing yet, this is a system call without effect.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         if let Some(mut rung) = self.ends.as_ref().map(|(rung, _)| rung) {
             let _ = rung.write(&[1]);
         }
@@ -36,7 +36,7 @@ impl Alarm {
     }
 
     /// Takes note of all that has rung.
-    pub(crate) fn hush(&self) {
+    pub(crate) fn drain(&self) {
         if let Some(mut heard) = self.ends.as_ref().map(|(_, heard)| heard) {
             let mut bytes = [0; 64];
             while heard.read(&mut bytes).is_ok_and(|n| n > 0) {}
@@ -44,8 +44,8 @@ impl Alarm {
     }
 }
 
-impl Default for Alarm {
-    fn default() -> Alarm {
-        Alarm::new()
+impl Default for Waker {
+    fn default() -> Waker {
+        Waker::new()
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use net::{ConnId, Io, TargetId};
 
+use super::connection::Client;
 use super::events::wanted;
-use super::external::Wish;
-use super::http::HttpPost;
-use super::side::Client;
+use super::external::ExternalChoice;
+use super::http::HttpServiceWorker;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
 use crate::config::Template;
 use crate::config::model::{
     Access, Backend, Dispatch, HashKey, Kind, LogForm, ProxyVersion, Service,
 };
-use crate::dispatch::{Dispatcher, Request, Upstream};
+use crate::dispatch::{Candidate, Dispatcher, Request};
 
 /// Time limits, ns; `u64::MAX` where there is none.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Limits {
 }
 
 /// What a worker knows of a back end.
-pub(super) struct Place {
+pub(super) struct BackendSlot {
     target: TargetId,
     /// How often the back end had been moved when the target was made.
     moves: u32,
@@ -47,7 +47,7 @@ pub(super) struct Place {
     pub traced: bool,
 }
 
-impl Place {
+impl BackendSlot {
     /// Where the back end is now.
     pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
         let moves = state.moves();
@@ -60,8 +60,8 @@ impl Place {
 }
 
 /// A service, as one worker serves it.
-pub(super) struct Post {
-    pub places: Vec<Place>,
+pub(super) struct ServiceWorker {
+    pub backends: Vec<BackendSlot>,
     pub rules: AccessRules,
     pub limits: Limits,
     pub proxy_in: bool,
@@ -81,14 +81,14 @@ pub(super) struct Post {
     /// Clients that wait for a place at a back end.
     pub queue: VecDeque<ConnId>,
     /// What only HTTP services have.
-    pub http: Option<HttpPost>,
+    pub http: Option<HttpServiceWorker>,
     /// The program that chooses back ends.
     pub program: Option<Template>,
     dispatcher: Dispatcher,
     /// What the dispatcher is made of, and how often a weight had been changed then.
     made_of: (Dispatch, Vec<Backend>),
     weighings: u32,
-    scratch: Vec<Upstream>,
+    scratch: Vec<Candidate>,
 }
 
 /// What came of choosing a back end.
@@ -112,14 +112,14 @@ pub(super) fn limit_ns(limit: Duration) -> u64 {
     }
 }
 
-impl Post {
+impl ServiceWorker {
     pub fn new<I: Io>(
         service: &Service,
         state: &ServiceState,
         rules: AccessRules,
-        http: Option<HttpPost>,
+        http: Option<HttpServiceWorker>,
         io: &mut I,
-    ) -> Post {
+    ) -> ServiceWorker {
         let limits = Limits {
             connect: limit_ns(service.timeouts.connect),
             client_header: limit_ns(service.timeouts.client_header),
@@ -129,11 +129,11 @@ impl Post {
             queue: limit_ns(service.queue.time_limit),
             drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
         };
-        let places: Vec<Place> = service
+        let backends: Vec<BackendSlot> = service
             .backends
             .iter()
             .zip(&state.backends)
-            .map(|(backend, one)| Place {
+            .map(|(backend, one)| BackendSlot {
                 moves: one.moves(),
                 target: io.add_target(&one.address().into(), &[]),
                 most: backend.connections_max.unwrap_or(u32::MAX),
@@ -147,7 +147,9 @@ impl Post {
             })
             .collect();
         let wanted = wanted(service);
-        let needs_local = places.iter().any(|place| place.proxy_out.is_some());
+        let needs_local = backends
+            .iter()
+            .any(|backend_slot| backend_slot.proxy_out.is_some());
         let edits = service
             .backends
             .iter()
@@ -158,7 +160,7 @@ impl Post {
             Dispatch::ConsistentHash { key } => *key != HashKey::Path || service.kind == Kind::Tcp,
             _ => false,
         };
-        Post {
+        ServiceWorker {
             rules,
             limits,
             proxy_in: service.proxy_protocol_in,
@@ -182,8 +184,8 @@ impl Post {
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             made_of: (service.dispatch.clone(), service.backends.clone()),
             weighings: 0,
-            scratch: Vec::with_capacity(places.len()),
-            places,
+            scratch: Vec::with_capacity(backends.len()),
+            backends,
         }
     }
 
@@ -197,11 +199,12 @@ impl Post {
         rng: &mut fastrand::Rng,
     ) -> Choice {
         let tried = &known.tried;
-        match known.wish {
-            Wish::None if self.program.is_some() => return Choice::Ask,
-            Wish::Said(Some(at)) if !tried.contains(&at) => {
+        match known.external_choice {
+            ExternalChoice::None if self.program.is_some() => return Choice::Ask,
+            ExternalChoice::Said(Some(at)) if !tried.contains(&at) => {
                 let at = at as usize;
-                if state.backends[at].usable() && state.backends[at].reserve(self.places[at].most) {
+                if state.backends[at].usable() && state.backends[at].reserve(self.backends[at].most)
+                {
                     return Choice::Backend(at);
                 }
             }
@@ -218,12 +221,14 @@ impl Post {
         loop {
             self.scratch.clear();
             let mut full = false;
-            for (at, (backend, place)) in state.backends.iter().zip(&self.places).enumerate() {
+            for (at, (backend, backend_slot)) in
+                state.backends.iter().zip(&self.backends).enumerate()
+            {
                 let active = backend.active.load(Ordering::Relaxed);
                 let able = backend.usable() && !tried.contains(&(at as u32));
-                let room = active < place.most;
+                let room = active < backend_slot.most;
                 full |= able && !room;
-                self.scratch.push(Upstream {
+                self.scratch.push(Candidate {
                     usable: able && room,
                     active,
                     share: backend.share(),
@@ -231,7 +236,7 @@ impl Post {
             }
             match self.dispatcher.choose(&self.scratch, &request, rng) {
                 // Another thread may have taken the last place since; then it is seen as full.
-                Some(at) if !state.backends[at].reserve(self.places[at].most) => {}
+                Some(at) if !state.backends[at].reserve(self.backends[at].most) => {}
                 Some(at) => return Choice::Backend(at),
                 None if full => return Choice::Full,
                 None => return Choice::Nobody,
