@@ -49,19 +49,19 @@ impl Prefix {
     /// The prefix of `bits` bits that an address is in; `bits` beyond its length count as all.
     pub fn new(address: IpAddr, bits: u8) -> Prefix {
         match address {
-            IpAddr::V4(four) => {
+            IpAddr::V4(v4) => {
                 let bits = bits.min(32);
-                let first = four.to_bits() & mask32(bits);
+                let first = v4.to_bits() & mask32(bits);
                 Prefix {
                     address: Ipv4Addr::from_bits(first).into(),
                     bits,
                 }
             }
-            IpAddr::V6(six) => match six.to_ipv4_mapped() {
-                Some(four) if bits >= 96 => Prefix::new(four.into(), bits - 96),
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) if bits >= 96 => Prefix::new(v4.into(), bits - 96),
                 _ => {
                     let bits = bits.min(128);
-                    let first = six.to_bits() & mask128(bits);
+                    let first = v6.to_bits() & mask128(bits);
                     Prefix {
                         address: Ipv6Addr::from_bits(first).into(),
                         bits,
@@ -74,11 +74,11 @@ impl Prefix {
     /// Whether an address is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
-            (IpAddr::V4(first), IpAddr::V4(four)) => {
-                four.to_bits() & mask32(self.bits) == first.to_bits()
+            (IpAddr::V4(first), IpAddr::V4(v4)) => {
+                v4.to_bits() & mask32(self.bits) == first.to_bits()
             }
-            (IpAddr::V6(first), IpAddr::V6(six)) => {
-                six.to_bits() & mask128(self.bits) == first.to_bits()
+            (IpAddr::V6(first), IpAddr::V6(v6)) => {
+                v6.to_bits() & mask128(self.bits) == first.to_bits()
             }
             _ => false,
         }
@@ -110,11 +110,11 @@ impl FromStr for Prefix {
             None => (text, None),
         };
         if address.contains(':') {
-            let six: Ipv6Addr = address
+            let v6: Ipv6Addr = address
                 .parse()
                 .map_err(|_| PrefixError::Ipv6(shown(address)))?;
             let bits = bits.map_or(Ok(128), |bits| number_of_bits(bits, 128))?;
-            return Ok(Prefix::new(six.into(), bits));
+            return Ok(Prefix::new(v6.into(), bits));
         }
         let mut octets = [0; 4];
         let mut given = 0;
@@ -175,7 +175,7 @@ impl AccessRules {
     }
 
     /// Rules that allow nobody.
-    pub fn nobody() -> AccessRules {
+    pub fn deny_all() -> AccessRules {
         AccessRules {
             allow: Some(Ranges::default()),
             deny: Ranges::default(),
@@ -185,19 +185,19 @@ impl AccessRules {
     /// Whether a client at this address may connect.
     pub fn permit(&self, client: IpAddr) -> bool {
         let client = client.to_canonical();
-        !self.deny.contain(client)
+        !self.deny.contains(client)
             && self
                 .allow
                 .as_ref()
-                .is_none_or(|allow| allow.contain(client))
+                .is_none_or(|allow| allow.contains(client))
     }
 }
 
 /// First and last addresses, in order and apart from each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges {
-    four: Vec<(u32, u32)>,
-    six: Vec<(u128, u128)>,
+    v4: Vec<(u32, u32)>,
+    v6: Vec<(u128, u128)>,
 }
 
 impl Ranges {
@@ -207,23 +207,23 @@ impl Ranges {
             match prefix.address {
                 IpAddr::V4(first) => {
                     let first = first.to_bits();
-                    ranges.four.push((first, first | !mask32(prefix.bits)));
+                    ranges.v4.push((first, first | !mask32(prefix.bits)));
                 }
                 IpAddr::V6(first) => {
                     let first = first.to_bits();
-                    ranges.six.push((first, first | !mask128(prefix.bits)));
+                    ranges.v6.push((first, first | !mask128(prefix.bits)));
                 }
             }
         }
-        merge(&mut ranges.four);
-        merge(&mut ranges.six);
+        merge(&mut ranges.v4);
+        merge(&mut ranges.v6);
         ranges
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(four) => within(&self.four, four.to_bits()),
-            IpAddr::V6(six) => within(&self.six, six.to_bits()),
+            IpAddr::V4(v4) => within(&self.v4, v4.to_bits()),
+            IpAddr::V6(v6) => within(&self.v6, v6.to_bits()),
         }
     }
 }
@@ -316,13 +316,13 @@ mod tests {
 
     fn prefixes() -> impl Strategy<Value = Vec<Prefix>> {
         // Few addresses, so that they meet.
-        let four = (0..4u32, 0..4u32, 0..=32u8).prop_map(|(high, low, bits)| {
+        let v4 = (0..4u32, 0..4u32, 0..=32u8).prop_map(|(high, low, bits)| {
             Prefix::new(Ipv4Addr::from_bits(high << 30 | low).into(), bits)
         });
-        let six = (0..4u128, 0..4u128, 0..=128u8).prop_map(|(high, low, bits)| {
+        let v6 = (0..4u128, 0..4u128, 0..=128u8).prop_map(|(high, low, bits)| {
             Prefix::new(Ipv6Addr::from_bits(high << 126 | low).into(), bits)
         });
-        proptest::collection::vec(prop_oneof![four, six], 0..6)
+        proptest::collection::vec(prop_oneof![v4, v6], 0..6)
     }
 
     proptest! {
@@ -338,9 +338,9 @@ mod tests {
             allow in prefixes(), deny in prefixes(), high in 0..4u32, low in 0..5u32,
         ) {
             let rules = AccessRules::new(&allow, &deny);
-            let four = IpAddr::from(Ipv4Addr::from_bits(high << 30 | low));
-            let six = IpAddr::from(Ipv6Addr::from_bits(u128::from(high) << 126 | u128::from(low)));
-            for client in [four, six] {
+            let v4 = IpAddr::from(Ipv4Addr::from_bits(high << 30 | low));
+            let v6 = IpAddr::from(Ipv6Addr::from_bits(u128::from(high) << 126 | u128::from(low)));
+            for client in [v4, v6] {
                 let on = |list: &[Prefix]| list.iter().any(|one| one.contains(client));
                 let expected = !on(&deny) && (allow.is_empty() || on(&allow));
                 prop_assert_eq!(rules.permit(client), expected);

@@ -84,15 +84,15 @@ pub enum HealthEvent {
     /// It could not be reached for a client.
     ConnectFailed,
     /// It was reached, but its answer was none or told of an error of its own.
-    AnswerFailed,
+    ResponseFailed,
     /// It answered well.
-    Answered,
+    ResponseOk,
     /// A probe went well.
     ProbeOk,
     /// A probe failed.
     ProbeFailed,
     /// An operator said what it is.
-    Told(State),
+    SetByOperator(State),
 }
 
 /// The life of one back end.
@@ -107,7 +107,7 @@ pub struct Health {
     /// Whether a probe was asked for and has not come back.
     probing: bool,
     /// When it became available after a pause, ns; `None`: it was from the start.
-    back_since_ns: Option<u64>,
+    available_since_ns: Option<u64>,
 }
 
 /// The share of a back end that has just come back, so that it gets something at all.
@@ -122,9 +122,9 @@ impl Health {
             probes_in_row: 0,
             due_ns: None,
             probing: false,
-            back_since_ns: None,
+            available_since_ns: None,
         };
-        health.plan(now_ns, policy);
+        health.schedule(now_ns, policy);
         health
     }
 
@@ -149,21 +149,21 @@ impl Health {
         let before = self.state;
         match event {
             HealthEvent::ConnectFailed if self.state == State::Available => {
-                self.become_state(State::Unavailable, now_ns, policy);
+                self.set_state(State::Unavailable, now_ns, policy);
             }
-            HealthEvent::AnswerFailed if self.state == State::Available => {
+            HealthEvent::ResponseFailed if self.state == State::Available => {
                 self.failures_in_row = self.failures_in_row.saturating_add(1);
                 if policy.eject_after > 0 && self.failures_in_row >= policy.eject_after {
-                    self.become_state(State::Unavailable, now_ns, policy);
+                    self.set_state(State::Unavailable, now_ns, policy);
                     self.due_ns = Some(now_ns.saturating_add(policy.eject_ns));
                 }
             }
-            HealthEvent::Answered => self.failures_in_row = 0,
+            HealthEvent::ResponseOk => self.failures_in_row = 0,
             HealthEvent::ProbeOk | HealthEvent::ProbeFailed => {
                 self.probed(event == HealthEvent::ProbeOk, now_ns, policy);
             }
-            HealthEvent::Told(state) => self.become_state(state, now_ns, policy),
-            HealthEvent::ConnectFailed | HealthEvent::AnswerFailed => {}
+            HealthEvent::SetByOperator(state) => self.set_state(state, now_ns, policy),
+            HealthEvent::ConnectFailed | HealthEvent::ResponseFailed => {}
         }
         (before == State::Available) != (self.state == State::Available)
     }
@@ -192,7 +192,7 @@ impl Health {
 
     /// The share of its weight that it gets now: 1, or less while it starts slowly.
     pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
-        let Some(since_ns) = self.back_since_ns else {
+        let Some(since_ns) = self.available_since_ns else {
             return 1.0;
         };
         let passed_ns = now_ns.saturating_sub(since_ns);
@@ -215,8 +215,8 @@ impl Health {
             // It is what it was thought to be.
             self.probes_in_row = 0;
             match used {
-                true => self.plan(now_ns, policy),
-                false => self.become_state(State::Unavailable, now_ns, policy),
+                true => self.schedule(now_ns, policy),
+                false => self.set_state(State::Unavailable, now_ns, policy),
             }
             return;
         }
@@ -226,7 +226,7 @@ impl Health {
             false => (policy.fall, State::Unavailable),
         };
         if self.probes_in_row >= enough {
-            return self.become_state(next, now_ns, policy);
+            return self.set_state(next, now_ns, policy);
         }
         /// Between probes where no interval says when, ns.
         const AGAIN_NS: u64 = 1_000_000_000;
@@ -235,19 +235,19 @@ impl Health {
         self.due_ns = Some(now_ns.saturating_add(again_ns.unwrap_or(AGAIN_NS)));
     }
 
-    fn become_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
+    fn set_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
         if state == State::Available && self.state != State::Available {
-            self.back_since_ns = Some(now_ns);
+            self.available_since_ns = Some(now_ns);
         }
         self.state = state;
         self.failures_in_row = 0;
         self.probes_in_row = 0;
         // A probe that is still under way was asked for by what is no longer so.
         self.probing = false;
-        self.plan(now_ns, policy);
+        self.schedule(now_ns, policy);
     }
 
-    fn plan(&mut self, now_ns: u64, policy: &HealthPolicy) {
+    fn schedule(&mut self, now_ns: u64, policy: &HealthPolicy) {
         let after =
             |interval_ns: u64| (interval_ns > 0).then(|| now_ns.saturating_add(interval_ns));
         self.due_ns = match self.state {
@@ -303,7 +303,11 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
         assert!(!health.probe_due(u64::MAX));
-        assert!(health.note(HealthEvent::Told(State::Available), SECOND, &policy));
+        assert!(health.note(
+            HealthEvent::SetByOperator(State::Available),
+            SECOND,
+            &policy
+        ));
         assert!(health.usable());
     }
 
@@ -313,12 +317,16 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
         assert!(health.probe_due(5 * SECOND));
-        assert!(!health.note(HealthEvent::Told(State::Down), 6 * SECOND, &policy));
+        assert!(!health.note(HealthEvent::SetByOperator(State::Down), 6 * SECOND, &policy));
         // The probe that was under way comes back well, and is nobody's any more.
         assert!(!health.note(HealthEvent::ProbeOk, 7 * SECOND, &policy));
         assert_eq!(health.state(), State::Down);
         assert!(!health.probe_due(u64::MAX));
-        assert!(!health.note(HealthEvent::Told(State::Waking), 8 * SECOND, &policy));
+        assert!(!health.note(
+            HealthEvent::SetByOperator(State::Waking),
+            8 * SECOND,
+            &policy
+        ));
         assert!(
             health.probe_due(8 * SECOND),
             "told to wake it, so it is probed at once"
@@ -330,15 +338,15 @@ mod tests {
         let policy = policy();
         let mut health = Health::new(State::Available, 0, &policy);
         for event in [
-            HealthEvent::AnswerFailed,
-            HealthEvent::AnswerFailed,
-            HealthEvent::Answered,
-            HealthEvent::AnswerFailed,
-            HealthEvent::AnswerFailed,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseOk,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseFailed,
         ] {
             assert!(!health.note(event, 0, &policy));
         }
-        assert!(health.note(HealthEvent::AnswerFailed, SECOND, &policy));
+        assert!(health.note(HealthEvent::ResponseFailed, SECOND, &policy));
         assert_eq!(health.due_ns(), Some(31 * SECOND));
     }
 
@@ -348,7 +356,11 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         assert_eq!(health.share(0, &policy), 1.0);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
-        health.note(HealthEvent::Told(State::Available), 100 * SECOND, &policy);
+        health.note(
+            HealthEvent::SetByOperator(State::Available),
+            100 * SECOND,
+            &policy,
+        );
         assert_eq!(health.share(100 * SECOND, &policy), FIRST_SHARE);
         assert_eq!(health.share(105 * SECOND, &policy), 0.5);
         assert_eq!(health.share(110 * SECOND, &policy), 1.0);
@@ -438,11 +450,11 @@ mod tests {
         let event = prop_oneof![
             Just(None),
             Just(Some(HealthEvent::ConnectFailed)),
-            Just(Some(HealthEvent::AnswerFailed)),
-            Just(Some(HealthEvent::Answered)),
+            Just(Some(HealthEvent::ResponseFailed)),
+            Just(Some(HealthEvent::ResponseOk)),
             Just(Some(HealthEvent::ProbeOk)),
             Just(Some(HealthEvent::ProbeFailed)),
-            states.prop_map(|state| Some(HealthEvent::Told(state))),
+            states.prop_map(|state| Some(HealthEvent::SetByOperator(state))),
         ];
         proptest::collection::vec((event, 0..20u64), 0..60)
     }
@@ -478,15 +490,15 @@ mod tests {
                         let changed = health.note(event, now, &policy);
                         prop_assert_eq!(changed, before.usable() != health.usable());
                         if changed || matches!(event, HealthEvent::ProbeOk | HealthEvent::ProbeFailed
-                            | HealthEvent::Told(_)) {
+                            | HealthEvent::SetByOperator(_)) {
                             asked = 0;
                         }
                         // Nothing but a probe or an operator makes it usable.
                         if health.usable() && !before.usable() {
                             prop_assert!(matches!(event, HealthEvent::ProbeOk
-                                | HealthEvent::Told(State::Available)));
+                                | HealthEvent::SetByOperator(State::Available)));
                         }
-                        if let HealthEvent::Told(state) = event {
+                        if let HealthEvent::SetByOperator(state) = event {
                             prop_assert_eq!(health.state(), state);
                         } else if before.state() == State::Down {
                             prop_assert_eq!(health.state(), State::Down);

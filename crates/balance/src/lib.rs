@@ -18,5 +18,5 @@ pub mod health;
 pub mod http;
 pub mod sticky;
 
-pub use config::{Config, ConfigError, Form, Warning, parse_file, parse_text};
+pub use config::{Config, ConfigError, Syntax, Warning, parse_file, parse_text};
 pub use engine::{Balancer, BalancerError, Stats};

@@ -8,10 +8,10 @@ use std::time::Duration;
 use balance::access::Prefix;
 use balance::config::model::{
     Access, Address, Backend, Check, Config, Dispatch, EditKind, Ejection, HashKey, HeaderEdit,
-    Hooks, Host, Inspect, Kind, LogForm, Probing, ProxyVersion, Queue, Service, StickyCookie,
-    Timeouts, Towards, Weight,
+    Hooks, Host, Inspect, LogFormat, Probing, ProxyVersion, Queue, Recipient, Service, ServiceKind,
+    StickyCookie, Timeouts, Weight,
 };
-use balance::config::{Form, Template, parse_text, write};
+use balance::config::{Syntax, Template, parse_text, write};
 use balance::health::State;
 use proptest::collection::vec;
 use proptest::option;
@@ -118,13 +118,13 @@ fn backend() -> impl Strategy<Value = Backend> {
     let cookie = (token(), "[a-zA-Z0-9=:/]{1,8}", any::<bool>())
         .prop_map(|(name, value, set)| StickyCookie { name, value, set });
     let edit = (
-        select(&[Towards::Client, Towards::Server][..]),
+        select(&[Recipient::Client, Recipient::Server][..]),
         select(&[EditKind::Add, EditKind::Append, EditKind::Set][..]),
         "X-[a-zA-Z0-9-]{1,8}",
         template(),
     )
-        .prop_map(|(towards, how, name, value)| HeaderEdit {
-            towards,
+        .prop_map(|(recipient, how, name, value)| HeaderEdit {
+            recipient,
             how,
             name,
             value,
@@ -167,8 +167,8 @@ fn backend() -> impl Strategy<Value = Backend> {
 fn service() -> impl Strategy<Value = Service> {
     let inspect = select(&[Inspect::FirstMessage, Inspect::EveryMessage][..]);
     let kind = prop_oneof![
-        Just(Kind::Tcp),
-        inspect.prop_map(|inspect| Kind::Http { inspect })
+        Just(ServiceKind::Tcp),
+        inspect.prop_map(|inspect| ServiceKind::Http { inspect })
     ];
     let ejection = (1..=1_000_000u32, positive())
         .prop_map(|(failures, duration)| Ejection { failures, duration });
@@ -257,8 +257,8 @@ fn service() -> impl Strategy<Value = Service> {
                 verbosity,
                 access_log,
                 access_log_form: match combined {
-                    true => LogForm::Combined,
-                    false => LogForm::Common,
+                    true => LogFormat::Combined,
+                    false => LogFormat::Common,
                 },
                 user_account,
                 backends,
@@ -279,12 +279,14 @@ fn settle(service: &mut Service, number: usize) {
         if let Some(cookie) = &mut backend.sticky_cookie {
             cookie.value.push_str(&at.to_string());
         }
-        if service.kind == Kind::Tcp {
+        if service.kind == ServiceKind::Tcp {
             backend.sticky_cookie = None;
             backend.header_edits.clear();
         }
     }
-    if let (Kind::Tcp, Dispatch::ConsistentHash { key }) = (service.kind, &mut service.dispatch) {
+    if let (ServiceKind::Tcp, Dispatch::ConsistentHash { key }) =
+        (service.kind, &mut service.dispatch)
+    {
         *key = HashKey::ClientIp;
     }
 }
@@ -317,7 +319,7 @@ proptest! {
     #[test]
     fn what_is_printed_is_read_as_the_same(config in config()) {
         let text = write::toml(&config);
-        match parse_text("x.toml", &text, Form::Native) {
+        match parse_text("x.toml", &text, Syntax::Native) {
             Ok((again, warnings)) => {
                 prop_assert_eq!(again, config, "{}", text);
                 prop_assert_eq!(warnings, vec![]);
@@ -329,7 +331,7 @@ proptest! {
     #[test]
     fn no_text_does_harm(words in vec(select(WORDS), 0..60), noise in "\\PC{0,20}") {
         let text = format!("{}{noise}", words.concat());
-        for form in [Form::Native, Form::Crossroads] {
+        for form in [Syntax::Native, Syntax::Crossroads] {
             if let Err(error) = parse_text("x", &text, form) {
                 // Showing it must not do harm either.
                 let _ = format!("{:?}", miette::Report::new(error));

@@ -87,7 +87,7 @@ fn a_reload_under_load_loses_no_connection() {
             );
             drop((before, during));
             until("earlier configurations are gone", || {
-                running.supervisor.tend();
+                running.supervisor.reap_retired();
                 running.done("status")["earlier_configurations"] == 0
             });
         }

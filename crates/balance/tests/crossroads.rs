@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use balance::config::model::{
-    Dispatch, EditKind, Inspect, Kind, Service, StickyCookie, Towards, Weight,
+    Dispatch, EditKind, Inspect, Recipient, Service, ServiceKind, StickyCookie, Weight,
 };
-use balance::config::{Form, WarningKind, parse_file, parse_text, write};
+use balance::config::{Syntax, WarningKind, parse_file, parse_text, write};
 use balance::{Config, ConfigError, Warning};
 
 fn parse(text: &str) -> Result<(Config, Vec<Warning>), ConfigError> {
-    parse_text("crossroads.conf", text, Form::Crossroads)
+    parse_text("crossroads.conf", text, Syntax::Crossroads)
 }
 
 fn good(text: &str) -> Config {
@@ -64,7 +64,7 @@ fn the_two_configurations_of_the_published_benchmarks_are_read() {
     };
     assert_eq!(
         (service.name.as_str(), service.kind),
-        ("HttpProxy", Kind::Tcp)
+        ("HttpProxy", ServiceKind::Tcp)
     );
     assert_eq!(service.listen, ["0.0.0.0:8080".parse().unwrap()]);
     assert_eq!(service.backends[0].address.to_string(), "127.0.0.1:3128");
@@ -98,7 +98,7 @@ fn every_keyword_of_a_service_is_understood() {
     assert_eq!(one.listen, ["127.0.0.1:8080".parse().unwrap()]);
     assert_eq!(
         one.kind,
-        Kind::Http {
+        ServiceKind::Http {
             inspect: Inspect::FirstMessage
         }
     );
@@ -145,17 +145,17 @@ fn every_keyword_of_a_back_end_is_understood() {
     let edits: Vec<_> = one
         .header_edits
         .iter()
-        .map(|edit| (edit.towards, edit.how, edit.name.as_str()))
+        .map(|edit| (edit.recipient, edit.how, edit.name.as_str()))
         .collect();
     assert_eq!(
         edits,
         [
-            (Towards::Client, EditKind::Add, "Set-Cookie"),
-            (Towards::Server, EditKind::Append, "X-Forwarded-For"),
-            (Towards::Server, EditKind::Set, "Host"),
-            (Towards::Server, EditKind::Add, "A"),
-            (Towards::Client, EditKind::Append, "Via"),
-            (Towards::Client, EditKind::Set, "Server"),
+            (Recipient::Client, EditKind::Add, "Set-Cookie"),
+            (Recipient::Server, EditKind::Append, "X-Forwarded-For"),
+            (Recipient::Server, EditKind::Set, "Host"),
+            (Recipient::Server, EditKind::Add, "A"),
+            (Recipient::Client, EditKind::Append, "Via"),
+            (Recipient::Client, EditKind::Set, "Server"),
         ]
     );
     assert_eq!(one.header_edits[0].value.to_string(), "Id=one; path=/");
@@ -519,6 +519,6 @@ fn what_is_read_is_the_same_as_toml() {
         "weight 2; stickycookie a=b; setserverheader \"X: %r %% %b\"; onfail \"a \\\"b\\\"\";",
     ));
     let text = write::toml(&one);
-    let (again, _) = parse_text("x.toml", &text, Form::Native).unwrap();
+    let (again, _) = parse_text("x.toml", &text, Syntax::Native).unwrap();
     assert_eq!(again, one, "{text}");
 }

@@ -66,9 +66,9 @@ fn the_first_in_order_gets_all_until_it_is_taken_down() {
         let balancer = balanced(io, Dispatch::ByOrder, &[1, 1]);
         assert_eq!(answers(&balancer, 3), ["a", "a", "a"]);
         let shared = balancer.shared();
-        shared.note(0, 0, HealthEvent::Told(State::Down));
+        shared.note(0, 0, HealthEvent::SetByOperator(State::Down));
         assert_eq!(answers(&balancer, 3), ["b", "b", "b"]);
-        shared.note(0, 0, HealthEvent::Told(State::Available));
+        shared.note(0, 0, HealthEvent::SetByOperator(State::Available));
         assert_eq!(answers(&balancer, 1), ["a"]);
     }
 }
@@ -162,7 +162,7 @@ fn a_client_s_address_stands_for_a_back_end() {
             assert_eq!(before, all(2000), "another port is the same client");
             assert_eq!(counts(&before).len(), 3);
             let shared = balancer.shared();
-            shared.note(0, 1, HealthEvent::Told(State::Down));
+            shared.note(0, 1, HealthEvent::SetByOperator(State::Down));
             for (before, now) in before.iter().zip(all(3000)) {
                 assert!(now != "b" && (before == "b" || *before == now));
             }

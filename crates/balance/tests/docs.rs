@@ -1,7 +1,7 @@
 //! The document on configurations says what is read: its examples are, and it names every word.
 #![allow(clippy::unwrap_used)]
 
-use balance::config::{Form, parse_text, write};
+use balance::config::{Syntax, parse_text, write};
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/balance-config.md");
@@ -21,8 +21,8 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
 fn its_examples_are_read_without_a_word() {
     let text = document();
     let examples = [
-        (Form::Native, "toml", 2),
-        (Form::Crossroads, "crossroads", 1),
+        (Syntax::Native, "toml", 2),
+        (Syntax::Crossroads, "crossroads", 1),
     ];
     for (form, language, count) in examples {
         let blocks = blocks(&text, language);
@@ -38,7 +38,7 @@ fn its_examples_are_read_without_a_word() {
 #[test]
 fn every_key_that_is_printed_is_described() {
     let text = document();
-    let (config, _) = parse_text("x", blocks(&text, "toml")[1], Form::Native).unwrap();
+    let (config, _) = parse_text("x", blocks(&text, "toml")[1], Syntax::Native).unwrap();
     for line in write::toml(&config).lines() {
         let line = line.trim_start_matches("# ");
         let Some(key) = line.split([' ', ':']).next().filter(|key| {
@@ -57,7 +57,7 @@ fn every_key_that_is_printed_is_described() {
 fn every_keyword_that_crossroads_has_is_described() {
     let text = document();
     let wrong = "service s { x 1; backend b { x 1; } }";
-    let error = parse_text("x", wrong, Form::Crossroads).unwrap_err();
+    let error = parse_text("x", wrong, Syntax::Crossroads).unwrap_err();
     let mut keywords = 0;
     for mistake in error.mistakes() {
         // The help lists the keywords of the block in quotes, each between a pair.

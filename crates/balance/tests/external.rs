@@ -92,7 +92,7 @@ fn without_a_good_answer_it_is_one_after_the_other() {
         ] {
             let balancer = asking(io, &backends, command);
             assert_eq!(who(&balancer, 4), "0101", "{command}");
-            let own = balancer.shared().own.clone();
+            let own = balancer.shared().process.clone();
             assert_eq!(own.hook_failures.get(), 4, "{command}");
         }
         // One that is named but cannot be reached is passed over.

@@ -272,7 +272,7 @@ fn a_back_end_that_is_taken_down_is_left_after_the_drain_time() {
         let mut stream = connect(&balancer);
         assert_eq!(read(&mut stream, 1), "a");
         let shared = balancer.shared();
-        shared.note(0, 0, HealthEvent::Told(State::Down));
+        shared.note(0, 0, HealthEvent::SetByOperator(State::Down));
         let told = Instant::now();
         stream.write_all(b"still").unwrap();
         assert_eq!(read(&mut stream, 5), "still");

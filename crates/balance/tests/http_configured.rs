@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 
 use balance::config::Template;
 use balance::config::model::{
-    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, LogForm, ProxyVersion, Service,
-    StickyCookie, Towards,
+    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, ProxyVersion, Recipient, Service,
+    ServiceKind, StickyCookie,
 };
 use balance::{Balancer, BalancerError, Config};
 
 mod http_support;
 use http_support::*;
 
-fn edit(towards: Towards, how: EditKind, name: &str, value: &str) -> HeaderEdit {
+fn edit(recipient: Recipient, how: EditKind, name: &str, value: &str) -> HeaderEdit {
     HeaderEdit {
-        towards,
+        recipient,
         how,
         name: name.to_owned(),
         value: Template::parse(value).unwrap(),
@@ -33,11 +33,11 @@ fn headers_are_added_appended_and_set_in_both_directions() {
         });
         let balancer = balancer_with(io, &[back.address], |service| {
             service.backends[0].header_edits = vec![
-                edit(Towards::Server, EditKind::Append, "X-Forwarded-For", "%r"),
-                edit(Towards::Server, EditKind::Add, "X-Via", "%s/%b"),
-                edit(Towards::Server, EditKind::Set, "User-Agent", "none"),
-                edit(Towards::Client, EditKind::Set, "Server", "balancer"),
-                edit(Towards::Client, EditKind::Add, "X-Served-By", "%b"),
+                edit(Recipient::Server, EditKind::Append, "X-Forwarded-For", "%r"),
+                edit(Recipient::Server, EditKind::Add, "X-Via", "%s/%b"),
+                edit(Recipient::Server, EditKind::Set, "User-Agent", "none"),
+                edit(Recipient::Client, EditKind::Set, "Server", "balancer"),
+                edit(Recipient::Client, EditKind::Add, "X-Served-By", "%b"),
             ];
         });
         let mut client = Peer::connect(balancer.address());
@@ -70,13 +70,13 @@ fn edits_that_would_make_messages_ambiguous_are_refused_at_the_start() {
     ] {
         let mut service = Service::new("web");
         service.listen.push("127.0.0.1:0".parse().unwrap());
-        service.kind = Kind::Http {
+        service.kind = ServiceKind::Http {
             inspect: Inspect::EveryMessage,
         };
         let mut backend = balance::config::model::Backend::new("one", dead().into());
         backend
             .header_edits
-            .push(edit(Towards::Server, EditKind::Set, name, value));
+            .push(edit(Recipient::Server, EditKind::Set, name, value));
         service.backends.push(backend);
         let mut config = Config::new();
         config.services.push(service);
@@ -125,7 +125,7 @@ fn a_cookie_binds_a_client_to_its_back_end() {
         balancer.shared().note(
             0,
             0,
-            balance::health::HealthEvent::Told(balance::health::State::Down),
+            balance::health::HealthEvent::SetByOperator(balance::health::State::Down),
         );
         let answer = client.ask("GET / HTTP/1.1\r\nHost: a\r\nCookie: node=n0\r\n\r\n");
         assert_ne!(answer.text(), "a/");
@@ -170,13 +170,13 @@ fn with_inspection_off_only_the_first_message_is_looked_at() {
     for io in BOTH {
         let backs = [BackEnd::named("a"), BackEnd::named("b")];
         let balancer = balancer_with(io, &[backs[0].address, backs[1].address], |service| {
-            service.kind = Kind::Http {
+            service.kind = ServiceKind::Http {
                 inspect: Inspect::FirstMessage,
             };
             for backend in &mut service.backends {
                 backend.header_edits = vec![
-                    edit(Towards::Server, EditKind::Set, "X-Client", "%r"),
-                    edit(Towards::Client, EditKind::Set, "X-Back", "%b"),
+                    edit(Recipient::Server, EditKind::Set, "X-Client", "%r"),
+                    edit(Recipient::Client, EditKind::Set, "X-Back", "%b"),
                 ];
             }
         });
@@ -214,7 +214,7 @@ fn with_inspection_off_a_client_is_still_sent_past_dead_back_ends() {
     for io in BOTH {
         let back = BackEnd::named("a");
         let balancer = balancer_with(io, &[dead(), back.address], |service| {
-            service.kind = Kind::Http {
+            service.kind = ServiceKind::Http {
                 inspect: Inspect::FirstMessage,
             };
         });
@@ -270,13 +270,13 @@ fn requests_are_told_of_where_a_log_is_asked_for() {
         });
         let balancer = balancer_with(io, &[back.address], |service| {
             service.access_log = Some("/dev/null".into());
-            service.access_log_form = LogForm::Combined;
+            service.access_log_form = LogFormat::Combined;
         });
         let events = balancer.take_events().unwrap();
         let next = || {
             loop {
                 let event = events.recv_timeout(std::time::Duration::from_secs(10));
-                if let Event::RequestOver {
+                if let Event::RequestFinished {
                     backend,
                     client,
                     line,

@@ -93,8 +93,8 @@ fn when_no_back_end_answers_it_is_502() {
         let balancer = balancer(io, &[backs[0].address, backs[1].address]);
         let mut client = Peer::connect(balancer.address());
         assert_eq!(client.ask(get("/")).status(), 502);
-        let asked: usize = backs.iter().map(|back| back.requests().len()).sum();
-        assert_eq!(asked, 2, "each once");
+        let context: usize = backs.iter().map(|back| back.requests().len()).sum();
+        assert_eq!(context, 2, "each once");
     }
 }
 
@@ -118,7 +118,7 @@ fn an_answer_that_cannot_be_read_is_502() {
             let got = client.ask(get("/"));
             assert_eq!(got.status(), 502, "{answer:?}");
             let shared = balancer.shared();
-            assert_eq!(shared.services[0].backends[0].answer_failures.get(), 1);
+            assert_eq!(shared.services[0].backends[0].response_failures.get(), 1);
         }
     }
 }
@@ -306,7 +306,7 @@ fn requests_leave_a_back_end_that_was_found_dead() {
         }
         wait_until("two wait there", || stopped.requests().len() == 2);
         let shared = balancer.shared();
-        shared.note(0, 0, HealthEvent::Told(State::Unavailable));
+        shared.note(0, 0, HealthEvent::SetByOperator(State::Unavailable));
         let gets: Vec<Message> = waiting[..2]
             .iter_mut()
             .map(|one| one.answer().unwrap())
@@ -337,7 +337,9 @@ fn a_back_end_that_is_taken_down_may_finish_for_so_long() {
         client.say(get("/"));
         wait_until("it is asked", || back.requests().len() == 1);
         let began = Instant::now();
-        balancer.shared().note(0, 0, HealthEvent::Told(State::Down));
+        balancer
+            .shared()
+            .note(0, 0, HealthEvent::SetByOperator(State::Down));
         assert!(matches!(client.answer().unwrap().status(), 502 | 503));
         assert!(
             began.elapsed() >= Duration::from_millis(350),

@@ -86,7 +86,7 @@ fn a_body_that_does_not_come_ends_the_request() {
         let answer = client.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
         assert_eq!(answer.status(), 408);
         let shared = balancer.shared();
-        assert_eq!(shared.services[0].backends[0].answer_failures.get(), 0);
+        assert_eq!(shared.services[0].backends[0].response_failures.get(), 0);
     }
 }
 

@@ -5,8 +5,8 @@
 use allocation_counter::measure;
 
 use balance::http::{
-    Asked, BodyTracker, Direction, Edit, EditKind, Framing, Rewritten, ToClient, ToUpstream,
-    read_request, read_response, rewrite_request, rewrite_response,
+    BodyTracker, Direction, Edit, EditKind, Framing, RequestContext, Rewritten, ToClient,
+    ToUpstream, read_request, read_response, rewrite_request, rewrite_response,
 };
 
 const REQUEST: &[u8] = b"GET /index.html?a=b HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: curl/8.14.1\r\nAccept: */*\r\nCookie: a=1; node=two\r\nConnection: keep-alive\r\n\r\n";
@@ -37,7 +37,9 @@ fn the_common_case_allocates_nothing() {
         let head = read_request(REQUEST).unwrap().unwrap();
         assert_eq!(head.cookie(b"node"), Some(b"two".as_slice()));
         assert_eq!(rewrite_request(&head, &up, &mut out), Rewritten::AsIs);
-        let head = read_response(ANSWER, Asked::default()).unwrap().unwrap();
+        let head = read_response(ANSWER, RequestContext::default())
+            .unwrap()
+            .unwrap();
         assert_eq!(
             rewrite_response(&head, &down, &mut out).head,
             Rewritten::AsIs

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use balance::http::{Asked, Framing, RequestHead, read_request, read_response};
+use balance::http::{Framing, RequestContext, RequestHead, read_request, read_response};
 
 #[path = "../../../fuzz/proxy_checks.rs"]
 #[allow(dead_code)]
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn good_answers_go_on_with_all_that_they_say(message in answer()) {
-        let head = read_response(&message.bytes, Asked::default())
+        let head = read_response(&message.bytes, RequestContext::default())
             .unwrap_or_else(|e| panic!("{e}: {}", message.bytes.escape_ascii()))
             .expect("a whole head");
         prop_assert_eq!(head.len(), message.head_bytes);

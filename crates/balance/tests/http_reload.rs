@@ -88,7 +88,7 @@ fn a_reload_under_load_loses_no_request() {
         load.into_iter().for_each(|one| one.join().unwrap());
         assert_eq!(lost.load(Ordering::Relaxed), 0, "of {good:?}, {io:?}");
         until("earlier configurations are gone", || {
-            running.supervisor.tend();
+            running.supervisor.reap_retired();
             running.done("status")["earlier_configurations"] == 0
         });
     }

@@ -97,7 +97,7 @@ fn a_safe_request_on_a_stale_connection_is_sent_again_on_a_fresh_one() {
         }
         let shared = balancer.shared();
         assert!(shared.services[0].backends[0].usable());
-        assert_eq!(shared.services[0].backends[0].answer_failures.get(), 0);
+        assert_eq!(shared.services[0].backends[0].response_failures.get(), 0);
     }
 }
 

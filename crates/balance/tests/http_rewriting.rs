@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use balance::http::{
-    Answered, Asked, BadAnswer, BodyPass, BodyTracker, Direction, Edit, EditError, EditKind,
-    Framing, Method, Refusal, RequestHead, Rewritten, ToClient, ToUpstream, read_request,
-    read_response, rewrite_request, rewrite_response,
+    BadResponse, BodyPass, BodyTracker, Direction, Edit, EditError, EditKind, Framing, Method,
+    Refusal, RequestContext, RequestHead, ResponseRewrite, Rewritten, ToClient, ToUpstream,
+    read_request, read_response, rewrite_request, rewrite_response,
 };
 
 const UP: ToUpstream<'_> = ToUpstream {
@@ -37,8 +37,12 @@ fn up(text: &str, to: &ToUpstream<'_>) -> Option<String> {
 }
 
 /// An answer as it goes on, `None` as it came, and whether the connection is kept.
-fn down(text: &str, asked: Asked, to: &ToClient<'_>) -> (Option<String>, Answered) {
-    let head = read_response(text.as_bytes(), asked)
+fn down(
+    text: &str,
+    context: RequestContext,
+    to: &ToClient<'_>,
+) -> (Option<String>, ResponseRewrite) {
+    let head = read_response(text.as_bytes(), context)
         .expect("a good head")
         .expect("a whole head");
     let mut out = Vec::new();
@@ -295,7 +299,7 @@ fn an_answer_goes_to_the_client_as_its_connection_needs() {
         keep_alive: false,
         ..DOWN
     };
-    let none = Asked::default();
+    let none = RequestContext::default();
     let (text, answered) = down(NGINX, none, &DOWN);
     assert_eq!((text, answered.keep_alive), (None, true));
     // A client of HTTP/1.0 has to be told that the connection stays open.
@@ -341,7 +345,7 @@ fn an_answer_goes_to_the_client_as_its_connection_needs() {
 #[test]
 fn chunks_reach_a_client_of_http_1_0_as_plain_content() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2;x\r\nok\r\n3\r\nay!\r\n0\r\nX-Sum: 5\r\n\r\n";
-    let none = Asked::default();
+    let none = RequestContext::default();
     assert_eq!(down(chunked, none, &DOWN).0, None);
     let old = ToClient {
         minor_version: 0,
@@ -357,7 +361,7 @@ fn chunks_reach_a_client_of_http_1_0_as_plain_content() {
         (BodyPass::Dechunked, false)
     );
     let head = read_response(chunked.as_bytes(), none).unwrap().unwrap();
-    let mut tracker = BodyTracker::new(Direction::Answer, head.framing());
+    let mut tracker = BodyTracker::new(Direction::Response, head.framing());
     let mut content = Vec::new();
     let body = &chunked.as_bytes()[head.len()..];
     let taken = tracker
@@ -371,10 +375,10 @@ fn chunks_reach_a_client_of_http_1_0_as_plain_content() {
 
 #[test]
 fn answers_whose_status_or_request_says_that_no_body_comes() {
-    let none = Asked::default();
-    let head_request = Asked { head: true, ..none };
-    let framing = |text: &str, asked| {
-        read_response(text.as_bytes(), asked)
+    let none = RequestContext::default();
+    let head_request = RequestContext { head: true, ..none };
+    let framing = |text: &str, context| {
+        read_response(text.as_bytes(), context)
             .unwrap()
             .unwrap()
             .framing()
@@ -400,8 +404,8 @@ fn answers_whose_status_or_request_says_that_no_body_comes() {
 
 #[test]
 fn interim_answers_and_other_protocols() {
-    let none = Asked::default();
-    let upgrade = Asked {
+    let none = RequestContext::default();
+    let upgrade = RequestContext {
         upgrade: true,
         ..none
     };
@@ -425,7 +429,7 @@ fn interim_answers_and_other_protocols() {
     let switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x01\x02";
     assert_eq!(
         read_response(switching.as_bytes(), none).map(|_| ()),
-        Err(BadAnswer::Switch)
+        Err(BadResponse::Switch)
     );
     let (text, answered) = down(switching, upgrade, &DOWN);
     assert_eq!((text, answered.keep_alive), (None, true));
@@ -447,7 +451,7 @@ fn a_sticky_cookie_is_put_beside_the_servers_own() {
     };
     let text = "HTTP/1.1 200 OK\r\nServer: y\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(
-        down(text, Asked::default(), &to).0.as_deref(),
+        down(text, RequestContext::default(), &to).0.as_deref(),
         Some(
             "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\nSet-Cookie: node=two; Path=/\r\nServer: x\r\n\r\n"
         )
@@ -459,7 +463,7 @@ fn answers_that_are_read_in_two_ways_are_refused() {
     use Refusal::*;
     let read = |text: &str| {
         let text = format!("HTTP/1.1 200 OK\r\n{text}\r\n");
-        read_response(text.as_bytes(), Asked::default()).map(|_| ())
+        read_response(text.as_bytes(), RequestContext::default()).map(|_| ())
     };
     for (fields, refusal) in [
         (
@@ -478,7 +482,7 @@ fn answers_that_are_read_in_two_ways_are_refused() {
         ("A : b\r\n", BlankInName),
         ("A: \0\r\n", FieldValue),
     ] {
-        assert_eq!(read(fields), Err(BadAnswer::Head(refusal)), "{fields:?}");
+        assert_eq!(read(fields), Err(BadResponse::Head(refusal)), "{fields:?}");
     }
     for line in [
         "HTTP/1.2 200 OK",
@@ -493,8 +497,8 @@ fn answers_that_are_read_in_two_ways_are_refused() {
     ] {
         let text = format!("{line}\r\n\r\n");
         assert_eq!(
-            read_response(text.as_bytes(), Asked::default()).map(|_| ()),
-            Err(BadAnswer::StatusLine),
+            read_response(text.as_bytes(), RequestContext::default()).map(|_| ()),
+            Err(BadResponse::StatusLine),
             "{line}"
         );
     }

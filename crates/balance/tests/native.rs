@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use balance::config::model::{
-    Check, Dispatch, Ejection, HashKey, Inspect, Kind, ProxyVersion, Weight,
+    Check, Dispatch, Ejection, HashKey, Inspect, ProxyVersion, ServiceKind, Weight,
 };
-use balance::config::{Form, parse_text, write};
+use balance::config::{Syntax, parse_text, write};
 use balance::health::State;
 use balance::{Config, ConfigError};
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
-    parse_text("balance.toml", text, Form::Native).map(|(config, _)| config)
+    parse_text("balance.toml", text, Syntax::Native).map(|(config, _)| config)
 }
 
 fn good(text: &str) -> Config {
@@ -44,13 +44,13 @@ fn mistakes(text: &str) -> Vec<String> {
 #[test]
 fn the_form_is_told_by_the_name() {
     for (name, form) in [
-        ("a/b.toml", Form::Native),
-        ("B.TOML", Form::Native),
-        ("crossroads.conf", Form::Crossroads),
-        ("toml", Form::Crossroads),
-        ("", Form::Crossroads),
+        ("a/b.toml", Syntax::Native),
+        ("B.TOML", Syntax::Native),
+        ("crossroads.conf", Syntax::Crossroads),
+        ("toml", Syntax::Crossroads),
+        ("", Syntax::Crossroads),
     ] {
-        assert_eq!(Form::of(Path::new(name)), form, "{name}");
+        assert_eq!(Syntax::of(Path::new(name)), form, "{name}");
     }
 }
 
@@ -75,7 +75,7 @@ fn the_short_form_is_one_service_in_turn() {
     assert_eq!(service.timeouts.connect, Duration::from_millis(250));
     assert_eq!(
         (service.kind, &service.dispatch),
-        (Kind::Tcp, &Dispatch::RoundRobin)
+        (ServiceKind::Tcp, &Dispatch::RoundRobin)
     );
     let backends: Vec<String> = service
         .backends
@@ -148,7 +148,7 @@ backends.a = { address = "10.0.0.2:5432", penalty = 2 }
     assert_eq!(web.listen.len(), 2);
     assert_eq!(
         web.kind,
-        Kind::Http {
+        ServiceKind::Http {
             inspect: Inspect::FirstMessage
         }
     );
@@ -186,7 +186,7 @@ backends.a = { address = "10.0.0.2:5432", penalty = 2 }
     assert_eq!(two.initial_state, State::Down);
     assert_eq!(
         (db.kind, &db.dispatch),
-        (Kind::Tcp, &Dispatch::LeastConnections)
+        (ServiceKind::Tcp, &Dispatch::LeastConnections)
     );
     assert_eq!(db.backends[0].weight, Weight::Penalty(2));
 }

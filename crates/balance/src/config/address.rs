@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::model::{Address, Host};
-use super::places::is_host_name;
+use super::validate::is_host_name;
 
 /// A host: an IP address, an IPv6 address in brackets or without, or a name.
 pub(super) fn host(text: &str) -> Option<Host> {

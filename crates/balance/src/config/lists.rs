@@ -31,7 +31,7 @@ pub fn access_rules(access: &Access) -> Result<AccessRules, ConfigError> {
     let deny = list(&access.deny, access.deny_file.as_deref())?;
     // A list of nobody must not turn into no list, which allows everybody.
     if allow.is_empty() && access.allow_file.is_some() {
-        return Ok(AccessRules::nobody());
+        return Ok(AccessRules::deny_all());
     }
     Ok(AccessRules::new(&allow, &deny))
 }

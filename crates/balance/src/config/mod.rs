@@ -1,7 +1,7 @@
 //! The balancer's configuration: two file forms, one model.
 //!
-//! A file whose name ends in `.toml` is in the native form ([`Form::Native`]); every other file is
-//! a Crossroads 1.x configuration ([`Form::Crossroads`]). [`toml`](write::toml) prints a
+//! A file whose name ends in `.toml` is in the native form ([`Syntax::Native`]); every other file is
+//! a Crossroads 1.x configuration ([`Syntax::Crossroads`]). [`toml`](write::toml) prints a
 //! configuration in the native form with every default written out, whichever form it came from.
 
 mod address;
@@ -9,8 +9,8 @@ mod crossroads;
 mod lists;
 pub mod model;
 mod native;
-mod places;
 mod template;
+mod validate;
 mod warning;
 pub mod write;
 
@@ -24,7 +24,7 @@ use written::{Mistakes, OpenError, open};
 pub use crossroads::Includes;
 pub use lists::access_rules;
 pub use model::Config;
-pub use template::{Facts, Part, Template, TemplateError};
+pub use template::{Part, Placeholders, Template, TemplateError};
 pub use warning::{Warning, WarningKind};
 
 /// Averages are kept over at most this many connections: each takes 8 bytes per back end and
@@ -33,19 +33,19 @@ pub const OVER_MAX: u32 = 65_536;
 
 /// A form of configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Syntax {
     /// TOML, with all that the balancer can do.
     Native,
     /// Crossroads 1.x.
     Crossroads,
 }
 
-impl Form {
+impl Syntax {
     /// The form of a file of that name.
-    pub fn of(path: &Path) -> Form {
+    pub fn of(path: &Path) -> Syntax {
         match path.extension() {
-            Some(end) if end.eq_ignore_ascii_case("toml") => Form::Native,
-            _ => Form::Crossroads,
+            Some(end) if end.eq_ignore_ascii_case("toml") => Syntax::Native,
+            _ => Syntax::Crossroads,
         }
     }
 }
@@ -105,7 +105,7 @@ pub fn parse_file(path: &Path) -> Result<(Config, Vec<Warning>), ConfigError> {
     parse_text_with(
         &path.display().to_string(),
         &text,
-        Form::of(path),
+        Syntax::of(path),
         &mut crossroads::FromDisk,
     )
 }
@@ -118,7 +118,7 @@ pub fn parse_file(path: &Path) -> Result<(Config, Vec<Warning>), ConfigError> {
 pub fn parse_text(
     name: &str,
     text: &str,
-    form: Form,
+    form: Syntax,
 ) -> Result<(Config, Vec<Warning>), ConfigError> {
     parse_text_with(name, text, form, &mut crossroads::NoIncludes)
 }
@@ -130,14 +130,14 @@ pub fn parse_text(
 pub fn parse_text_with(
     name: &str,
     text: &str,
-    form: Form,
+    form: Syntax,
     includes: &mut dyn Includes,
 ) -> Result<(Config, Vec<Warning>), ConfigError> {
     let mut reader = Reader::new(name, text);
     let mut warnings = Vec::new();
     let config = match form {
-        Form::Native => native::parse(&mut reader, text),
-        Form::Crossroads => crossroads::parse(&mut reader, includes, &mut warnings),
+        Syntax::Native => native::parse(&mut reader, text),
+        Syntax::Crossroads => crossroads::parse(&mut reader, includes, &mut warnings),
     };
     let config = config.unwrap_or_else(|| {
         if reader.is_clean() {

@@ -56,7 +56,7 @@ pub struct Service {
     /// Where it listens; at least one. Port 0 takes a free one.
     pub listen: Vec<SocketAddr>,
     /// What it understands of what it passes on.
-    pub kind: Kind,
+    pub kind: ServiceKind,
     /// How a back end is chosen.
     pub dispatch: Dispatch,
     /// How long after it became unavailable a back end is probed. Zero: never. 5 s: a back end
@@ -97,7 +97,7 @@ pub struct Service {
     /// The file that gets a line per connection or request. None: writing costs.
     pub access_log: Option<PathBuf>,
     /// What a line of it holds. The common form: the other tells more of clients.
-    pub access_log_form: LogForm,
+    pub access_log_form: LogFormat,
     /// The account that external commands run as. None: the balancer's own.
     pub user_account: Option<String>,
     /// Where clients are sent; at least one. Names differ.
@@ -110,7 +110,7 @@ impl Service {
         Service {
             name: name.to_owned(),
             listen: Vec::new(),
-            kind: Kind::Tcp,
+            kind: ServiceKind::Tcp,
             dispatch: Dispatch::RoundRobin,
             reviving_interval: Duration::from_secs(5),
             check_interval: Duration::ZERO,
@@ -127,7 +127,7 @@ impl Service {
             proxy_protocol_in: false,
             verbosity: false,
             access_log: None,
-            access_log_form: LogForm::Common,
+            access_log_form: LogFormat::Common,
             user_account: None,
             backends: Vec::new(),
         }
@@ -136,7 +136,7 @@ impl Service {
 
 /// What a service understands of what it passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Nothing: bytes. The least work.
     Tcp,
     /// HTTP/1.1.
@@ -148,7 +148,7 @@ pub enum Kind {
 
 /// The form of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogForm {
+pub enum LogFormat {
     /// The Common Log Format.
     #[default]
     Common,
@@ -498,7 +498,7 @@ pub struct StickyCookie {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderEdit {
     /// In which messages.
-    pub towards: Towards,
+    pub recipient: Recipient,
     /// How.
     pub how: EditKind,
     /// The field's name.
@@ -509,7 +509,7 @@ pub struct HeaderEdit {
 
 /// The messages that a header edit is made in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Towards {
+pub enum Recipient {
     /// Answers, which go to the client.
     Client,
     /// Requests, which go to the back end.

@@ -25,7 +25,7 @@ pub enum Part {
 
 /// What fills a template in.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'f> {
+pub struct Placeholders<'f> {
     /// The client.
     pub client: IpAddr,
     /// The back end's name; empty while none is chosen.
@@ -96,16 +96,16 @@ impl Template {
     }
 
     /// Appends the text with its places filled in.
-    pub fn fill(&self, facts: &Facts<'_>, out: &mut Vec<u8>) {
+    pub fn fill(&self, placeholders: &Placeholders<'_>, out: &mut Vec<u8>) {
         use std::io::Write as _;
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Part::Backend => out.extend_from_slice(facts.backend.as_bytes()),
-                Part::Service => out.extend_from_slice(facts.service.as_bytes()),
+                Part::Backend => out.extend_from_slice(placeholders.backend.as_bytes()),
+                Part::Service => out.extend_from_slice(placeholders.service.as_bytes()),
                 Part::Client => {
                     // Writing into a vector cannot fail.
-                    let _ = write!(out, "{}", facts.client.to_canonical());
+                    let _ = write!(out, "{}", placeholders.client.to_canonical());
                 }
             }
         }
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn places_are_filled_in() {
         let template = Template::parse("for=%r;by=%s/%b;100%%").unwrap();
-        let facts = Facts {
+        let placeholders = Placeholders {
             client: "::ffff:10.0.0.7".parse().unwrap(),
             backend: "one",
             service: "web",
         };
         let mut out = Vec::new();
-        template.fill(&facts, &mut out);
+        template.fill(&placeholders, &mut out);
         assert_eq!(out, b"for=10.0.0.7;by=web/one;100%");
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use written::units::duration_text;
 
 use super::model::{
-    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, LogForm,
-    Probing, ProxyVersion, Service, Towards, Weight,
+    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, Probing,
+    ProxyVersion, Recipient, Service, ServiceKind, Weight,
 };
 use super::template::Template;
 
@@ -69,8 +69,8 @@ fn service(out: &mut Writer, service: &Service) {
         list(service.listen.iter().map(ToString::to_string)),
     );
     match service.kind {
-        Kind::Tcp => out.line("kind", quoted("tcp")),
-        Kind::Http { inspect } => {
+        ServiceKind::Tcp => out.line("kind", quoted("tcp")),
+        ServiceKind::Http { inspect } => {
             out.line("kind", quoted("http"));
             let word = match inspect {
                 Inspect::FirstMessage => "first",
@@ -103,8 +103,8 @@ fn service(out: &mut Writer, service: &Service) {
         "none",
     );
     let form = match service.access_log_form {
-        LogForm::Common => "common",
-        LogForm::Combined => "combined",
+        LogFormat::Common => "common",
+        LogFormat::Combined => "combined",
     };
     out.line("access_log_form", quoted(form));
     let account = service.user_account.as_deref().map(quoted);
@@ -243,9 +243,9 @@ fn check(check: &Check, probing: &Probing) -> String {
 }
 
 fn header(edit: &HeaderEdit) -> String {
-    let towards = match edit.towards {
-        Towards::Client => "client",
-        Towards::Server => "server",
+    let recipient = match edit.recipient {
+        Recipient::Client => "client",
+        Recipient::Server => "server",
     };
     let how = match edit.how {
         EditKind::Add => "add",
@@ -253,7 +253,7 @@ fn header(edit: &HeaderEdit) -> String {
         EditKind::Set => "set",
     };
     format!(
-        "{{ towards = \"{towards}\", how = \"{how}\", name = {}, value = {} }}",
+        "{{ towards = \"{recipient}\", how = \"{how}\", name = {}, value = {} }}",
         quoted(&edit.name),
         template(&edit.value)
     )

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use net::os;
 
 use super::supervisor::Supervisor;
-use crate::engine::state::{BackendState, ServiceState, Times};
+use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
 /// Upper bounds of the histograms' buckets, as powers of two of microseconds: 16 us to 67 s, each
@@ -208,7 +208,7 @@ impl Page {
                 "backend_answer_failures_total",
                 "counter",
                 "Answers that failed (HTTP).",
-                |one| one.answer_failures.get(),
+                |one| one.response_failures.get(),
             ),
             (
                 "backend_sent_bytes_total",
@@ -254,7 +254,7 @@ impl Page {
     }
 
     fn times(&mut self, services: &[Arc<ServiceState>]) {
-        type Value = fn(&BackendState) -> &Times;
+        type Value = fn(&BackendState) -> &DurationHistogram;
         let families: [(&str, &str, Value); 2] = [
             (
                 "backend_connect_seconds",
@@ -275,7 +275,7 @@ impl Page {
         }
     }
 
-    fn histogram(&mut self, name: &str, labels: &Labels<'_>, times: &Times) {
+    fn histogram(&mut self, name: &str, labels: &Labels<'_>, times: &DurationHistogram) {
         // One look, so that the buckets and the count agree.
         let counts = times.counts();
         let bucket = format!("{name}_bucket");

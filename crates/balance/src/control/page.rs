@@ -72,9 +72,9 @@ fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
 /// The method and the path of a request.
 fn request(head: &[u8]) -> Option<(&str, &str)> {
     let line = head.split(|byte| *byte == b'\r').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    let (method, target) = (words.next()?, words.next()?);
-    words.next()?.starts_with("HTTP/1.").then_some(())?;
+    let mut invalid = std::str::from_utf8(line).ok()?.split(' ');
+    let (method, target) = (invalid.next()?, invalid.next()?);
+    invalid.next()?.starts_with("HTTP/1.").then_some(())?;
     Some((method, target.split('?').next()?))
 }
 

@@ -24,7 +24,7 @@ const UNREAD_BYTES_MAX: usize = 65_536;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Exit statuses that an error stands for: it could not be done, and the words are wrong.
 const FAILED: u8 = 1;
-const WORDS: u8 = 2;
+const INVALID: u8 = 2;
 
 /// An answer to a request that was not carried out.
 struct Refusal {
@@ -32,10 +32,10 @@ struct Refusal {
     error: String,
 }
 
-fn words(error: impl ToString) -> Refusal {
+fn invalid(error: impl ToString) -> Refusal {
     let error = error.to_string();
     Refusal {
-        status: WORDS,
+        status: INVALID,
         error,
     }
 }
@@ -44,7 +44,7 @@ fn words(error: impl ToString) -> Refusal {
 pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
     let answer = match read_line(&mut stream) {
         Ok(line) => answer(&line, supervisor),
-        Err(error) => Err(words(format!("expected a line with a request: {error}"))),
+        Err(error) => Err(invalid(format!("expected a line with a request: {error}"))),
     };
     let answer = answer.unwrap_or_else(
         |refusal| json!({ "ok": false, "status": refusal.status, "error": refusal.error }),
@@ -88,7 +88,7 @@ fn answer(line: &str, supervisor: &Supervisor) -> Result<Value, Refusal> {
         ["stop"] => Ok(stop(supervisor, Duration::from_secs(30))),
         ["stop", limit] => {
             let limit_ms = limit.parse().map_err(|_| {
-                words(format!(
+                invalid(format!(
                     "expected milliseconds after `stop`, found `{}`",
                     shown(limit)
                 ))
@@ -97,18 +97,18 @@ fn answer(line: &str, supervisor: &Supervisor) -> Result<Value, Refusal> {
         }
         ["tell", service, backend, what @ ..] => {
             let what = tell(what)?;
-            supervisor.tell(service, backend, &what).map_err(words)?;
+            supervisor.tell(service, backend, &what).map_err(invalid)?;
             Ok(json!({ "ok": true }))
         }
-        ["tell", ..] => Err(words("expected a service and a back end after `tell`")),
+        ["tell", ..] => Err(invalid("expected a service and a back end after `tell`")),
         [other, ..] => {
             let help = suggestion(other, "requests", ["status", "reload", "stop", "tell"]);
-            Err(words(format!(
+            Err(invalid(format!(
                 "there is no request `{}`; {help}",
                 shown(other)
             )))
         }
-        [] => Err(words("expected a request, found an empty line")),
+        [] => Err(invalid("expected a request, found an empty line")),
     }
 }
 
@@ -117,28 +117,28 @@ fn tell(what: &[&str]) -> Result<Tell, Refusal> {
         ["drain"] => Tell::Drain,
         ["state", state] => Tell::State(state.parse().map_err(|error| {
             let states = ["up", "available", "unavailable", "down", "waking"];
-            words(format!("{error}; {}", suggestion(state, "states", states)))
+            invalid(format!("{error}; {}", suggestion(state, "states", states)))
         })?),
         ["server", address] => Tell::Server((*address).to_owned()),
         ["weight", weight] => match weight.parse() {
             Ok(weight @ 1..=1_000_000) => Tell::Weight(weight),
             _ => {
                 let found = shown(weight);
-                return Err(words(format!(
+                return Err(invalid(format!(
                     "expected a weight from 1 to 1000000, found `{found}`"
                 )));
             }
         },
         [known @ ("state" | "server" | "weight"), ..] => {
-            return Err(words(format!("expected one value after `{known}`")));
+            return Err(invalid(format!("expected one value after `{known}`")));
         }
         [other, ..] => {
             let all = ["state", "server", "weight", "drain"];
             let help = suggestion(other, "things to tell", all);
-            return Err(words(format!("cannot tell `{}`; {help}", shown(other))));
+            return Err(invalid(format!("cannot tell `{}`; {help}", shown(other))));
         }
         [] => {
-            return Err(words(
+            return Err(invalid(
                 "expected `state`, `server`, `weight` or `drain` after the back end",
             ));
         }
@@ -148,17 +148,17 @@ fn tell(what: &[&str]) -> Result<Tell, Refusal> {
 fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
     let (config, warnings) = supervisor.reload().map_err(|error| Refusal {
         status: match &error {
-            ReloadError::Config(_) => WORDS,
+            ReloadError::Config(_) => INVALID,
             ReloadError::Start(BalancerError::Loop(_)) => FAILED,
-            ReloadError::Start(_) => WORDS,
+            ReloadError::Start(_) => INVALID,
             ReloadError::TooMany | ReloadError::Stopping => FAILED,
         },
         error: match &error {
             ReloadError::Config(mistakes) => {
-                format!("the configuration stays as it was\n{}", rendered(mistakes))
+                format!("the configuration stays as it was\n{}", render(mistakes))
             }
             ReloadError::Start(BalancerError::Access { source, .. }) => {
-                format!("{error}\n{}", rendered(source))
+                format!("{error}\n{}", render(source))
             }
             _ => error.to_string(),
         },
@@ -173,7 +173,7 @@ fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
 }
 
 /// Mistakes, shown in their file.
-fn rendered(error: &ConfigError) -> String {
+fn render(error: &ConfigError) -> String {
     let theme = miette::GraphicalTheme::unicode_nocolor();
     let mut text = String::new();
     match miette::GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {

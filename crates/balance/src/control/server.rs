@@ -14,11 +14,11 @@ use net::wait::{Watch, wait};
 use crate::engine::waker::Waker;
 
 /// Connections that are answered at one time; further ones are closed.
-const ANSWERED_MAX: usize = 8;
+const IN_FLIGHT_MAX: usize = 8;
 /// Pause after the system had no connection or thread to give.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the end waits for those that are being answered.
-const AT_THE_END: Duration = Duration::from_secs(2);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Answers until it is dropped.
 pub(super) struct Server {
@@ -29,7 +29,7 @@ pub(super) struct Server {
 struct Shared {
     stop: AtomicBool,
     waker: Waker,
-    answered: AtomicUsize,
+    in_flight: AtomicUsize,
 }
 
 impl Server {
@@ -59,7 +59,7 @@ impl Server {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             waker: Waker::new(),
-            answered: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
         });
         let (own, answer) = (shared.clone(), Arc::new(answer));
         let thread = std::thread::Builder::new().spawn(move || {
@@ -94,11 +94,11 @@ impl Shared {
         stream: S,
         answer: &Arc<impl Fn(S) + Send + Sync + 'static>,
     ) {
-        if self.answered.fetch_add(1, Ordering::AcqRel) >= ANSWERED_MAX {
-            self.answered.fetch_sub(1, Ordering::AcqRel);
+        if self.in_flight.fetch_add(1, Ordering::AcqRel) >= IN_FLIGHT_MAX {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
             return;
         }
-        let (counted, answer) = (Counted(self.clone()), answer.clone());
+        let (counted, answer) = (InFlight(self.clone()), answer.clone());
         let started = std::thread::Builder::new().spawn(move || {
             answer(stream);
             drop(counted);
@@ -109,11 +109,11 @@ impl Shared {
 }
 
 /// Counts down also when answering panics, or no thread could be started.
-struct Counted(Arc<Shared>);
+struct InFlight(Arc<Shared>);
 
-impl Drop for Counted {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.answered.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -124,8 +124,8 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let end = Instant::now() + AT_THE_END;
-        while self.shared.answered.load(Ordering::Acquire) > 0 && Instant::now() < end {
+        let end = Instant::now() + SHUTDOWN_LIMIT;
+        while self.shared.in_flight.load(Ordering::Acquire) > 0 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -14,7 +14,7 @@ use super::server::Server;
 use super::supervisor::Supervisor;
 
 /// How long another balancer may take to say who it is.
-const WHO_LIMIT: Duration = Duration::from_secs(2);
+const IDENTITY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a balancer has no socket.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ fn clear(path: &Path) -> Result<(), SocketError> {
             });
         }
     }
-    let answer = ask(path, "status", WHO_LIMIT).ok();
+    let answer = ask(path, "status", IDENTITY_LIMIT).ok();
     Err(match answer.and_then(|answer| answer["pid"].as_u64()) {
         Some(pid) => SocketError::Live { path: own(), pid },
         None => SocketError::Stranger { path: own() },

@@ -28,7 +28,7 @@ use crate::health::{HealthEvent, State};
 /// Configurations that still have clients, at most; each has threads and buffers of its own.
 const RETIRED_MAX: usize = 16;
 /// How long the earlier one may take to stop accepting; it takes a turn of its loop.
-const TAKE_OVER: Duration = Duration::from_secs(2);
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a configuration does not take the place of the present one, which goes on.
 #[derive(Debug, thiserror::Error)]
@@ -116,8 +116,8 @@ impl Drop for Joined {
 impl Generation {
     fn new(balancer: Balancer) -> Generation {
         let access_log = balancer.take_events().map(|events| {
-            let own = balancer.shared().own.clone();
-            Joined(Some(access_log::spawn(balancer.config(), own, events)))
+            let process = balancer.shared().process.clone();
+            Joined(Some(access_log::spawn(balancer.config(), process, events)))
         });
         Generation {
             balancer,
@@ -126,8 +126,8 @@ impl Generation {
     }
 }
 
-struct Running {
-    now: Arc<Generation>,
+struct Generations {
+    current: Arc<Generation>,
     retired: Vec<Arc<Generation>>,
 }
 
@@ -135,7 +135,7 @@ struct Running {
 pub struct Supervisor {
     file: PathBuf,
     io: IoKind,
-    running: Mutex<Running>,
+    generations: Mutex<Generations>,
     /// Held while a configuration is replaced.
     reloading: Mutex<()>,
     reloads: AtomicU64,
@@ -159,13 +159,13 @@ impl Supervisor {
         file: &Path,
         io: IoKind,
     ) -> Result<Arc<Supervisor>, BalancerError> {
-        accounts(config)?;
+        check_accounts(config)?;
         let balancer = Balancer::start(config, io)?;
         Ok(Arc::new(Supervisor {
             file: file.to_path_buf(),
             io,
-            running: Mutex::new(Running {
-                now: Arc::new(Generation::new(balancer)),
+            generations: Mutex::new(Generations {
+                current: Arc::new(Generation::new(balancer)),
                 retired: Vec::new(),
             }),
             reloading: Mutex::new(()),
@@ -176,8 +176,8 @@ impl Supervisor {
         }))
     }
 
-    fn now(&self) -> Arc<Generation> {
-        lock(&self.running).now.clone()
+    fn current(&self) -> Arc<Generation> {
+        lock(&self.generations).current.clone()
     }
 
     /// The file.
@@ -192,17 +192,17 @@ impl Supervisor {
 
     /// The present configuration.
     pub fn config(&self) -> Arc<Config> {
-        self.now().balancer.config()
+        self.current().balancer.config()
     }
 
     /// What the present balancer's threads share.
     pub fn shared(&self) -> Arc<Shared> {
-        self.now().balancer.shared()
+        self.current().balancer.shared()
     }
 
     /// Each service's name with each address that it listens on.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
-        self.now().balancer.addresses()
+        self.current().balancer.addresses()
     }
 
     /// How often the configuration was replaced, and how often it could not be.
@@ -213,7 +213,7 @@ impl Supervisor {
 
     /// Earlier configurations that still have clients.
     pub fn retired(&self) -> usize {
-        lock(&self.running).retired.len()
+        lock(&self.generations).retired.len()
     }
 
     /// What the threads have had to say since the last time.
@@ -222,14 +222,14 @@ impl Supervisor {
     }
 
     /// Lets go of earlier configurations whose last client has gone. To be called now and then.
-    pub fn tend(&self) {
-        let mut running = lock(&self.running);
-        let retired = std::mem::take(&mut running.retired);
+    pub fn reap_retired(&self) {
+        let mut generations = lock(&self.generations);
+        let retired = std::mem::take(&mut generations.retired);
         // Whoever else has one lets go of it soon; then it is the next turn's.
         let over = |one: &Arc<Generation>| one.balancer.is_done() && Arc::strong_count(one) == 1;
         let (over, left) = retired.into_iter().partition(over);
-        running.retired = left;
-        drop(running);
+        generations.retired = left;
+        drop(generations);
         // Without the lock, as its last lines may still have to be written.
         drop::<Vec<_>>(over);
     }
@@ -255,36 +255,36 @@ impl Supervisor {
             return Err(ReloadError::Stopping);
         }
         let (config, warnings) = parse_file(&self.file)?;
-        accounts(&config)?;
-        self.tend();
+        check_accounts(&config)?;
+        self.reap_retired();
         if self.retired() >= RETIRED_MAX {
             return Err(ReloadError::TooMany);
         }
-        let old = self.now();
+        let old = self.current();
         let next = Generation::new(old.balancer.start_next(&config, self.io)?);
-        cut_removed(&old.balancer, &next.balancer);
-        self.say_what_waits(&old.balancer.config(), &config);
+        set_cutoffs_of_removed(&old.balancer, &next.balancer);
+        self.note_deferred_changes(&old.balancer.config(), &config);
         old.balancer.begin_drain();
         // From then on every client that comes is one of the new configuration.
-        let end = Instant::now() + TAKE_OVER;
+        let end = Instant::now() + TAKEOVER_LIMIT;
         while old.balancer.is_listening() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
         let config = next.balancer.config();
-        let mut running = lock(&self.running);
-        let old = std::mem::replace(&mut running.now, Arc::new(next));
-        running.retired.push(old);
+        let mut generations = lock(&self.generations);
+        let old = std::mem::replace(&mut generations.current, Arc::new(next));
+        generations.retired.push(old);
         Ok((config, warnings))
     }
 
-    fn say_what_waits(&self, old: &Config, new: &Config) {
+    fn note_deferred_changes(&self, old: &Config, new: &Config) {
         for (what, same) in [
             ("status_socket", old.status_socket == new.status_socket),
             ("prometheus", old.prometheus == new.prometheus),
         ] {
             if !same {
                 let notice = format!("`{what}` was changed, which takes effect at the next start");
-                self.shared().notices.say(notice);
+                self.shared().notices.push(notice);
             }
         }
     }
@@ -295,8 +295,8 @@ impl Supervisor {
     /// When there is none of that name, or its new host cannot be looked up; nothing is changed
     /// then.
     pub fn tell(&self, service: &str, backend: &str, what: &Tell) -> Result<(), TellError> {
-        let now = self.now();
-        let (shared, config) = (now.balancer.shared(), now.balancer.config());
+        let current = self.current();
+        let (shared, config) = (current.balancer.shared(), current.balancer.config());
         let services = &config.services;
         let at = services.iter().position(|one| one.name == service);
         let at = at.ok_or_else(|| TellError::Service {
@@ -319,23 +319,23 @@ impl Supervisor {
             ),
         })?;
         let state = &shared.services[at];
-        let life = &state.backends[number];
+        let backend_state = &state.backends[number];
         match what {
-            Tell::State(told) => shared.note(at, number, HealthEvent::Told(*told)),
+            Tell::State(told) => shared.note(at, number, HealthEvent::SetByOperator(*told)),
             Tell::Server(address) => {
                 let to = look_up(address)?;
-                life.set_placed(true);
-                life.move_to(to);
+                backend_state.set_address_overridden(true);
+                backend_state.move_to(to);
             }
-            Tell::Weight(weight) => state.weigh(
+            Tell::Weight(weight) => state.set_weight(
                 number,
-                match life.weight() {
+                match backend_state.weight() {
                     Weight::Share(_) => Weight::Share(*weight),
                     Weight::Penalty(_) => Weight::Penalty(*weight),
                 },
             ),
             // Workers cut off what is left there when the service's `drain` is over.
-            Tell::Drain => shared.note(at, number, HealthEvent::Told(State::Down)),
+            Tell::Drain => shared.note(at, number, HealthEvent::SetByOperator(State::Down)),
         }
         Ok(())
     }
@@ -346,9 +346,9 @@ impl Supervisor {
         self.stopping.store(true, Ordering::Release);
         let one_at_a_time = lock(&self.reloading);
         let all: Vec<Arc<Generation>> = {
-            let running = lock(&self.running);
-            let now = std::iter::once(&running.now);
-            now.chain(&running.retired).cloned().collect()
+            let generations = lock(&self.generations);
+            let current = std::iter::once(&generations.current);
+            current.chain(&generations.retired).cloned().collect()
         };
         all.iter().for_each(|one| one.balancer.begin_drain());
         let end = Instant::now() + limit;
@@ -361,7 +361,7 @@ impl Supervisor {
         let mut services: Vec<Arc<ServiceState>> = Vec::new();
         for one in &all {
             for service in &one.balancer.shared().services {
-                if !services.iter().any(|seen| service.counts_with(seen)) {
+                if !services.iter().any(|seen| service.is_same_service(seen)) {
                     services.push(service.clone());
                 }
             }
@@ -379,7 +379,7 @@ impl Supervisor {
 }
 
 /// When connections that may go on for so long are cut off; a limit of zero means none.
-fn cut_ns(drain: Duration) -> u64 {
+fn cutoff_ns(drain: Duration) -> u64 {
     match u64::try_from(drain.as_nanos()) {
         Ok(0) | Err(_) => u64::MAX,
         Ok(ns) => os::now_ns().saturating_add(ns),
@@ -387,20 +387,20 @@ fn cut_ns(drain: Duration) -> u64 {
 }
 
 /// Has the connections to back ends that a configuration no longer has end in time.
-fn cut_removed(old: &Balancer, new: &Balancer) {
+fn set_cutoffs_of_removed(old: &Balancer, new: &Balancer) {
     let (config, shared, next) = (old.config(), old.shared(), new.shared());
     for (service, state) in config.services.iter().zip(&shared.services) {
-        for life in &state.backends {
+        for backend_state in &state.backends {
             let stays = next.services.iter().flat_map(|one| &one.backends);
-            if !stays.into_iter().any(|one| Arc::ptr_eq(one, life)) {
-                life.cut_at(cut_ns(service.drain));
+            if !stays.into_iter().any(|one| Arc::ptr_eq(one, backend_state)) {
+                backend_state.set_cutoff_ns(cutoff_ns(service.drain));
             }
         }
     }
 }
 
 /// Whether commands can run as the accounts that services name.
-fn accounts(config: &Config) -> Result<(), BalancerError> {
+fn check_accounts(config: &Config) -> Result<(), BalancerError> {
     for service in &config.services {
         if let Some(why) = refusal(service) {
             return Err(BalancerError::Account {

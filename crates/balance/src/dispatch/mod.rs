@@ -8,8 +8,8 @@
 mod ewma;
 mod hash;
 mod load;
-mod lot;
-mod turn;
+mod random;
+mod round_robin;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -49,10 +49,10 @@ pub struct Dispatcher {
 
 #[derive(Clone, Debug)]
 enum Mode {
-    Turns(turn::Turns),
-    WeightedTurns(turn::WeightedTurns),
+    RoundRobin(round_robin::RoundRobin),
+    WeightedRoundRobin(round_robin::WeightedRoundRobin),
     Order,
-    Lot(lot::Lot),
+    Random(random::Random),
     Load(load::Load),
     Ewma(ewma::PeakEwma),
     ClientIp,
@@ -68,10 +68,12 @@ impl Dispatcher {
         use load::{Load, Measure};
         let mode = match dispatch {
             Dispatch::RoundRobin | Dispatch::External { .. } => {
-                Mode::Turns(turn::Turns::new(backends.len()))
+                Mode::RoundRobin(round_robin::RoundRobin::new(backends.len()))
             }
-            Dispatch::WeightedRoundRobin => Mode::WeightedTurns(turn::WeightedTurns::new(backends)),
-            Dispatch::Random => Mode::Lot(lot::Lot::new(backends)),
+            Dispatch::WeightedRoundRobin => {
+                Mode::WeightedRoundRobin(round_robin::WeightedRoundRobin::new(backends))
+            }
+            Dispatch::Random => Mode::Random(random::Random::new(backends)),
             Dispatch::BySize { over } => Mode::Load(Load::new(Measure::Size, *over, backends)),
             Dispatch::ByDuration { over } => {
                 Mode::Load(Load::new(Measure::Duration, *over, backends))
@@ -101,10 +103,10 @@ impl Dispatcher {
         rng: &mut fastrand::Rng,
     ) -> Option<usize> {
         match &mut self.mode {
-            Mode::Turns(turns) => turns.choose(candidates),
-            Mode::WeightedTurns(turns) => turns.choose(candidates),
+            Mode::RoundRobin(turns) => turns.choose(candidates),
+            Mode::WeightedRoundRobin(turns) => turns.choose(candidates),
             Mode::Order => candidates.iter().position(|candidate| candidate.usable),
-            Mode::Lot(lot) => lot.choose(candidates, rng),
+            Mode::Random(lot) => lot.choose(candidates, rng),
             Mode::Load(load) => load.choose(candidates),
             Mode::Ewma(ewma) => ewma.choose(candidates, request.now_ns, rng),
             Mode::ClientIp => hash::by_address(candidates, request.client),

@@ -79,7 +79,7 @@ pub(super) struct Client {
     /// When it came, ns.
     pub began_ns: u64,
     /// The beginning of its PROXY protocol header.
-    pub greeting: Vec<u8>,
+    pub header: Vec<u8>,
     /// What it sent before its back end was connected.
     pub held: Vec<Buf>,
     /// Back ends that could not be reached for it.
@@ -98,10 +98,10 @@ impl Client {
             address,
             local,
             began_ns,
-            greeting: Vec::new(),
+            header: Vec::new(),
             held: Vec::new(),
             tried: Vec::new(),
-            external_choice: ExternalChoice::None,
+            external_choice: ExternalChoice::NotAsked,
             again: 0,
             queued_ns: None,
         }

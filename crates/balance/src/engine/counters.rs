@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads beyond this many share cells, which costs them time and nothing else.
 const SHARDS: usize = 8;
-/// Powers of two of microseconds that [`Times`] tells apart; the last has no upper bound.
+/// Powers of two of microseconds that [`DurationHistogram`] tells apart; the last has no upper bound.
 const POWERS: usize = 32;
 /// Each is divided into so many buckets of the same width.
 const PARTS: usize = 4;
@@ -20,18 +20,18 @@ thread_local! {
 
 /// Says which worker this thread is, so that it gets cells of its own. Threads that are no workers
 /// share those of one worker; they add seldom.
-pub(super) fn be_worker(number: usize) {
+pub(super) fn set_worker_shard(number: usize) {
     SHARD.set(number % SHARDS);
 }
 
 /// A cell in a cache line that no other thread writes to.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Own<T>(T);
+struct CacheLine<T>(T);
 
 /// A count that only grows.
 #[derive(Debug, Default)]
-pub struct Counter([Own<AtomicU64>; SHARDS]);
+pub struct Counter([CacheLine<AtomicU64>; SHARDS]);
 
 impl Counter {
     /// Adds to it.
@@ -49,7 +49,7 @@ impl Counter {
 /// How often times occurred: 4 buckets for each power of two of microseconds, the first below
 /// 1 us, the last without an upper bound. A quantile is exact to an eighth of its value.
 #[derive(Debug, Default)]
-pub struct Times([Own<Cells>; SHARDS]);
+pub struct DurationHistogram([CacheLine<Cells>; SHARDS]);
 
 #[derive(Debug)]
 struct Cells {
@@ -92,9 +92,9 @@ fn bounds(bucket: usize) -> (f64, f64) {
     (from, from + width)
 }
 
-impl Times {
+impl DurationHistogram {
     /// Notes a time, ns.
-    pub fn note_ns(&self, time_ns: u64) {
+    pub fn record_ns(&self, time_ns: u64) {
         let us = time_ns / 1_000;
         let cells = &self.0[SHARD.get()].0;
         cells.buckets[bucket(us)].fetch_add(1, Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Times {
         array::from_fn(|n| {
             let cells = self.0.iter();
             cells
-                .map(|own| own.0.buckets[n].load(Ordering::Relaxed))
+                .map(|line| line.0.buckets[n].load(Ordering::Relaxed))
                 .sum()
         })
     }
@@ -132,7 +132,9 @@ impl Times {
     /// The sum of all times, us.
     pub fn sum_us(&self) -> u64 {
         let cells = self.0.iter();
-        cells.map(|own| own.0.sum_us.load(Ordering::Relaxed)).sum()
+        cells
+            .map(|line| line.0.sum_us.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -142,9 +144,9 @@ mod tests {
 
     #[test]
     fn times_fall_into_powers_of_two() {
-        let times = Times::default();
+        let times = DurationHistogram::default();
         for ns in [0, 999, 1_000, 1_999, 2_000, 1_000_000, u64::MAX] {
-            times.note_ns(ns);
+            times.record_ns(ns);
         }
         let counts = times.counts();
         assert_eq!((counts[0], counts[1], counts[2]), (2, 2, 1));
@@ -153,10 +155,10 @@ mod tests {
 
     #[test]
     fn quantiles_are_exact_to_an_eighth() {
-        let times = Times::default();
+        let times = DurationHistogram::default();
         assert_eq!(times.quantile_us(0.5), None);
         for us in 1..=10_000_u64 {
-            times.note_ns(us * 1_000);
+            times.record_ns(us * 1_000);
         }
         for (share, us) in [(0.5, 5_000.0), (0.99, 9_900.0), (0.01, 100.0)] {
             let found = times.quantile_us(share).unwrap();
@@ -177,15 +179,15 @@ mod tests {
 
     #[test]
     fn what_all_threads_have_added_is_read() {
-        let (counter, times) = (Counter::default(), Times::default());
+        let (counter, times) = (Counter::default(), DurationHistogram::default());
         std::thread::scope(|scope| {
             for number in 0..SHARDS + 3 {
                 let (counter, times) = (&counter, &times);
                 scope.spawn(move || {
-                    be_worker(number);
+                    set_worker_shard(number);
                     for _ in 0..1000 {
                         counter.add(2);
-                        times.note_ns(5_000);
+                        times.record_ns(5_000);
                     }
                 });
             }

@@ -1,7 +1,7 @@
 //! What the workers tell of connections and requests: to logs and to commands.
 //!
 //! They send it through a bounded channel and never wait for it: what does not fit is counted in
-//! [`Own::events_lost`](super::shared::Own::events_lost). Services and back ends are given by
+//! [`ProcessState::events_lost`](super::shared::ProcessState::events_lost). Services and back ends are given by
 //! their places in the configuration.
 
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use crate::config::model::{Backend, Service};
 /// How many events wait at most for whoever reads them: about 1 MiB.
 pub(super) const EVENTS_MAX: usize = 8192;
 /// How many bytes of traffic logs may be among them.
-pub(super) const PASSING_MAX: u64 = 16 << 20;
+pub(super) const TRAFFIC_BYTES_MAX: u64 = 16 << 20;
 
 /// Whether anybody wants to know of the connections and requests of a service; for one without
 /// logs and commands no event of them is made. That a back end's state has changed is always told.
-pub(super) fn wanted(service: &Service) -> bool {
+pub(super) fn emits_events(service: &Service) -> bool {
     let backend = |one: &Backend| {
         let hooks = &one.hooks;
         one.throughput_log.is_some()
@@ -46,7 +46,7 @@ pub struct RequestLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client's connection to a back end began.
-    ConnectionBegun {
+    ConnectionOpened {
         /// The service.
         service: usize,
         /// The back end.
@@ -55,7 +55,7 @@ pub enum Event {
         client: SocketAddr,
     },
     /// Such a connection is over.
-    ConnectionOver {
+    ConnectionClosed {
         /// The service.
         service: usize,
         /// The back end.
@@ -70,7 +70,7 @@ pub enum Event {
         duration_ns: u64,
     },
     /// A request was answered, or cannot be answered any more.
-    RequestOver {
+    RequestFinished {
         /// The service.
         service: usize,
         /// The back end; `None` where the balancer answered itself.
@@ -96,7 +96,7 @@ pub enum Event {
         client: Option<SocketAddr>,
     },
     /// Bytes were passed on; told only of back ends with a traffic log.
-    Passed {
+    Traffic {
         /// The service.
         service: usize,
         /// The back end.

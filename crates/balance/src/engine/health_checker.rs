@@ -1,7 +1,7 @@
 //! The thread that probes back ends, and looks up again where they are.
 //!
 //! It sleeps until a probe is due, a connection of a probe has something to tell, or the state of
-//! a back end was changed ([`Waker`](super::alarm::Alarm)). A probe whose back end's state was
+//! a back end was changed ([`Waker`](super::waker::Waker)). A probe whose back end's state was
 //! changed in the meantime is given up.
 
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use net::os;
 use net::wait::{Watch, wait};
 
-use super::events::{Event, wanted};
-use super::lookups::{self, LookUp, Lookups};
-use super::probe::{Manner, Probe};
+use super::events::{Event, emits_events};
+use super::lookups::{self, LookupFn, Lookups};
+use super::probe::{Probe, ProbeSettings};
 use super::shared::Shared;
 use crate::config::model::{Config, Host};
 use crate::health::{HealthEvent, State};
@@ -22,7 +22,7 @@ use crate::health::{HealthEvent, State};
 /// How often host names are looked up again; besides, whenever a back end is to be revived.
 /// 30 s: the system's resolver does not tell for how long an answer holds, and few names change
 /// more often.
-const LOOK_UP_AGAIN: Duration = Duration::from_secs(30);
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
 /// It looks up at least this often where nothing can wake it.
 const WITHOUT_WAKER: Duration = Duration::from_millis(50);
 
@@ -39,21 +39,21 @@ impl HealthChecker {
     /// # Panics
     /// When the system has no thread to give, as [`std::thread::spawn`] does.
     pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> HealthChecker {
-        HealthChecker::start_with(config, shared, lookups::by_system, LOOK_UP_AGAIN)
+        HealthChecker::start_with(config, shared, lookups::by_system, LOOKUP_INTERVAL)
     }
 
     fn start_with(
         config: Arc<Config>,
         shared: Arc<Shared>,
-        look_up: LookUp,
-        look_up_again: Duration,
+        look_up: LookupFn,
+        lookup_interval: Duration,
     ) -> HealthChecker {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut rounds = Rounds::new(config, shared.clone(), look_up, look_up_again);
+        let mut check_loop = CheckLoop::new(config, shared.clone(), look_up, lookup_interval);
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Acquire) {
-                rounds.go();
+                check_loop.go();
             }
         });
         HealthChecker {
@@ -75,10 +75,10 @@ impl Drop for HealthChecker {
 }
 
 /// What is known of a back end here.
-struct Slot {
+struct CheckedBackend {
     service: usize,
     backend: usize,
-    manner: Manner,
+    settings: ProbeSettings,
     probe: Option<Probe>,
     /// Its host name and port, where it has a name.
     name: Option<(String, u16)>,
@@ -88,34 +88,34 @@ struct Slot {
     lost: bool,
 }
 
-struct Rounds {
+struct CheckLoop {
     config: Arc<Config>,
     shared: Arc<Shared>,
-    slots: Vec<Slot>,
+    slots: Vec<CheckedBackend>,
     lookups: Option<Lookups>,
-    look_up_again: Duration,
-    look_up_at: Instant,
+    lookup_interval: Duration,
+    next_lookup: Instant,
 }
 
-impl Rounds {
+impl CheckLoop {
     fn new(
         config: Arc<Config>,
         shared: Arc<Shared>,
-        look_up: LookUp,
-        look_up_again: Duration,
-    ) -> Rounds {
+        look_up: LookupFn,
+        lookup_interval: Duration,
+    ) -> CheckLoop {
         let mut slots = Vec::new();
         // An earlier configuration's thread may have had some under way.
         let now_ns = os::now_ns();
-        for life in shared.services.iter().flat_map(|one| &one.backends) {
-            life.probe_lost(now_ns);
+        for backend_state in shared.services.iter().flat_map(|one| &one.backends) {
+            backend_state.probe_lost(now_ns);
         }
         for (service, one) in config.services.iter().enumerate() {
             for (backend, two) in one.backends.iter().enumerate() {
-                slots.push(Slot {
+                slots.push(CheckedBackend {
                     service,
                     backend,
-                    manner: Manner::new(one, two),
+                    settings: ProbeSettings::new(one, two),
                     probe: None,
                     name: match &two.address.host {
                         Host::Name(name) => Some((name.clone(), two.address.port)),
@@ -127,38 +127,38 @@ impl Rounds {
             }
         }
         let named = slots.iter().any(|slot| slot.name.is_some());
-        Rounds {
+        CheckLoop {
             lookups: named.then(|| Lookups::start(look_up, &shared.waker)),
             config,
             shared,
             slots,
-            look_up_again,
-            look_up_at: Instant::now() + look_up_again,
+            lookup_interval,
+            next_lookup: Instant::now() + lookup_interval,
         }
     }
 
     /// One round: what is due, then sleep.
     fn go(&mut self) {
         self.take_addresses();
-        let again = Instant::now() >= self.look_up_at;
+        let again = Instant::now() >= self.next_lookup;
         if again {
-            self.look_up_at = Instant::now() + self.look_up_again;
+            self.next_lookup = Instant::now() + self.lookup_interval;
         }
         let now_ns = os::now_ns();
         let mut sleep_ns = u64::MAX;
         for number in 0..self.slots.len() {
             let slot = &self.slots[number];
             let state = &self.shared.services[slot.service];
-            let life = state.backends[slot.backend].clone();
-            let due = life.probe_due(now_ns, &state.policy);
-            let look_ns = life.look_ns(now_ns, &state.policy);
-            if again || (due && life.state() == State::Waking) {
+            let backend_state = state.backends[slot.backend].clone();
+            let due = backend_state.probe_due(now_ns, &state.policy);
+            let next_wake_ns = backend_state.next_wake_ns(now_ns, &state.policy);
+            if again || (due && backend_state.state() == State::Waking) {
                 self.look_up(number);
             }
             if due {
                 self.begin(number);
             }
-            sleep_ns = sleep_ns.min(look_ns.unwrap_or(u64::MAX).saturating_sub(now_ns));
+            sleep_ns = sleep_ns.min(next_wake_ns.unwrap_or(u64::MAX).saturating_sub(now_ns));
         }
         self.sleep(Duration::from_nanos(sleep_ns));
     }
@@ -167,12 +167,12 @@ impl Rounds {
         let now = Instant::now();
         let mut limit = most;
         if self.lookups.is_some() {
-            limit = limit.min(self.look_up_at.saturating_duration_since(now));
+            limit = limit.min(self.next_lookup.saturating_duration_since(now));
         }
-        let Rounds { shared, slots, .. } = self;
-        let bell = shared.waker.descriptor();
-        let mut watches: Vec<Watch<'_>> = bell.map(Watch::read).into_iter().collect();
-        if bell.is_none() {
+        let CheckLoop { shared, slots, .. } = self;
+        let wake_fd = shared.waker.descriptor();
+        let mut watches: Vec<Watch<'_>> = wake_fd.map(Watch::read).into_iter().collect();
+        if wake_fd.is_none() {
             limit = limit.min(WITHOUT_WAKER);
         }
         let mut owners = Vec::new();
@@ -188,9 +188,9 @@ impl Rounds {
         if wait(&mut watches, Some(limit)).is_err() {
             std::thread::sleep(WITHOUT_WAKER);
         }
-        let bells = usize::from(bell.is_some());
+        let bells = usize::from(wake_fd.is_some());
         let ready: Vec<bool> = watches.iter().skip(bells).map(|one| one.ready).collect();
-        if bell.is_some() {
+        if wake_fd.is_some() {
             shared.waker.drain();
         }
         for (number, ready) in owners.into_iter().zip(ready) {
@@ -201,7 +201,7 @@ impl Rounds {
     fn begin(&mut self, number: usize) {
         let slot = &mut self.slots[number];
         let address = self.shared.services[slot.service].backends[slot.backend].address();
-        match Probe::begin(&slot.manner, address) {
+        match Probe::begin(&slot.settings, address) {
             Ok(probe) => slot.probe = Some(probe),
             Err(_) => self.ended(number, false),
         }
@@ -222,16 +222,16 @@ impl Rounds {
         let slot = &mut self.slots[number];
         slot.probe = None;
         let (service, backend) = (slot.service, slot.backend);
-        let life = &self.shared.services[service].backends[backend];
-        let before = life.usable();
+        let backend_state = &self.shared.services[service].backends[backend];
+        let before = backend_state.usable();
         let event = match well {
             true => HealthEvent::ProbeOk,
             false => HealthEvent::ProbeFailed,
         };
         // Where the state was changed and no new probe was due, this is without effect.
         self.shared.note(service, backend, event);
-        if before && !life.usable() && wanted(&self.config.services[service]) {
-            self.shared.tell(Event::BackendFailed {
+        if before && !backend_state.usable() && emits_events(&self.config.services[service]) {
+            self.shared.emit(Event::BackendFailed {
                 service,
                 backend,
                 client: None,
@@ -241,9 +241,9 @@ impl Rounds {
 
     fn look_up(&mut self, number: usize) {
         let slot = &mut self.slots[number];
-        let life = &self.shared.services[slot.service].backends[slot.backend];
+        let backend_state = &self.shared.services[slot.service].backends[slot.backend];
         if let (Some((name, port)), Some(lookups), false) = (&slot.name, &self.lookups, slot.asked)
-            && !life.placed()
+            && !backend_state.address_overridden()
         {
             slot.asked = true;
             lookups.ask((slot.service, slot.backend), name, *port);
@@ -252,23 +252,23 @@ impl Rounds {
 
     /// Moves back ends whose names have other addresses now.
     fn take_addresses(&mut self) {
-        while let Some((whose, found)) = self.lookups.as_ref().and_then(Lookups::next) {
+        while let Some((index, found)) = self.lookups.as_ref().and_then(Lookups::next) {
             let mut slots = self.slots.iter_mut();
-            let Some(slot) = slots.find(|slot| (slot.service, slot.backend) == whose) else {
+            let Some(slot) = slots.find(|slot| (slot.service, slot.backend) == index) else {
                 continue;
             };
             slot.asked = false;
             let state = &self.shared.services[slot.service];
-            let life = &state.backends[slot.backend];
-            let who = format!("service {}, back end {}", state.name, life.name);
-            let present = life.address();
+            let backend_state = &state.backends[slot.backend];
+            let who = format!("service {}, back end {}", state.name, backend_state.name);
+            let present = backend_state.address();
             let failed = match found {
                 Ok(found) => match lookups::choose(present, &found) {
                     Some(address) => {
-                        if address != present && !life.placed() {
-                            life.move_to(address);
+                        if address != present && !backend_state.address_overridden() {
+                            backend_state.move_to(address);
                             let notice = format!("{who} has moved from {present} to {address}");
-                            self.shared.notices.say(notice);
+                            self.shared.notices.push(notice);
                         }
                         None
                     }
@@ -279,7 +279,7 @@ impl Rounds {
             let lost = std::mem::replace(&mut slot.lost, failed.is_some());
             if let (Some(why), false) = (failed, lost) {
                 let notice = format!("{who} stays at {present}: cannot look it up: {why}");
-                self.shared.notices.say(notice);
+                self.shared.notices.push(notice);
             }
         }
     }
@@ -310,7 +310,7 @@ mod tests {
         let at = SocketAddr::from(([127, 0, 0, 1], 80));
         let shared = Arc::new(Shared::new(&config, &[vec![at, at]], os::now_ns()));
         let backends = &shared.services[0].backends;
-        backends[1].set_placed(true);
+        backends[1].set_address_overridden(true);
         let often = Duration::from_millis(1);
         let health_checker =
             HealthChecker::start_with(Arc::new(config), shared.clone(), elsewhere, often);

@@ -9,17 +9,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::waker::Waker;
 
 /// Answers what addresses a name has.
-pub(super) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
 /// The places of a service and of a back end of it.
-type Whose = (usize, usize);
+type BackendIndex = (usize, usize);
 
 /// What a lookup found for a back end: its addresses.
-pub(super) type Found = (Whose, io::Result<Vec<SocketAddr>>);
+pub(super) type LookupResult = (BackendIndex, io::Result<Vec<SocketAddr>>);
 
 /// What is to be looked up.
 struct Job {
-    whose: Whose,
+    index: BackendIndex,
     name: String,
     port: u16,
 }
@@ -32,13 +32,13 @@ pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// Lookups; at most one is under way.
 pub(super) struct Lookups {
     asked: Option<Sender<Job>>,
-    found: Receiver<Found>,
+    found: Receiver<LookupResult>,
 }
 
 impl Lookups {
     /// Starts the thread that looks up. It ends once this is dropped and its last lookup has
     /// ended; nobody waits for it.
-    pub fn start(look_up: LookUp, waker: &Arc<Waker>) -> Lookups {
+    pub fn start(look_up: LookupFn, waker: &Arc<Waker>) -> Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
         let waker = waker.clone();
@@ -46,7 +46,7 @@ impl Lookups {
         let started = thread.spawn(move || {
             for job in jobs {
                 let found = look_up(&job.name, job.port);
-                if sender.send((job.whose, found)).is_err() {
+                if sender.send((job.index, found)).is_err() {
                     return;
                 }
                 waker.wake();
@@ -59,15 +59,15 @@ impl Lookups {
     }
 
     /// Asks for a back end's addresses; the answer comes by [`Lookups::next`].
-    pub fn ask(&self, whose: Whose, name: &str, port: u16) {
+    pub fn ask(&self, index: BackendIndex, name: &str, port: u16) {
         if let Some(asked) = &self.asked {
             let name = name.to_owned();
-            let _ = asked.send(Job { whose, name, port });
+            let _ = asked.send(Job { index, name, port });
         }
     }
 
     /// The next answer, if there is one.
-    pub fn next(&self) -> Option<Found> {
+    pub fn next(&self) -> Option<LookupResult> {
         self.found.try_recv().ok()
     }
 }

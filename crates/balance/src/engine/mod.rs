@@ -5,17 +5,17 @@
 //! in [`shared::Shared`]: the life of each back end, the places that are taken there, and counters.
 //! A thread apart probes back ends ([`health_checker`]).
 
-mod attempt;
+mod connect;
 mod connection;
 mod counters;
 pub mod events;
 mod external;
-mod greet;
 pub mod health_checker;
 mod http;
 mod lookups;
 pub mod notices;
 mod probe;
+mod proxy_header;
 mod queue;
 mod relay;
 mod resolve;
@@ -37,13 +37,13 @@ use std::time::{Duration, Instant};
 
 use net::{IoKind, os};
 
-use crate::config::model::{Config, Kind};
+use crate::config::model::{Config, ServiceKind};
 use crate::config::{ConfigError, access_rules};
 use events::Event;
-use external::Asking;
+use external::ExternalPrograms;
 use health_checker::HealthChecker;
 use shared::Shared;
-use threads::{Listener, Spawn};
+use threads::{Listener, WorkerSpec};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +139,7 @@ pub struct Balancer {
     threads: Vec<JoinHandle<()>>,
     health_checker: Mutex<Option<HealthChecker>>,
     /// Ends after the threads that ask.
-    asking: Option<Asking>,
+    external_programs: Option<ExternalPrograms>,
 }
 
 impl Balancer {
@@ -189,14 +189,15 @@ impl Balancer {
         };
         let bound = threads::bound(config, &listeners)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
-        let (dealt, copies) =
-            threads::deal(listeners, config.threads).map_err(BalancerError::Loop)?;
+        let (per_thread, copies) =
+            threads::distribute(listeners, config.threads).map_err(BalancerError::Loop)?;
         let now_ns = os::now_ns();
         let shared = Arc::new(match earlier {
             None => Shared::new(config, &addresses, now_ns),
             Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
         });
-        let asking = Asking::start(config, &shared.own).map_err(BalancerError::Threads)?;
+        let external_programs =
+            ExternalPrograms::start(config, &shared.process).map_err(BalancerError::Threads)?;
         let config = Arc::new(config.clone());
         let mut balancer = Balancer {
             addresses: bound,
@@ -204,28 +205,31 @@ impl Balancer {
             http: config
                 .services
                 .iter()
-                .map(|service| service.kind != Kind::Tcp)
+                .map(|service| service.kind != ServiceKind::Tcp)
                 .collect(),
             config: config.clone(),
             shared: shared.clone(),
             listeners: Mutex::new(copies),
             threads: Vec::new(),
             health_checker: Mutex::new(None),
-            asking,
+            external_programs,
         };
         let (opened, results) = std::sync::mpsc::channel();
-        let count = dealt.len();
-        for (number, listeners) in dealt.into_iter().enumerate() {
-            let given = Spawn {
+        let count = per_thread.len();
+        for (number, listeners) in per_thread.into_iter().enumerate() {
+            let spec = WorkerSpec {
                 number,
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
                 listeners,
-                external_chooser: balancer.asking.as_ref().and_then(Asking::external_chooser),
+                external_chooser: balancer
+                    .external_programs
+                    .as_ref()
+                    .and_then(ExternalPrograms::external_chooser),
                 opened: opened.clone(),
             };
-            balancer.threads.push(threads::spawn(kind, given));
+            balancer.threads.push(threads::spawn(kind, spec));
         }
         drop(opened);
         // A balancer that is dropped on the way out stops the threads that did start.
@@ -268,7 +272,7 @@ impl Balancer {
     }
 
     /// What happens to back ends, and in services with logs or commands; can be taken once. What
-    /// is not read in time is dropped and counted in [`shared::Own::events_lost`].
+    /// is not read in time is dropped and counted in [`shared::ProcessState::events_lost`].
     pub fn take_events(&self) -> Option<Receiver<Event>> {
         self.shared.take_events()
     }
@@ -341,6 +345,9 @@ impl Drop for Balancer {
 
 /// Refuses what cannot be done, rather than do less than was asked for.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    let mut http_services = config.services.iter().filter(|one| one.kind != Kind::Tcp);
+    let mut http_services = config
+        .services
+        .iter()
+        .filter(|one| one.kind != ServiceKind::Tcp);
     http_services.try_for_each(http::check)
 }

@@ -15,7 +15,7 @@ pub struct Notices {
 
 impl Notices {
     /// Puts a message in: a lower-case fragment without a line end.
-    pub fn say(&self, message: String) {
+    pub fn push(&self, message: String) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let (messages, dropped) = &mut *waiting;
         if messages.len() < WAITING_MAX {
@@ -46,7 +46,7 @@ mod tests {
     fn messages_are_bounded_and_what_did_not_fit_is_counted() {
         let notices = Notices::default();
         for number in 0..WAITING_MAX + 3 {
-            notices.say(number.to_string());
+            notices.push(number.to_string());
         }
         let taken = notices.take();
         assert_eq!(taken.len(), WAITING_MAX + 1);

@@ -22,14 +22,14 @@ const LOCAL_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
 /// How a back end is probed.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct ProbeSettings {
     limit: Duration,
     /// What is sent, and the status that is good; `None`: connecting is enough.
     http: Option<(Arc<[u8]>, u16)>,
 }
 
-impl Manner {
-    pub fn new(service: &Service, backend: &Backend) -> Manner {
+impl ProbeSettings {
+    pub fn new(service: &Service, backend: &Backend) -> ProbeSettings {
         let http = match &service.check {
             Check::Tcp => None,
             Check::Http { path, host, status } => {
@@ -37,16 +37,16 @@ impl Manner {
                 let host = host.as_deref().unwrap_or(&own);
                 let close = [("Connection".to_owned(), "close".to_owned())];
                 let request = net::fetch::request("GET", host, path, &close);
-                let greeting = match backend.proxy_protocol_out {
+                let header = match backend.proxy_protocol_out {
                     None => b"",
                     Some(ProxyVersion::V1) => LOCAL_V1,
                     Some(ProxyVersion::V2) => LOCAL_V2,
                 };
-                Some(([greeting, &request].concat().into(), *status))
+                Some(([header, &request].concat().into(), *status))
             }
         };
         let limit = service.probing.timeout;
-        Manner {
+        ProbeSettings {
             limit: if limit.is_zero() { UNLIMITED } else { limit },
             http,
         }
@@ -74,12 +74,12 @@ impl Probe {
     ///
     /// # Errors
     /// When it fails at once.
-    pub fn begin(manner: &Manner, address: SocketAddr) -> io::Result<Probe> {
+    pub fn begin(settings: &ProbeSettings, address: SocketAddr) -> io::Result<Probe> {
         Ok(Probe {
             stream: begin_connect(address)?,
-            end: Instant::now() + manner.limit,
+            end: Instant::now() + settings.limit,
             connected: false,
-            http: manner.http.as_ref().map(|(request, status)| Exchange {
+            http: settings.http.as_ref().map(|(request, status)| Exchange {
                 request: request.clone(),
                 sent: 0,
                 status: *status,

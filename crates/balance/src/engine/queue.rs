@@ -24,7 +24,7 @@ impl<I: Io> Worker<I> {
             });
         if room.is_err() {
             state.overflowed.add(1);
-            return self.turn_away(conn);
+            return self.reject_client(conn);
         }
         if let Some(client) = &mut self.connection(conn).client {
             client.queued_ns = Some(now_ns);
@@ -55,14 +55,14 @@ impl<I: Io> Worker<I> {
                 if self.connection(conn).downstream.is_some() {
                     let choice = self.http_choose(conn);
                     if choice == Choice::Full {
-                        if !self.http_is_bound(conn) {
+                        if !self.is_sticky(conn) {
                             break;
                         }
                         bound += 1;
                         continue;
                     }
                     self.out_of_queue(service, conn);
-                    self.settle(conn, choice);
+                    self.apply_choice(conn, choice);
                     continue;
                 }
                 let Worker {
@@ -82,7 +82,7 @@ impl<I: Io> Worker<I> {
                     break;
                 }
                 self.out_of_queue(service, conn);
-                self.settle(conn, choice);
+                self.apply_choice(conn, choice);
             }
         }
     }
@@ -103,7 +103,7 @@ impl<I: Io> Worker<I> {
                 let state = self.state(service);
                 state.overflowed.add(1);
                 state.timeouts.add(1);
-                self.turn_away(conn);
+                self.reject_client(conn);
             }
         }
     }

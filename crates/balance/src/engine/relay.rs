@@ -49,11 +49,11 @@ impl<I: Io> Worker<I> {
             None => connection.peer.map(|peer| &self.connections[peer.slot()]),
         };
         if let Some(client) = downstream.and_then(|downstream| downstream.client.as_ref()) {
-            let whose = (connection.service as usize, connection.backend as usize);
+            let index = (connection.service as usize, connection.backend as usize);
             let to_backend = connection.client.is_some();
             let bytes = self.io.bytes(buf);
             self.shared
-                .tell_passed(whose, client.address, to_backend, bytes);
+                .emit_traffic(index, client.address, to_backend, bytes);
         }
     }
 
@@ -67,9 +67,9 @@ impl<I: Io> Worker<I> {
         if let Some(client) = downstream.and_then(|downstream| downstream.client.as_ref())
             && !bytes.is_empty()
         {
-            let whose = (connection.service as usize, connection.backend as usize);
+            let index = (connection.service as usize, connection.backend as usize);
             self.shared
-                .tell_passed(whose, client.address, to_backend, bytes);
+                .emit_traffic(index, client.address, to_backend, bytes);
         }
     }
 
@@ -124,7 +124,7 @@ impl<I: Io> Worker<I> {
         let backend = connection.backend as usize;
         if unanswered && self.services[service as usize].ejects {
             self.shared
-                .note(service as usize, backend, HealthEvent::AnswerFailed);
+                .note(service as usize, backend, HealthEvent::ResponseFailed);
         }
         self.end_pair(conn);
         self.io.close(conn);
@@ -217,15 +217,15 @@ impl<I: Io> Worker<I> {
         };
         let (service, backend) = (downstream.service as usize, downstream.backend as usize);
         if self.services[service].ejects && upstream.bytes > 0 {
-            self.shared.note(service, backend, HealthEvent::Answered);
+            self.shared.note(service, backend, HealthEvent::ResponseOk);
         }
         let duration_ns = now_ns.saturating_sub(client.began_ns);
         self.services[service].finished(backend, downstream.bytes + upstream.bytes, duration_ns);
         self.state(service).backends[backend]
             .service_times
-            .note_ns(duration_ns);
-        if self.services[service].wanted {
-            self.shared.tell(Event::ConnectionOver {
+            .record_ns(duration_ns);
+        if self.services[service].emits_events {
+            self.shared.emit(Event::ConnectionClosed {
                 service,
                 backend,
                 client: client.address,
@@ -235,6 +235,6 @@ impl<I: Io> Worker<I> {
             });
         }
         self.release_backend(service, backend);
-        self.client_gone(service);
+        self.client_closed(service);
     }
 }

@@ -53,12 +53,12 @@ impl<I: Io> Worker<I> {
         let Some(client) = connection.peer else {
             return;
         };
-        let Some(known) = &self.connections[client.slot()].client else {
+        let Some(client_state) = &self.connections[client.slot()].client else {
             return;
         };
         let service_worker = &self.services[service];
-        if service_worker.better_elsewhere(self.state(service), backend, &known.tried) {
-            self.give_up(conn);
+        if service_worker.other_is_usable(self.state(service), backend, &client_state.tried) {
+            self.abandon_attempt(conn);
         }
     }
 
@@ -68,7 +68,7 @@ impl<I: Io> Worker<I> {
         };
         let connection = &self.connections[conn.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
-        if now_ns >= self.shared.services[service].backends[backend].cut_ns() {
+        if now_ns >= self.shared.services[service].backends[backend].cutoff_ns() {
             return self.cut_pair(conn);
         }
         let moved = [conn, peer].map(|one| self.count_bytes(one.slot()));

@@ -8,14 +8,14 @@ use std::time::Duration;
 use net::{ConnId, Io, TargetId};
 
 use super::connection::Client;
-use super::events::wanted;
+use super::events::emits_events;
 use super::external::ExternalChoice;
 use super::http::HttpServiceWorker;
 use super::state::{BackendState, ServiceState};
 use crate::access::AccessRules;
 use crate::config::Template;
 use crate::config::model::{
-    Access, Backend, Dispatch, HashKey, Kind, LogForm, ProxyVersion, Service,
+    Access, Backend, Dispatch, HashKey, LogFormat, ProxyVersion, Service, ServiceKind,
 };
 use crate::dispatch::{Candidate, Dispatcher, Request};
 
@@ -36,7 +36,7 @@ pub(super) struct Limits {
 pub(super) struct BackendSlot {
     target: TargetId,
     /// How often the back end had been moved when the target was made.
-    moves: u32,
+    address_version: u32,
     /// Most connections to it, over all threads.
     pub most: u32,
     pub retries: u32,
@@ -50,9 +50,9 @@ pub(super) struct BackendSlot {
 impl BackendSlot {
     /// Where the back end is now.
     pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
-        let moves = state.moves();
-        if moves != self.moves {
-            self.moves = moves;
+        let address_version = state.address_version();
+        if address_version != self.address_version {
+            self.address_version = address_version;
             self.target = io.add_target(&state.address().into(), &[]);
         }
         self.target
@@ -73,7 +73,7 @@ pub(super) struct ServiceWorker {
     /// Whether anything depends on what the client connected to.
     pub needs_local: bool,
     /// Whether anybody wants to know what happens.
-    pub wanted: bool,
+    pub emits_events: bool,
     /// Whether fields of requests are logged.
     pub combined: bool,
     /// Whether back ends that break connections are left out for a while.
@@ -87,7 +87,7 @@ pub(super) struct ServiceWorker {
     dispatcher: Dispatcher,
     /// What the dispatcher is made of, and how often a weight had been changed then.
     made_of: (Dispatch, Vec<Backend>),
-    weighings: u32,
+    weights_version: u32,
     scratch: Vec<Candidate>,
 }
 
@@ -134,7 +134,7 @@ impl ServiceWorker {
             .iter()
             .zip(&state.backends)
             .map(|(backend, one)| BackendSlot {
-                moves: one.moves(),
+                address_version: one.address_version(),
                 target: io.add_target(&one.address().into(), &[]),
                 most: backend.connections_max.unwrap_or(u32::MAX),
                 retries: backend.retries,
@@ -146,7 +146,7 @@ impl ServiceWorker {
                 traced: backend.traffic_log.is_some(),
             })
             .collect();
-        let wanted = wanted(service);
+        let emits_events = emits_events(service);
         let needs_local = backends
             .iter()
             .any(|backend_slot| backend_slot.proxy_out.is_some());
@@ -157,7 +157,9 @@ impl ServiceWorker {
         let by_client = match &service.dispatch {
             Dispatch::ByClientIp | Dispatch::External { .. } => true,
             // A request without the key is hashed by its client's address.
-            Dispatch::ConsistentHash { key } => *key != HashKey::Path || service.kind == Kind::Tcp,
+            Dispatch::ConsistentHash { key } => {
+                *key != HashKey::Path || service.kind == ServiceKind::Tcp
+            }
             _ => false,
         };
         ServiceWorker {
@@ -169,11 +171,12 @@ impl ServiceWorker {
             needs_client: needs_local
                 || by_client
                 || edits
-                || wanted
+                || emits_events
                 || service.access != Access::default(),
             needs_local,
-            wanted,
-            combined: service.access_log.is_some() && service.access_log_form == LogForm::Combined,
+            emits_events,
+            combined: service.access_log.is_some()
+                && service.access_log_form == LogFormat::Combined,
             ejects: service.ejection.is_some(),
             queue: VecDeque::new(),
             http,
@@ -183,7 +186,7 @@ impl ServiceWorker {
             },
             dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
             made_of: (service.dispatch.clone(), service.backends.clone()),
-            weighings: 0,
+            weights_version: 0,
             scratch: Vec::with_capacity(backends.len()),
             backends,
         }
@@ -193,15 +196,15 @@ impl ServiceWorker {
     pub fn choose(
         &mut self,
         state: &ServiceState,
-        known: &Client,
+        client_state: &Client,
         key: Option<&[u8]>,
         now_ns: u64,
         rng: &mut fastrand::Rng,
     ) -> Choice {
-        let tried = &known.tried;
-        match known.external_choice {
-            ExternalChoice::None if self.program.is_some() => return Choice::Ask,
-            ExternalChoice::Said(Some(at)) if !tried.contains(&at) => {
+        let tried = &client_state.tried;
+        match client_state.external_choice {
+            ExternalChoice::NotAsked if self.program.is_some() => return Choice::Ask,
+            ExternalChoice::Chosen(Some(at)) if !tried.contains(&at) => {
                 let at = at as usize;
                 if state.backends[at].usable() && state.backends[at].reserve(self.backends[at].most)
                 {
@@ -211,12 +214,12 @@ impl ServiceWorker {
             _ => {}
         }
         let request = Request {
-            client: known.address.ip(),
+            client: client_state.address.ip(),
             key,
             now_ns,
         };
-        if state.weighings() != self.weighings {
-            self.weigh_again(state);
+        if state.weights_version() != self.weights_version {
+            self.reload_weights(state);
         }
         loop {
             self.scratch.clear();
@@ -245,8 +248,8 @@ impl ServiceWorker {
     }
 
     /// Takes weights over that an operator has changed. What was measured is forgotten.
-    fn weigh_again(&mut self, state: &ServiceState) {
-        self.weighings = state.weighings();
+    fn reload_weights(&mut self, state: &ServiceState) {
+        self.weights_version = state.weights_version();
         let (dispatch, backends) = &mut self.made_of;
         for (backend, state) in backends.iter_mut().zip(&state.backends) {
             backend.weight = state.weight();
@@ -255,7 +258,7 @@ impl ServiceWorker {
     }
 
     /// Whether a client could be sent to another back end than this one, and not to this one.
-    pub fn better_elsewhere(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+    pub fn other_is_usable(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
         let other = |(at, one): (usize, &Arc<BackendState>)| {
             at != backend && one.usable() && !tried.contains(&(at as u32))
         };

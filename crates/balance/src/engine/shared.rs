@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use net::os;
 
 use super::counters::Counter;
-use super::events::{EVENTS_MAX, Event, PASSING_MAX};
+use super::events::{EVENTS_MAX, Event, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
 use super::state::ServiceState;
 use super::waker::Waker;
@@ -33,7 +33,7 @@ pub struct Shared {
     /// The same of the balancer before this one, whose sockets this one has too.
     pub earlier_listening: Option<Arc<AtomicU32>>,
     /// What is counted of the balancer itself.
-    pub own: Arc<Own>,
+    pub process: Arc<ProcessState>,
     /// Wakes the thread that probes.
     pub waker: Arc<Waker>,
     sender: SyncSender<Event>,
@@ -42,11 +42,11 @@ pub struct Shared {
 
 /// What is counted of the balancer itself, whatever its configuration.
 #[derive(Debug, Default)]
-pub struct Own {
+pub struct ProcessState {
     /// Events that found the channel full, or nobody at its end.
     pub events_lost: Counter,
     /// Bytes for traffic logs that wait to be written.
-    pub passing: AtomicU64,
+    pub traffic_bytes: AtomicU64,
     /// Lines that could not be written to a log.
     pub log_failures: Counter,
     /// Commands of hooks that failed, took too long, or found too many others under way.
@@ -56,10 +56,10 @@ pub struct Own {
 }
 
 impl Deref for Shared {
-    type Target = Own;
+    type Target = ProcessState;
 
-    fn deref(&self) -> &Own {
-        &self.own
+    fn deref(&self) -> &ProcessState {
+        &self.process
     }
 }
 
@@ -92,17 +92,17 @@ impl Shared {
             let waker = &state.waker;
             Arc::new(ServiceState::new(service, addresses, same, now_ns, waker))
         });
-        let (own, waker) = (state.own.clone(), state.waker.clone());
+        let (process, waker) = (state.process.clone(), state.waker.clone());
         Self {
             earlier_listening: Some(state.listening.clone()),
-            ..Self::of(services.collect(), state.started_ns, own, waker)
+            ..Self::of(services.collect(), state.started_ns, process, waker)
         }
     }
 
     fn of(
         services: Vec<Arc<ServiceState>>,
         started_ns: u64,
-        own: Arc<Own>,
+        process: Arc<ProcessState>,
         waker: Arc<Waker>,
     ) -> Self {
         let (sender, receiver) = sync_channel(EVENTS_MAX);
@@ -113,7 +113,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             listening: Arc::default(),
             earlier_listening: None,
-            own,
+            process,
             waker,
             sender,
             receiver: Mutex::new(Some(receiver)),
@@ -121,34 +121,34 @@ impl Shared {
     }
 
     /// Tells whoever reads the events; never waits.
-    pub fn tell(&self, happened: Event) {
+    pub fn emit(&self, happened: Event) {
         if self.sender.try_send(happened).is_err() {
             self.events_lost.add(1);
         }
     }
 
     /// Tells of bytes that were passed on, for a traffic log; never waits.
-    pub fn tell_passed(
+    pub fn emit_traffic(
         &self,
-        whose: (usize, usize),
+        index: (usize, usize),
         client: SocketAddr,
         to_backend: bool,
         bytes: &[u8],
     ) {
         let len = bytes.len() as u64;
-        if self.passing.fetch_add(len, Ordering::Relaxed) + len > PASSING_MAX {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
+        if self.traffic_bytes.fetch_add(len, Ordering::Relaxed) + len > TRAFFIC_BYTES_MAX {
+            self.traffic_bytes.fetch_sub(len, Ordering::Relaxed);
             return self.events_lost.add(1);
         }
-        let sent = self.sender.try_send(Event::Passed {
-            service: whose.0,
-            backend: whose.1,
+        let sent = self.sender.try_send(Event::Traffic {
+            service: index.0,
+            backend: index.1,
             client,
             to_backend,
             bytes: bytes.into(),
         });
         if sent.is_err() {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
+            self.traffic_bytes.fetch_sub(len, Ordering::Relaxed);
             self.events_lost.add(1);
         }
     }
@@ -165,7 +165,7 @@ impl Shared {
         let state = &self.services[service];
         let one = &state.backends[backend];
         if one.note(event, os::now_ns(), &state.policy) {
-            self.tell(Event::BackendChanged {
+            self.emit(Event::BackendChanged {
                 service,
                 backend,
                 usable: one.usable(),

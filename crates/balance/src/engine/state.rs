@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use super::counters::{Counter, Times};
+pub use super::counters::{Counter, DurationHistogram};
 use super::waker::Waker;
 use crate::config::model::{Backend, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
@@ -27,16 +27,16 @@ pub struct BackendState {
     usable: AtomicBool,
     share_millis: AtomicU32,
     /// An answer of it has failed since the last good one.
-    doubted: AtomicBool,
+    suspect: AtomicBool,
     /// Since when an operator has it down, ns; 0 while it is not.
     down_since_ns: AtomicU64,
     address: Mutex<SocketAddr>,
-    moves: AtomicU32,
+    address_version: AtomicU32,
     /// An operator said where it is; its host name is not looked up again.
-    placed: AtomicBool,
+    address_overridden: AtomicBool,
     weight: Mutex<Weight>,
     /// When connections to it are cut off, ns; `u64::MAX`: never.
-    cut_ns: AtomicU64,
+    cutoff_ns: AtomicU64,
     waker: Arc<Waker>,
     /// Connections that clients have to it now; of an HTTP service: requests under way.
     pub active: AtomicU32,
@@ -47,15 +47,15 @@ pub struct BackendState {
     /// Requests sent to it (HTTP only).
     pub requests: Counter,
     /// Answers that failed: none, broken, or with a status from 500 (HTTP only).
-    pub answer_failures: Counter,
+    pub response_failures: Counter,
     /// Bytes from clients to it.
     pub bytes_to: Counter,
     /// Bytes from it to clients.
     pub bytes_from: Counter,
     /// Time to open a connection to it.
-    pub connect_times: Times,
+    pub connect_times: DurationHistogram,
     /// Length of connections; of an HTTP service: time to a complete answer.
-    pub service_times: Times,
+    pub service_times: DurationHistogram,
 }
 
 impl BackendState {
@@ -71,27 +71,27 @@ impl BackendState {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
             share_millis: AtomicU32::new(1000),
-            doubted: AtomicBool::new(false),
+            suspect: AtomicBool::new(false),
             down_since_ns: AtomicU64::new(match health.state() {
                 State::Down => now_ns.max(1),
                 _ => 0,
             }),
             address: Mutex::new(address),
-            moves: AtomicU32::new(0),
-            placed: AtomicBool::new(false),
+            address_version: AtomicU32::new(0),
+            address_overridden: AtomicBool::new(false),
             weight: Mutex::new(backend.weight),
-            cut_ns: AtomicU64::new(u64::MAX),
+            cutoff_ns: AtomicU64::new(u64::MAX),
             waker: waker.clone(),
             health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
             requests: Counter::default(),
-            answer_failures: Counter::default(),
+            response_failures: Counter::default(),
             bytes_to: Counter::default(),
             bytes_from: Counter::default(),
-            connect_times: Times::default(),
-            service_times: Times::default(),
+            connect_times: DurationHistogram::default(),
+            service_times: DurationHistogram::default(),
         }
     }
 
@@ -112,12 +112,12 @@ impl BackendState {
     }
 
     /// Whether an answer of it has failed since the last good one.
-    pub(super) fn is_doubted(&self) -> bool {
-        self.doubted.load(Ordering::Relaxed)
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed)
     }
 
-    pub(super) fn doubt(&self, doubted: bool) {
-        self.doubted.store(doubted, Ordering::Relaxed);
+    pub(super) fn set_suspect(&self, suspect: bool) {
+        self.suspect.store(suspect, Ordering::Relaxed);
     }
 
     /// Where it is.
@@ -128,22 +128,23 @@ impl BackendState {
     /// Moves it: whoever is connected stays where it is, new connections go there.
     pub fn move_to(&self, address: SocketAddr) {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
-        self.moves.fetch_add(1, Ordering::Release);
+        self.address_version.fetch_add(1, Ordering::Release);
     }
 
     /// How often it was moved.
-    pub fn moves(&self) -> u32 {
-        self.moves.load(Ordering::Acquire)
+    pub fn address_version(&self) -> u32 {
+        self.address_version.load(Ordering::Acquire)
     }
 
     /// Whether an operator said where it is, and no longer the configuration.
-    pub fn placed(&self) -> bool {
-        self.placed.load(Ordering::Relaxed)
+    pub fn address_overridden(&self) -> bool {
+        self.address_overridden.load(Ordering::Relaxed)
     }
 
     /// Says whether an operator said where it is.
-    pub fn set_placed(&self, placed: bool) {
-        self.placed.store(placed, Ordering::Relaxed);
+    pub fn set_address_overridden(&self, address_overridden: bool) {
+        self.address_overridden
+            .store(address_overridden, Ordering::Relaxed);
     }
 
     /// Its weight.
@@ -156,13 +157,13 @@ impl BackendState {
     }
 
     /// When connections to it are cut off, ns of the monotonic clock; `u64::MAX`: never.
-    pub fn cut_ns(&self) -> u64 {
-        self.cut_ns.load(Ordering::Relaxed)
+    pub fn cutoff_ns(&self) -> u64 {
+        self.cutoff_ns.load(Ordering::Relaxed)
     }
 
     /// Says when connections to it are cut off; `u64::MAX`: never.
-    pub fn cut_at(&self, cut_ns: u64) {
-        self.cut_ns.store(cut_ns, Ordering::Relaxed);
+    pub fn set_cutoff_ns(&self, cutoff_ns: u64) {
+        self.cutoff_ns.store(cutoff_ns, Ordering::Relaxed);
     }
 
     /// Whether clients may be sent to it.
@@ -218,7 +219,7 @@ impl BackendState {
 
     /// When the thread that probes has to look at it again, ns; `None`: not before something
     /// happens to it.
-    pub fn look_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
+    pub fn next_wake_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
         /// How often the share of a back end that starts slowly is brought up to date, ns.
         const STEP_NS: u64 = 50_000_000;
         let health = self.lock();
@@ -252,7 +253,7 @@ pub struct ServiceState {
     /// Its back ends, in the order of the configuration.
     pub backends: Vec<Arc<BackendState>>,
     /// Grows whenever the weight of a back end has changed.
-    weighings: AtomicU32,
+    weights_version: AtomicU32,
     counts: Arc<ServiceCounts>,
 }
 
@@ -320,7 +321,7 @@ impl ServiceState {
                 if state.address() != address {
                     state.move_to(address);
                 }
-                state.set_placed(false);
+                state.set_address_overridden(false);
                 state.set_weight(backend.weight);
                 state
             }
@@ -329,27 +330,27 @@ impl ServiceState {
             name: service.name.clone(),
             backends: backends.collect(),
             policy,
-            weighings: AtomicU32::new(0),
+            weights_version: AtomicU32::new(0),
             counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
     }
 
     /// Whether both are the same service, under one configuration or two.
-    pub fn counts_with(&self, other: &ServiceState) -> bool {
+    pub fn is_same_service(&self, other: &ServiceState) -> bool {
         Arc::ptr_eq(&self.counts, &other.counts)
     }
 
     /// Changes the weight of a back end.
-    pub fn weigh(&self, backend: usize, weight: Weight) {
+    pub fn set_weight(&self, backend: usize, weight: Weight) {
         if let Some(state) = self.backends.get(backend) {
             state.set_weight(weight);
-            self.weighings.fetch_add(1, Ordering::Release);
+            self.weights_version.fetch_add(1, Ordering::Release);
         }
     }
 
     /// How often a weight was changed.
-    pub fn weighings(&self) -> u32 {
-        self.weighings.load(Ordering::Acquire)
+    pub fn weights_version(&self) -> u32 {
+        self.weights_version.load(Ordering::Acquire)
     }
 
     /// Takes a place for one more client, below a limit; it is given back with

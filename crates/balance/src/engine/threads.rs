@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
-use super::counters::be_worker;
+use super::counters::set_worker_shard;
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
 use super::service_worker::ServiceWorker;
 use super::shared::Shared;
-use super::worker::{Parts, Worker};
+use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
-use crate::config::model::{Config, Kind};
+use crate::config::model::{Config, ServiceKind};
 
 /// Connections beyond those of clients that a worker has room for: some that are being closed.
 const SPARE: u32 = 64;
@@ -41,15 +41,15 @@ pub(super) struct Listener {
     /// The service's place.
     pub service: usize,
     /// The address as the configuration has it.
-    pub wanted: SocketAddr,
+    pub emits_events: SocketAddr,
     pub socket: TcpListener,
 }
 
 impl Listener {
-    fn new(service: usize, wanted: SocketAddr, socket: TcpListener) -> Listener {
+    fn new(service: usize, emits_events: SocketAddr, socket: TcpListener) -> Listener {
         Listener {
             service,
-            wanted,
+            emits_events,
             socket,
         }
     }
@@ -57,11 +57,11 @@ impl Listener {
     /// Another descriptor of the same socket.
     pub fn copy(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
-        Ok(Listener::new(self.service, self.wanted, socket))
+        Ok(Listener::new(self.service, self.emits_events, socket))
     }
 
     pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
-        let address = self.wanted;
+        let address = self.emits_events;
         let bound = self.socket.local_addr();
         bound.map_err(|source| BalancerError::Listen { address, source })
     }
@@ -81,20 +81,21 @@ pub(super) fn listen(
     let mut listeners: Vec<Listener> = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
-        for &wanted in &service.listen {
+        for &emits_events in &service.listen {
             let failed = |source| BalancerError::Listen {
-                address: wanted,
+                address: emits_events,
                 source,
             };
-            let mut address = wanted;
+            let mut address = emits_events;
             let mut have = 0;
             // Several services may have asked for a free port, and got different ones.
             let free = |listener: &&Listener| {
-                wanted.port() != 0 || names.get(listener.service) == Some(&service.name.as_str())
+                emits_events.port() != 0
+                    || names.get(listener.service) == Some(&service.name.as_str())
             };
             for listener in old
                 .iter()
-                .filter(|listener| listener.wanted == wanted)
+                .filter(|listener| listener.emits_events == emits_events)
                 .filter(free)
             {
                 let mut listener = listener.copy().map_err(failed)?;
@@ -111,7 +112,7 @@ pub(super) fn listen(
                 let socket = os::listen(address, backlog, true).map_err(failed)?;
                 // All threads take the port that the first was given.
                 address = socket.local_addr().map_err(failed)?;
-                listeners.push(Listener::new(number, wanted, socket));
+                listeners.push(Listener::new(number, emits_events, socket));
             }
         }
     }
@@ -120,7 +121,7 @@ pub(super) fn listen(
 
 /// Deals the sockets out to threads, so that each has about as many of each address; gives back
 /// copies, which keep them open for a balancer that comes after this one.
-pub(super) fn deal(
+pub(super) fn distribute(
     listeners: Vec<Listener>,
     threads: usize,
 ) -> io::Result<(Vec<Vec<Listener>>, Vec<Listener>)> {
@@ -128,19 +129,19 @@ pub(super) fn deal(
         .iter()
         .map(Listener::copy)
         .collect::<io::Result<_>>()?;
-    let mut dealt: Vec<Vec<Listener>> = Vec::new();
-    dealt.resize_with(threads, Vec::new);
+    let mut per_thread: Vec<Vec<Listener>> = Vec::new();
+    per_thread.resize_with(threads, Vec::new);
     let mut position = 0;
     let mut last = None;
     for listener in listeners {
-        let next = Some((listener.service, listener.wanted));
+        let next = Some((listener.service, listener.emits_events));
         position = if last == next { position + 1 } else { 0 };
         last = next;
-        if let Some(thread) = dealt.get_mut(position % threads.max(1)) {
+        if let Some(thread) = per_thread.get_mut(position % threads.max(1)) {
             thread.push(listener);
         }
     }
-    Ok((dealt, copies))
+    Ok((per_thread, copies))
 }
 
 /// Each service's name with each address that it listens on.
@@ -150,9 +151,10 @@ pub(super) fn bound(
 ) -> Result<Vec<(String, SocketAddr)>, BalancerError> {
     let mut all = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
-        for &wanted in &service.listen {
-            let same =
-                |listener: &&Listener| listener.service == number && listener.wanted == wanted;
+        for &emits_events in &service.listen {
+            let same = |listener: &&Listener| {
+                listener.service == number && listener.emits_events == emits_events
+            };
             if let Some(listener) = listeners.iter().find(same) {
                 all.push((service.name.clone(), listener.bound()?));
             }
@@ -162,7 +164,7 @@ pub(super) fn bound(
 }
 
 /// What a thread is given.
-pub(super) struct Spawn {
+pub(super) struct WorkerSpec {
     pub number: usize,
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
@@ -174,18 +176,18 @@ pub(super) struct Spawn {
 }
 
 /// Starts a thread. It says by `opened` whether it could open its event loop.
-pub(super) fn spawn(kind: IoKind, given: Spawn) -> JoinHandle<()> {
-    given.shared.listening.fetch_add(1, Ordering::Release);
+pub(super) fn spawn(kind: IoKind, spec: WorkerSpec) -> JoinHandle<()> {
+    spec.shared.listening.fetch_add(1, Ordering::Release);
     std::thread::spawn(move || match kind {
-        IoKind::Uring => work::<Uring>(given),
-        IoKind::Epoll => work::<Epoll>(given),
+        IoKind::Uring => run_worker::<Uring>(spec),
+        IoKind::Epoll => run_worker::<Epoll>(spec),
     })
 }
 
-fn work<I: Io>(given: Spawn) {
-    be_worker(given.number);
-    let http = given.config.services.iter();
-    let http = http.filter(|service| service.kind != Kind::Tcp);
+fn run_worker<I: Io>(spec: WorkerSpec) {
+    set_worker_shard(spec.number);
+    let http = spec.config.services.iter();
+    let http = http.filter(|service| service.kind != ServiceKind::Tcp);
     let backends: usize = http.map(|service| service.backends.len()).sum();
     // Each keeps one connection at least.
     let idle = if backends > 0 {
@@ -194,47 +196,47 @@ fn work<I: Io>(given: Spawn) {
         0
     };
     let options = IoOptions {
-        outgoing: given.config.connections_per_thread + SPARE + idle,
-        accepted: given.config.connections_per_thread + SPARE,
+        outgoing: spec.config.connections_per_thread + SPARE + idle,
+        accepted: spec.config.connections_per_thread + SPARE,
         buffers: BUFFERS,
-        buffers_max: buffers_max(given.config.connections_per_thread),
+        buffers_max: buffers_max(spec.config.connections_per_thread),
         buffer_size: BUFFER_BYTES,
         files: true,
         stamps: false,
     };
-    let listener_services = given
+    let listener_services = spec
         .listeners
         .iter()
         .map(|listener| listener.service)
         .collect();
     let opened = I::open(options).and_then(|mut io| {
-        for listener in given.listeners {
+        for listener in spec.listeners {
             io.listen(listener.socket)?;
         }
         Ok(io)
     });
     let mut io = match opened {
         Ok(io) => io,
-        Err(e) => return drop(given.opened.send(Err(e))),
+        Err(e) => return drop(spec.opened.send(Err(e))),
     };
-    let services = given
+    let services = spec
         .config
         .services
         .iter()
-        .zip(given.rules)
-        .zip(&given.shared.services)
+        .zip(spec.rules)
+        .zip(&spec.shared.services)
         .map(|((service, rules), state)| {
             let http = HttpServiceWorker::new(service, state, backends);
             ServiceWorker::new(service, state, rules, http, &mut io)
         })
         .collect();
-    let parts = Parts {
-        shared: given.shared,
-        clients_max: given.config.connections_per_thread,
+    let worker_parts = WorkerParts {
+        shared: spec.shared,
+        clients_max: spec.config.connections_per_thread,
         listener_services,
         slots: options.slots(),
-        external_chooser: given.external_chooser,
+        external_chooser: spec.external_chooser,
     };
-    let _ = given.opened.send(Ok(()));
-    Worker::new(io, services, parts).run();
+    let _ = spec.opened.send(Ok(()));
+    Worker::new(io, services, worker_parts).run();
 }

@@ -15,10 +15,10 @@ impl Waker {
     /// A bell that has not rung.
     pub fn new() -> Waker {
         let pair = || -> io::Result<_> {
-            let (rung, heard) = UnixStream::pair()?;
+            let (rung, response_begun) = UnixStream::pair()?;
             rung.set_nonblocking(true)?;
-            heard.set_nonblocking(true)?;
-            Ok((rung, heard))
+            response_begun.set_nonblocking(true)?;
+            Ok((rung, response_begun))
         };
         Waker { ends: pair().ok() }
     }
@@ -32,14 +32,18 @@ impl Waker {
 
     /// What becomes readable when it rings.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.ends.as_ref().map(|(_, heard)| heard.as_fd())
+        self.ends
+            .as_ref()
+            .map(|(_, response_begun)| response_begun.as_fd())
     }
 
     /// Takes note of all that has rung.
     pub(crate) fn drain(&self) {
-        if let Some(mut heard) = self.ends.as_ref().map(|(_, heard)| heard) {
+        if let Some(mut response_begun) =
+            self.ends.as_ref().map(|(_, response_begun)| response_begun)
+        {
             let mut bytes = [0; 64];
-            while heard.read(&mut bytes).is_ok_and(|n| n > 0) {}
+            while response_begun.read(&mut bytes).is_ok_and(|n| n > 0) {}
         }
     }
 }

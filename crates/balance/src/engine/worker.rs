@@ -18,15 +18,15 @@ use super::shared::Shared;
 use super::state::ServiceState;
 
 /// A thread looks at its flags at least this often.
-const TURN_NS: u64 = 50_000_000;
+const POLL_NS: u64 = 50_000_000;
 /// As often it looks for places at back ends that other threads have given back, or for answers of
 /// programs, while clients wait for them.
-const QUEUE_TURN_NS: u64 = 2_000_000;
+const QUEUE_POLL_NS: u64 = 2_000_000;
 /// An address for clients whose own nobody needs.
-const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// What a worker is made of, apart from its event loop.
-pub(super) struct Parts {
+pub(super) struct WorkerParts {
     pub shared: Arc<Shared>,
     /// Most clients of this worker.
     pub clients_max: u32,
@@ -64,27 +64,27 @@ pub(super) struct Worker<I: Io> {
 }
 
 impl<I: Io> Worker<I> {
-    pub fn new(io: I, services: Vec<ServiceWorker>, parts: Parts) -> Worker<I> {
+    pub fn new(io: I, services: Vec<ServiceWorker>, worker_parts: WorkerParts) -> Worker<I> {
         let mut connections = Vec::new();
-        connections.resize_with(parts.slots, Connection::default);
+        connections.resize_with(worker_parts.slots, Connection::default);
         Worker {
             io,
             connections,
             used: 0,
             services,
-            shared: parts.shared,
+            shared: worker_parts.shared,
             rng: fastrand::Rng::new(),
             scratch: Vec::new(),
             values: Vec::new(),
-            listener_services: parts.listener_services,
-            clients_max: parts.clients_max,
+            listener_services: worker_parts.listener_services,
+            clients_max: worker_parts.clients_max,
             clients: 0,
             freed: false,
             now_ns: None,
             scanned_ns: os::coarse_now_ns(),
             listening: true,
             sharing: true,
-            external_chooser: parts.external_chooser,
+            external_chooser: worker_parts.external_chooser,
         }
     }
 
@@ -95,17 +95,17 @@ impl<I: Io> Worker<I> {
                 .services
                 .iter()
                 .any(|service_worker| !service_worker.queue.is_empty());
-            let asking = self
+            let external_programs = self
                 .external_chooser
                 .as_ref()
                 .is_some_and(ExternalChooser::is_waiting);
-            let soon = waiting || asking;
-            let wait_ns = if soon { QUEUE_TURN_NS } else { TURN_NS };
-            if self.turn(wait_ns).is_err() {
+            let soon = waiting || external_programs;
+            let wait_ns = if soon { QUEUE_POLL_NS } else { POLL_NS };
+            if self.poll_once(wait_ns).is_err() {
                 return;
             }
-            if asking {
-                self.take_answers();
+            if external_programs {
+                self.take_replies();
             }
             if self.freed || waiting {
                 self.freed = false;
@@ -119,31 +119,31 @@ impl<I: Io> Worker<I> {
             if self.listening && self.shared.draining.load(Ordering::Relaxed) {
                 self.listening = false;
                 // Those that the kernel has accepted are served.
-                if self.turn(0).and_then(|()| self.turn(0)).is_err() {
+                if self.poll_once(0).and_then(|()| self.poll_once(0)).is_err() {
                     return;
                 }
                 self.io.stop_listening();
-                if self.turn(0).is_err() {
+                if self.poll_once(0).is_err() {
                     return;
                 }
                 self.shared.listening.fetch_sub(1, Ordering::Release);
             }
             if !self.listening && self.is_done() {
                 // What was closed in this turn is closed by the loop.
-                let _ = self.turn(0);
+                let _ = self.poll_once(0);
                 if self.is_done() {
                     return;
                 }
             }
             if self.sharing {
-                self.look_at_earlier();
+                self.check_earlier();
             }
         }
     }
 
     /// Takes the clients that were announced to the balancer before this one only, once that has
     /// stopped accepting.
-    fn look_at_earlier(&mut self) {
+    fn check_earlier(&mut self) {
         let accepts = |count: &Arc<AtomicU32>| count.load(Ordering::Acquire) > 0;
         self.sharing = self.shared.earlier_listening.as_ref().is_some_and(accepts);
         if !self.sharing && self.shared.earlier_listening.is_some() && self.listening {
@@ -157,7 +157,7 @@ impl<I: Io> Worker<I> {
         self.clients == 0 && !self.connections[..self.used].iter().any(ending)
     }
 
-    fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
+    fn poll_once(&mut self, wait_ns: u64) -> std::io::Result<()> {
         self.io.poll(Some(wait_ns))?;
         self.now_ns = None;
         while let Some(event) = self.io.next_event() {
@@ -195,13 +195,13 @@ impl<I: Io> Worker<I> {
     pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay(conn, buf),
-            Role::Waiting => self.hold(conn, buf),
-            Role::Greeting => self.greeted(conn, buf),
+            Role::Waiting => self.hold_data(conn, buf),
+            Role::Greeting => self.proxy_header_data(conn, buf),
             Role::HttpDownstream => self.http_request(conn, buf),
-            Role::HttpUpstream => self.http_answer(conn, buf),
+            Role::HttpUpstream => self.http_response(conn, buf),
             Role::HttpIdle => {
                 self.io.recycle(buf);
-                self.idle_over(conn);
+                self.close_idle(conn);
             }
             Role::HttpClosing => self.closing_data(conn, buf),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => self.io.recycle(buf),
@@ -215,7 +215,7 @@ impl<I: Io> Worker<I> {
             Role::HttpDownstream => self.downstream_drained(conn),
             Role::HttpUpstream => self.upstream_drained(conn),
             Role::HttpClosing => self.closing_ended(conn, false),
-            Role::HttpCut if self.io.queued(conn) == 0 => self.http_end(conn, true),
+            Role::HttpCut if self.io.queued(conn) == 0 => self.end_http_client(conn, true),
             _ => {}
         }
     }
@@ -228,7 +228,7 @@ impl<I: Io> Worker<I> {
             Role::Greeting => self.end_client(conn),
             Role::HttpDownstream => self.downstream_ended(conn),
             Role::HttpUpstream => self.upstream_ended(conn),
-            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpIdle => self.close_idle(conn),
             Role::HttpClosing => self.closing_ended(conn, true),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
         }
@@ -239,10 +239,10 @@ impl<I: Io> Worker<I> {
             Role::Relaying => self.relay_failed(conn),
             Role::Waiting | Role::Greeting => self.end_client(conn),
             Role::Ending => self.end_by_reset(conn),
-            Role::HttpDownstream => self.downstream_failed(conn),
-            Role::HttpUpstream => self.upstream_failed(conn),
-            Role::HttpIdle => self.idle_over(conn),
-            Role::HttpClosing | Role::HttpCut => self.http_end(conn, false),
+            Role::HttpDownstream => self.downstream_reset(conn),
+            Role::HttpUpstream => self.upstream_reset(conn),
+            Role::HttpIdle => self.close_idle(conn),
+            Role::HttpClosing | Role::HttpCut => self.end_http_client(conn, false),
             // An attempt fails with an event of its own; this only makes sure.
             Role::Connecting => self.connect_failed(conn, 0),
             Role::Free => self.io.close(conn),
@@ -260,7 +260,7 @@ impl<I: Io> Worker<I> {
         } = self;
         let (service_worker, state) = (&services[service], &shared.services[service]);
         state.clients.add(1);
-        let mut address = NOBODY;
+        let mut address = NO_ADDRESS;
         if service_worker.needs_client {
             // A client that has gone again has no address any more.
             let Some(peer) = io.peer(conn) else {
@@ -277,8 +277,8 @@ impl<I: Io> Worker<I> {
             return io.close(conn);
         }
         let local = match service_worker.needs_local {
-            true => io.local(conn).unwrap_or(NOBODY),
-            false => NOBODY,
+            true => io.local(conn).unwrap_or(NO_ADDRESS),
+            false => NO_ADDRESS,
         };
         let role = match service_worker.proxy_in {
             true => Role::Greeting,
@@ -302,7 +302,7 @@ impl<I: Io> Worker<I> {
     /// Closes a client that has no back end, and lets go of what it had.
     pub(super) fn end_client(&mut self, conn: ConnId) {
         if self.connection(conn).downstream.is_some() {
-            return self.http_end(conn, false);
+            return self.end_http_client(conn, false);
         }
         let connection = std::mem::take(self.connection(conn));
         if let Some(server) = connection.peer {
@@ -320,19 +320,19 @@ impl<I: Io> Worker<I> {
             }
         }
         self.io.close(conn);
-        self.client_gone(connection.service as usize);
+        self.client_closed(connection.service as usize);
     }
 
     /// Sends a client away for which there is no back end.
-    pub(super) fn turn_away(&mut self, conn: ConnId) {
+    pub(super) fn reject_client(&mut self, conn: ConnId) {
         match self.connection(conn).downstream.is_some() {
-            true => self.http_turn_away(conn),
+            true => self.reject_http_client(conn),
             false => self.end_client(conn),
         }
     }
 
     /// A client is no more.
-    pub(super) fn client_gone(&mut self, service: usize) {
+    pub(super) fn client_closed(&mut self, service: usize) {
         self.clients -= 1;
         self.state(service).release();
     }

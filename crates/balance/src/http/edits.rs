@@ -1,8 +1,8 @@
 //! Changes of header fields that the configuration asks for.
 
 use super::Direction;
-use super::facts::{Kind, kind};
 use super::fields::{Field, Fields, is_control, is_token};
+use super::head_info::{FieldKind, field_kind};
 use super::target::is_authority;
 
 /// How a header field is changed.
@@ -56,15 +56,19 @@ impl<'e> Edit<'e> {
         if value.iter().any(|byte| is_control(*byte)) || value.trim_ascii() != value {
             return Err(EditError::Value);
         }
-        let how = match kind(Direction::Request, name.as_bytes()) {
-            Kind::Other if name.eq_ignore_ascii_case("trailer") => return Err(EditError::Fixed),
+        let how = match field_kind(Direction::Request, name.as_bytes()) {
+            FieldKind::Other if name.eq_ignore_ascii_case("trailer") => {
+                return Err(EditError::Fixed);
+            }
             // Cookies contain commas: two fields cannot be made one (RFC 9110 5.3).
-            Kind::Other if name.eq_ignore_ascii_case("set-cookie") && how == EditKind::Append => {
+            FieldKind::Other
+                if name.eq_ignore_ascii_case("set-cookie") && how == EditKind::Append =>
+            {
                 EditKind::Add
             }
-            Kind::Other => how,
-            Kind::Host if how == EditKind::Set && is_authority(value) => how,
-            Kind::Host => return Err(EditError::Host),
+            FieldKind::Other => how,
+            FieldKind::Host if how == EditKind::Set && is_authority(value) => how,
+            FieldKind::Host => return Err(EditError::Host),
             _ => return Err(EditError::Fixed),
         };
         Ok(Edit { how, name, value })

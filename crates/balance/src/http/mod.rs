@@ -4,7 +4,7 @@
 //!
 //! 1. [`HeadScan`] tells when a head that comes in pieces is worth reading.
 //! 2. [`read_request`] or [`read_response`] reads the head. What could be read in two ways is
-//!    refused (RFC 9112 section 11.2); [`refusal_answer`] makes the answer to that.
+//!    refused (RFC 9112 section 11.2); [`refusal_response`] makes the answer to that.
 //! 3. [`rewrite_request`] or [`rewrite_response`] says how the head goes on: mostly as it came
 //!    ([`Rewritten::AsIs`]), so that the received bytes can be sent untouched.
 //! 4. A [`BodyTracker`] follows the body and says where the message ends.
@@ -12,10 +12,10 @@
 //! Reading a head and passing it on as it is allocate nothing; a changed head is appended to a
 //! vector of the caller.
 
-mod answer;
 mod edits;
-mod facts;
 mod fields;
+mod head_info;
+mod local_response;
 mod refusal;
 mod request;
 mod response;
@@ -24,14 +24,14 @@ mod scan;
 mod target;
 mod tracker;
 
-pub use answer::{refusal_answer, small_answer};
 pub use edits::{Edit, EditError, EditKind};
 pub use fields::{Field, Fields};
-pub use refusal::{BadAnswer, Refusal};
+pub use local_response::{refusal_response, text_response};
+pub use refusal::{BadResponse, Refusal};
 pub use request::{Method, RequestHead, read_request};
-pub use response::{Asked, ResponseHead, read_response};
+pub use response::{RequestContext, ResponseHead, read_response};
 pub use rewrite::{
-    Answered, BodyPass, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
+    BodyPass, ResponseRewrite, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
 };
 pub use scan::HeadScan;
 pub use tracker::{BodyTracker, Direction, Framing, Taken};

@@ -119,7 +119,7 @@ impl Refusal {
 
 /// Why an upstream's answer is not passed on. The client is answered with 502.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum BadAnswer {
+pub enum BadResponse {
     /// Something that would be refused in a request too.
     #[error(transparent)]
     Head(#[from] Refusal),

@@ -2,8 +2,8 @@
 
 use memchr::{memchr, memrchr};
 
-use super::facts::Facts;
 use super::fields::{Fields, Line, Lines, is_token_byte};
+use super::head_info::HeadInfo;
 use super::target::{Target, is_authority};
 use super::{Direction, EMPTY_LINES_MAX, Framing, HEADERS_MAX, Refusal};
 
@@ -68,7 +68,7 @@ pub struct RequestHead<'a> {
     pub(super) target: Target<'a>,
     pub(super) minor_version: u8,
     pub(super) fields: Fields<'a>,
-    pub(super) facts: Facts<'a>,
+    pub(super) info: HeadInfo<'a>,
 }
 
 /// Reads the head of a request at the front of `input`; `None` when it is not complete. Nothing is
@@ -78,7 +78,7 @@ pub struct RequestHead<'a> {
 /// once is refused with more bytes too.
 ///
 /// # Errors
-/// When the request must not be passed on: answer with [`super::refusal_answer`] and close.
+/// When the request must not be passed on: answer with [`super::refusal_response`] and close.
 pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
     let mut lines = Lines::new(input);
     let mut empty_lines = 0;
@@ -112,13 +112,13 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
     let target = Target::read(target, method == Method::Options)?;
 
     let fields_at = lines.at;
-    let mut facts = Facts::new(Direction::Request);
+    let mut info = HeadInfo::new(Direction::Request);
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
         match lines.field()? {
             Line::Field(_) if count == HEADERS_MAX => return Err(Refusal::HeadTooLarge),
-            Line::Field(field) => facts.field(&field)?,
+            Line::Field(field) => info.field(&field)?,
             Line::Partial => return Ok(None),
             Line::End => break end,
         }
@@ -132,7 +132,7 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
         target,
         minor_version,
         fields: Fields::new(&input[fields_at..fields_end]),
-        facts,
+        info,
     };
     head.check()?;
     Ok(Some(head))
@@ -172,22 +172,22 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], u8), Refusal> {
 impl<'a> RequestHead<'a> {
     /// What only the whole head shows.
     fn check(&self) -> Result<(), Refusal> {
-        let facts = &self.facts;
-        match facts.host {
+        let info = &self.info;
+        match info.host {
             None if self.minor_version == 1 => return Err(Refusal::HostMissing),
             // RFC 9110 7.2: it is empty where the target has no authority.
             None | Some(b"") => {}
             Some(host) if is_authority(host) => {}
             Some(_) => return Err(Refusal::Host),
         }
-        if facts.chunked && self.minor_version == 0 {
+        if info.chunked && self.minor_version == 0 {
             return Err(Refusal::CodingInHttp10);
         }
-        if facts.chunked && facts.length.is_some() {
+        if info.chunked && info.length.is_some() {
             return Err(Refusal::LengthAndCoding);
         }
         let bodied = matches!(self.method, Method::Post | Method::Put);
-        if self.minor_version == 0 && bodied && facts.length.is_none() {
+        if self.minor_version == 0 && bodied && info.length.is_none() {
             // RFC 1945 8.3; its body would otherwise be the next request.
             return Err(Refusal::LengthRequired);
         }
@@ -244,12 +244,12 @@ impl<'a> RequestHead<'a> {
     /// The host and port that are asked for: of the target where it is in absolute form, which
     /// goes before Host (RFC 9112 3.2.2). Missing in HTTP/1.0 only; may be empty.
     pub fn host(&self) -> Option<&'a [u8]> {
-        self.target.authority.or(self.facts.host)
+        self.target.authority.or(self.info.host)
     }
 
     /// How the body is framed.
     pub fn framing(&self) -> Framing {
-        match (self.facts.chunked, self.facts.length) {
+        match (self.info.chunked, self.info.length) {
             (true, _) => Framing::Chunked,
             (false, Some(length)) => Framing::Length(length),
             (false, None) => Framing::None,
@@ -258,7 +258,7 @@ impl<'a> RequestHead<'a> {
 
     /// Whether the client wants to use the connection again.
     pub fn keep_alive(&self) -> bool {
-        let options = self.facts.options;
+        let options = self.info.options;
         !options.close && (self.minor_version == 1 || options.keep_alive)
     }
 
@@ -266,7 +266,7 @@ impl<'a> RequestHead<'a> {
     pub fn expects_continue(&self) -> bool {
         // RFC 9110 10.1.1: not without a body, and not in HTTP/1.0.
         let bodied = !matches!(self.framing(), Framing::None | Framing::Length(0));
-        self.facts.expect && bodied && self.minor_version == 1
+        self.info.expect && bodied && self.minor_version == 1
     }
 
     /// Whether the client asks for another protocol on this connection, and may have it.
@@ -274,9 +274,9 @@ impl<'a> RequestHead<'a> {
     /// Not with a body, behind which it would not be clear where the other protocol begins, and
     /// not for HTTP/2, in which requests could not be looked at.
     pub fn asks_upgrade(&self) -> bool {
-        self.facts.upgrade
-            && self.facts.options.upgrade
-            && !self.facts.upgrade_http2
+        self.info.upgrade
+            && self.info.options.upgrade
+            && !self.info.upgrade_http2
             && self.minor_version == 1
             && matches!(self.framing(), Framing::None | Framing::Length(0))
     }

@@ -1,12 +1,12 @@
 //! Heads of answers, as they come from upstreams.
 
-use super::facts::Facts;
 use super::fields::{Fields, Line, Lines, check_value};
-use super::{BadAnswer, Direction, Framing, HEADERS_MAX, Refusal};
+use super::head_info::HeadInfo;
+use super::{BadResponse, Direction, Framing, HEADERS_MAX, Refusal};
 
 /// What has to be known of the request to read its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestContext {
     /// The method was HEAD: the answer has no body whatever its head says.
     pub head: bool,
     /// Another protocol was asked for, as it was sent to the upstream.
@@ -22,7 +22,7 @@ pub struct ResponseHead<'a> {
     pub(super) status: u16,
     pub(super) minor_version: u8,
     pub(super) fields: Fields<'a>,
-    pub(super) facts: Facts<'a>,
+    pub(super) info: HeadInfo<'a>,
     pub(super) framing: Framing,
 }
 
@@ -35,12 +35,15 @@ pub struct ResponseHead<'a> {
 /// # Errors
 /// When the answer must not be passed on: the client is answered with 502, and the upstream's
 /// connection is closed.
-pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'_>>, BadAnswer> {
+pub fn read_response(
+    input: &[u8],
+    context: RequestContext,
+) -> Result<Option<ResponseHead<'_>>, BadResponse> {
     let mut lines = Lines::new(input);
     let begin = b"HTTP/1.";
     let seen = lines.rest().len().min(begin.len());
     if lines.rest()[..seen] != begin[..seen] {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     let Some(line) = lines.line()? else {
         return match lines.cut() {
@@ -51,26 +54,26 @@ pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'
     let (status, minor_version) = status_line(line)?;
 
     let fields_at = lines.at;
-    let mut facts = Facts::new(Direction::Answer);
+    let mut info = HeadInfo::new(Direction::Response);
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
         match lines.field()? {
             Line::Field(_) if count == HEADERS_MAX => return Err(Refusal::HeadTooLarge.into()),
-            Line::Field(field) => facts.field(&field)?,
+            Line::Field(field) => info.field(&field)?,
             Line::Partial => return Ok(None),
             Line::End => break end,
         }
         count += 1;
     };
-    if facts.chunked && facts.length.is_some() {
+    if info.chunked && info.length.is_some() {
         return Err(Refusal::LengthAndCoding.into());
     }
-    if status == 101 && !asked.upgrade {
-        return Err(BadAnswer::Switch);
+    if status == 101 && !context.upgrade {
+        return Err(BadResponse::Switch);
     }
-    let bodiless = asked.head || status < 200 || matches!(status, 204 | 304);
-    let framing = match (facts.chunked, facts.length) {
+    let bodiless = context.head || status < 200 || matches!(status, 204 | 304);
+    let framing = match (info.chunked, info.length) {
         _ if bodiless => Framing::None,
         (true, _) => Framing::Chunked,
         (false, Some(length)) => Framing::Length(length),
@@ -82,13 +85,13 @@ pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'
         status,
         minor_version,
         fields: Fields::new(&input[fields_at..fields_end]),
-        facts,
+        info,
         framing,
     }))
 }
 
 /// Status and minor version. The blank behind the status may be missing when there is no reason.
-fn status_line(line: &[u8]) -> Result<(u16, u8), BadAnswer> {
+fn status_line(line: &[u8]) -> Result<(u16, u8), BadResponse> {
     let [
         b'H',
         b'T',
@@ -105,18 +108,18 @@ fn status_line(line: &[u8]) -> Result<(u16, u8), BadAnswer> {
         rest @ ..,
     ] = line
     else {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     };
     let digits = [a, b, c];
     if !digits.iter().all(|digit| digit.is_ascii_digit()) || !matches!(rest, [] | [b' ', ..]) {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     check_value(rest)?;
     let status = digits
         .iter()
         .fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'));
     if status < 100 {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     Ok((status, minor - b'0'))
 }
@@ -164,11 +167,11 @@ impl<'a> ResponseHead<'a> {
 
     /// Whether the upstream's connection can be used again once the body has come.
     pub fn keep_alive(&self) -> bool {
-        let options = self.facts.options;
+        let options = self.info.options;
         let wanted = match self.minor_version {
             // RFC 9112 6.1: a server of HTTP/1.0 that sends chunks may have passed on what it did
             // not understand.
-            0 => options.keep_alive && !self.facts.chunked,
+            0 => options.keep_alive && !self.info.chunked,
             _ => true,
         };
         wanted && !options.close && !self.switches() && self.framing != Framing::UntilClose

@@ -4,8 +4,8 @@
 //! usual form, and no field that belongs to the connection it came by.
 
 use super::edits::{Keep, write_fields};
-use super::facts::{Facts, Kind, Named, kind};
 use super::fields::Field;
+use super::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
 use super::{Direction, Edit, Framing, RequestHead, ResponseHead};
 
 /// How a head goes on.
@@ -50,7 +50,7 @@ pub struct ToClient<'e> {
 
 /// What becomes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct ResponseRewrite {
     /// Its head.
     pub head: Rewritten,
     /// Its body.
@@ -77,17 +77,17 @@ pub fn rewrite_request<'a>(
     to: &ToUpstream<'_>,
     out: &mut Vec<u8>,
 ) -> Rewritten {
-    let facts = &head.facts;
+    let info = &head.info;
     let upgrade = to.upgrade && head.asks_upgrade();
     let expect = head.expects_continue();
     let http_11 = head.minor_version == 1;
-    let te = http_11 && facts.te_trailers;
-    let kept = !changes(facts, to.edits, to.via)
+    let te = http_11 && info.te_trailers;
+    let kept = !changes(info, to.edits, to.via)
         && http_11
         && head.target.authority.is_none()
-        && !facts.te
-        && facts.expect == expect
-        && connection_is(facts, upgrade, !upgrade && !to.keep_alive);
+        && !info.te
+        && info.expect == expect
+        && connection_is(info, upgrade, !upgrade && !to.keep_alive);
     if kept {
         return Rewritten::AsIs;
     }
@@ -99,13 +99,16 @@ pub fn rewrite_request<'a>(
     }
     out.extend_from_slice(head.target.path_and_query);
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let named = Named::gather(head.fields, facts.options.names);
-    let keep = |field: &Field<'a>| match kind(Direction::Request, field.name) {
-        Kind::Other if named.has(field.name) => false,
-        Kind::Expect => expect,
-        Kind::Upgrade => upgrade,
-        Kind::Other | Kind::Host | Kind::ContentLength | Kind::TransferEncoding => true,
-        Kind::Connection | Kind::Te | Kind::HopByHop | Kind::Lookalike => false,
+    let named = NominatedNames::gather(head.fields, info.options.names);
+    let keep = |field: &Field<'a>| match field_kind(Direction::Request, field.name) {
+        FieldKind::Other if named.has(field.name) => false,
+        FieldKind::Expect => expect,
+        FieldKind::Upgrade => upgrade,
+        FieldKind::Other
+        | FieldKind::Host
+        | FieldKind::ContentLength
+        | FieldKind::TransferEncoding => true,
+        FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
     let keep = |field: &Field<'a>| match keep(field) {
         false => Keep::No,
@@ -114,7 +117,7 @@ pub fn rewrite_request<'a>(
     };
     write_fields(head.fields, to.edits, keep, out);
     let host_is_set = || to.edits.iter().any(|edit| edit.is(b"host"));
-    if facts.host.is_none() && !host_is_set() {
+    if info.host.is_none() && !host_is_set() {
         let host = head.target.authority.unwrap_or(to.host);
         write_field(b"Host", &[host], out);
     }
@@ -144,10 +147,10 @@ pub fn rewrite_response<'a>(
     head: &ResponseHead<'a>,
     to: &ToClient<'_>,
     out: &mut Vec<u8>,
-) -> Answered {
-    let facts = &head.facts;
+) -> ResponseRewrite {
+    let info = &head.info;
     let http_11 = to.minor_version == 1;
-    let passes_as_is = |head| Answered {
+    let passes_as_is = |head| ResponseRewrite {
         head,
         body: BodyPass::AsIs,
         keep_alive: true,
@@ -164,7 +167,7 @@ pub fn rewrite_response<'a>(
     let dechunked = head.framing == Framing::Chunked && !http_11;
     let keep_alive =
         unfinished || (to.keep_alive && !dechunked && head.framing != Framing::UntilClose);
-    let answered = |head| Answered {
+    let answered = |head| ResponseRewrite {
         head,
         body: match dechunked {
             true => BodyPass::Dechunked,
@@ -174,19 +177,19 @@ pub fn rewrite_response<'a>(
     };
 
     // RFC 9110 7.8 wants Upgrade in 426, which says what to upgrade to.
-    let upgrade = matches!(head.status, 101 | 426) && facts.upgrade;
+    let upgrade = matches!(head.status, 101 | 426) && info.upgrade;
     // Fields that RFC 9110 8.6 and RFC 9112 6.1 forbid there; a client may believe them.
     let unframed = unfinished || head.status == 204;
     // To HEAD and in 304 the coding is told without being used.
     let no_coding = unframed || !http_11;
-    let kept = !changes(facts, edits, via)
+    let kept = !changes(info, edits, via)
         && head.minor_version == 1
         && head.line.len() > STATUS_LINE_BYTES
-        && !facts.te
-        && !(unframed && facts.length.is_some())
-        && !(no_coding && facts.chunked)
-        && connection_is(facts, upgrade, !keep_alive)
-        && (http_11 || !keep_alive || facts.options.keep_alive);
+        && !info.te
+        && !(unframed && info.length.is_some())
+        && !(no_coding && info.chunked)
+        && connection_is(info, upgrade, !keep_alive)
+        && (http_11 || !keep_alive || info.options.keep_alive);
     if kept {
         return answered(Rewritten::AsIs);
     }
@@ -197,23 +200,23 @@ pub fn rewrite_response<'a>(
         out.push(b' ');
     }
     out.extend_from_slice(b"\r\n");
-    let named = Named::gather(head.fields, facts.options.names);
+    let named = NominatedNames::gather(head.fields, info.options.names);
     let first_length = head
         .fields
         .into_iter()
         .find(|field| field.is(b"content-length"));
-    let keep = |field: &Field<'a>| match kind(Direction::Answer, field.name) {
-        Kind::Other if named.has(field.name) => false,
-        Kind::Other if dechunked && field.is(b"trailer") => false,
+    let keep = |field: &Field<'a>| match field_kind(Direction::Response, field.name) {
+        FieldKind::Other if named.has(field.name) => false,
+        FieldKind::Other if dechunked && field.is(b"trailer") => false,
         // The same number twice goes on as one.
-        Kind::ContentLength => {
+        FieldKind::ContentLength => {
             !unframed
                 && first_length.is_some_and(|first| first.line.as_ptr() == field.line.as_ptr())
         }
-        Kind::TransferEncoding => !no_coding,
-        Kind::Upgrade => upgrade,
-        Kind::Other | Kind::Host | Kind::Expect => true,
-        Kind::Connection | Kind::Te | Kind::HopByHop | Kind::Lookalike => false,
+        FieldKind::TransferEncoding => !no_coding,
+        FieldKind::Upgrade => upgrade,
+        FieldKind::Other | FieldKind::Host | FieldKind::Expect => true,
+        FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
     let keep = |field: &Field<'a>| match keep(field) {
         false => Keep::No,
@@ -236,19 +239,19 @@ pub fn rewrite_response<'a>(
 const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
 
 /// Whether there is something to change whatever the connection is to be.
-fn changes(facts: &Facts<'_>, edits: &[Edit<'_>], via: Option<&[u8]>) -> bool {
-    facts.changes || facts.options.names > 0 || !edits.is_empty() || via.is_some()
+fn changes(info: &HeadInfo<'_>, edits: &[Edit<'_>], via: Option<&[u8]>) -> bool {
+    info.changes || info.options.names > 0 || !edits.is_empty() || via.is_some()
 }
 
 /// Whether the Connection and Upgrade fields say what they are to say on the next connection.
 ///
 /// `keep-alive` may stand there also where it is not needed, as many clients and servers send it.
-fn connection_is(facts: &Facts<'_>, upgrade: bool, close: bool) -> bool {
-    let options = facts.options;
+fn connection_is(info: &HeadInfo<'_>, upgrade: bool, close: bool) -> bool {
+    let options = info.options;
     options.close == close
         && !(close && options.keep_alive)
         && options.upgrade == upgrade
-        && facts.upgrade == upgrade
+        && info.upgrade == upgrade
         && !options.te
 }
 

@@ -3,8 +3,8 @@
 use net::http::{BodySink, HttpError, MessageBody};
 
 use super::Refusal;
-use super::facts::list;
 use super::fields::{is_control, is_token_byte};
+use super::head_info::list;
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Direction {
     /// From the client to the upstream.
     Request,
     /// From the upstream to the client.
-    Answer,
+    Response,
 }
 
 /// How the end of a body is known (RFC 9112 section 6.3).
@@ -41,7 +41,7 @@ pub enum Framing {
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTracker {
     body: MessageBody,
-    strict: Strict,
+    strict: ChunkRules,
 }
 
 /// How far a body is.
@@ -63,7 +63,7 @@ impl BodyTracker {
                 Framing::Chunked => MessageBody::CHUNKED,
                 Framing::UntilClose => MessageBody::UNTIL_CLOSE,
             },
-            strict: Strict::new(direction),
+            strict: ChunkRules::new(direction),
         }
     }
 
@@ -117,7 +117,7 @@ impl BodyTracker {
 /// sizes in one would read a larger chunk as a shorter one.
 const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
 /// Largest chunk of an answer, in bytes.
-const ANSWER_CHUNK_MAX: u64 = i64::MAX as u64;
+const RESPONSE_CHUNK_MAX: u64 = i64::MAX as u64;
 
 /// Longest name of a field that may not be a trailer.
 const NAME_MAX: usize = 20;
@@ -130,7 +130,7 @@ proxy-connection,set-cookie,te,trailer,transfer-encoding,upgrade";
 
 /// What is known of the line of the coding that is being read.
 #[derive(Clone, Copy, Debug)]
-struct Strict {
+struct ChunkRules {
     direction: Direction,
     /// Whether a semicolon has come behind the size; and whether a blank has.
     extension: bool,
@@ -143,9 +143,9 @@ struct Strict {
     name_bytes: usize,
 }
 
-impl Strict {
+impl ChunkRules {
     fn new(direction: Direction) -> Self {
-        Strict {
+        ChunkRules {
             direction,
             extension: false,
             blank: false,
@@ -159,7 +159,7 @@ impl Strict {
         (self.extension, self.blank) = (false, false);
         let most = match self.direction {
             Direction::Request => REQUEST_CHUNK_MAX,
-            Direction::Answer => ANSWER_CHUNK_MAX,
+            Direction::Response => RESPONSE_CHUNK_MAX,
         };
         match size <= most {
             true => Ok(()),
@@ -214,7 +214,7 @@ impl Strict {
 }
 
 struct Sink<'s, F> {
-    strict: &'s mut Strict,
+    strict: &'s mut ChunkRules,
     content: F,
     refusal: Option<Refusal>,
 }

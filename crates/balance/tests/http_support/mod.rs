@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use balance::config::model::{Backend, Inspect, Kind, Service};
+use balance::config::model::{Backend, Inspect, Service, ServiceKind};
 use balance::{Balancer, Config};
 use net::IoKind;
 
@@ -284,7 +284,7 @@ pub fn threads_with(
 ) -> Balancer {
     let mut service = Service::new("web");
     service.listen.push("127.0.0.1:0".parse().unwrap());
-    service.kind = Kind::Http {
+    service.kind = ServiceKind::Http {
         inspect: Inspect::EveryMessage,
     };
     service.timeouts.connect = Duration::from_secs(2);

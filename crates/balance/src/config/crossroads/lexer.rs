@@ -8,7 +8,7 @@ use written::tree::Place;
 
 /// What a [`Token`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// Anything without space, quotes, braces and semicolons.
     Word(String),
     /// What stood between a pair of quotes.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 /// A part of a statement.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub place: Place,
     /// Whether it is the first of its line.
     pub first: bool,
@@ -88,11 +88,11 @@ impl<'t> Lexer<'t> {
                 continue;
             }
             let kind = match byte {
-                b'{' => self.punctuation(Kind::Open),
-                b'}' => self.punctuation(Kind::Close),
-                b';' => self.punctuation(Kind::Semicolon),
-                b'"' => Kind::Quoted(self.quoted(reader)),
-                _ => Kind::Word(self.word()),
+                b'{' => self.punctuation(TokenKind::Open),
+                b'}' => self.punctuation(TokenKind::Close),
+                b';' => self.punctuation(TokenKind::Semicolon),
+                b'"' => TokenKind::Quoted(self.quoted(reader)),
+                _ => TokenKind::Word(self.word()),
             };
             return Some(Item::Token(Token {
                 kind,
@@ -121,7 +121,7 @@ impl<'t> Lexer<'t> {
             && (self.at == self.begin || self.text.as_bytes().get(self.at - 1) == Some(&b'\n'))
     }
 
-    fn punctuation(&mut self, kind: Kind) -> Kind {
+    fn punctuation(&mut self, kind: TokenKind) -> TokenKind {
         self.at += 1;
         kind
     }
@@ -255,7 +255,7 @@ impl<'t> Lexer<'t> {
         match tokens.as_slice() {
             [
                 Token {
-                    kind: Kind::Quoted(name),
+                    kind: TokenKind::Quoted(name),
                     place,
                     ..
                 },
@@ -279,7 +279,7 @@ impl<'t> Lexer<'t> {
         let mut tokens = self.line(reader, line_end);
         let symbol = match tokens.first() {
             Some(Token {
-                kind: Kind::Word(word),
+                kind: TokenKind::Word(word),
                 place,
                 ..
             }) if is_identifier(word) => (word.clone(), *place),

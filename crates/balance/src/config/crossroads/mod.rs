@@ -30,7 +30,7 @@ use written::reader::{Fault, Reader};
 use written::tree::Place;
 
 use super::model::Config;
-use super::places::{self, Words};
+use super::validate::{self, HelpTerms};
 use super::warning::Warning;
 
 /// Where `#include` finds its files.
@@ -79,26 +79,26 @@ pub(super) fn parse(
                  127.0.0.1:8081; } }",
         ));
     }
-    let mut noted = Noted {
+    let mut diagnostics = Diagnostics {
         reader,
         warnings: Vec::new(),
     };
-    let placed = service::services(&mut noted, &file);
+    let located = service::services(&mut diagnostics, &file);
     let mut config = Config::new();
-    let words = Words { http: "type http;" };
-    places::check(noted.reader, &placed, &config, &words);
-    *warnings = noted.warnings;
-    config.services = placed.into_iter().map(|placed| placed.service).collect();
+    let words = HelpTerms { http: "type http;" };
+    validate::check(diagnostics.reader, &located, &config, &words);
+    *warnings = diagnostics.warnings;
+    config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
 }
 
 /// The reader that mistakes are noted in, and the warnings so far.
-struct Noted<'r> {
+struct Diagnostics<'r> {
     reader: &'r mut Reader,
     warnings: Vec<Warning>,
 }
 
-impl Noted<'_> {
+impl Diagnostics<'_> {
     fn fault(&mut self, fault: Fault) {
         self.reader.fault(fault);
     }

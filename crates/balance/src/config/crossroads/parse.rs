@@ -7,7 +7,7 @@ use written::units::shown;
 
 use super::ast::{Block, File, Statement};
 use super::keywords::{Scope, is_keyword};
-use super::lexer::{Kind, Token, is_identifier};
+use super::lexer::{Token, TokenKind, is_identifier};
 
 /// Names are shown, told and written into cookies.
 const NAME_BYTES_MAX: usize = 64;
@@ -23,13 +23,13 @@ pub(super) fn file(reader: &mut Reader, tokens: &[Token]) -> File {
     while let Some(token) = parser.peek() {
         let place = token.place;
         match &token.kind {
-            Kind::Word(word) if word == "service" => {
+            TokenKind::Word(word) if word == "service" => {
                 parser.at += 1;
                 file.services.extend(parser.block(Scope::Service));
             }
             // Not noted at the top: it does no harm after a brace.
-            Kind::Semicolon => parser.at += 1,
-            Kind::Word(word) => {
+            TokenKind::Semicolon => parser.at += 1,
+            TokenKind::Word(word) => {
                 let word = word.clone();
                 parser.unexpected_word(&word, place, &mut file);
             }
@@ -73,7 +73,7 @@ impl<'t> Parser<'_, 't> {
     fn is_block(&self) -> bool {
         let next = self.tokens.get(self.at..self.at + 2);
         matches!(next, Some([name, brace])
-            if matches!(name.kind, Kind::Word(_)) && matches!(brace.kind, Kind::Open))
+            if matches!(name.kind, TokenKind::Word(_)) && matches!(brace.kind, TokenKind::Open))
     }
 
     /// A word at the top that is not `service`. A block is read as a service all the same, so that
@@ -100,7 +100,7 @@ impl<'t> Parser<'_, 't> {
         }
         // To the next service.
         while let Some(token) = self.peek() {
-            if matches!(&token.kind, Kind::Word(word) if word == "service") {
+            if matches!(&token.kind, TokenKind::Word(word) if word == "service") {
                 return;
             }
             self.at += 1;
@@ -111,7 +111,7 @@ impl<'t> Parser<'_, 't> {
     fn block(&mut self, scope: Scope) -> Option<Block> {
         let (name, place) = self.name(scope);
         let Some(Token {
-            kind: Kind::Open,
+            kind: TokenKind::Open,
             place: opened,
             ..
         }) = self.peek()
@@ -138,12 +138,12 @@ impl<'t> Parser<'_, 't> {
                 return Some(block);
             };
             match &token.kind {
-                Kind::Close => {
+                TokenKind::Close => {
                     self.at += 1;
                     return Some(block);
                 }
-                Kind::Semicolon => self.at += 1,
-                Kind::Open => {
+                TokenKind::Semicolon => self.at += 1,
+                TokenKind::Open => {
                     self.reader.fault(Fault::at(
                         token.place,
                         "expected a keyword, found `{`",
@@ -151,7 +151,7 @@ impl<'t> Parser<'_, 't> {
                     ));
                     self.skip_braces();
                 }
-                Kind::Quoted(text) => {
+                TokenKind::Quoted(text) => {
                     self.reader.fault(Fault::at(
                         token.place,
                         format!("expected a keyword, found \"{}\"", shown(text)),
@@ -160,19 +160,19 @@ impl<'t> Parser<'_, 't> {
                     self.at += 1;
                     self.skip_statement();
                 }
-                Kind::Word(word) if word == "service" => {
+                TokenKind::Word(word) if word == "service" => {
                     self.unclosed(scope, *opened);
                     return Some(block);
                 }
-                Kind::Word(word) if word == "backend" && scope == Scope::Backend => {
+                TokenKind::Word(word) if word == "backend" && scope == Scope::Backend => {
                     self.unclosed(scope, *opened);
                     return Some(block);
                 }
-                Kind::Word(word) if word == "backend" => {
+                TokenKind::Word(word) if word == "backend" => {
                     self.at += 1;
                     block.backends.extend(self.block(Scope::Backend));
                 }
-                Kind::Word(word) => {
+                TokenKind::Word(word) => {
                     self.at += 1;
                     self.statement(scope, word, token.place, &mut block);
                 }
@@ -195,7 +195,7 @@ impl<'t> Parser<'_, 't> {
     fn name(&mut self, scope: Scope) -> (String, Place) {
         let (found, place) = match self.peek() {
             Some(Token {
-                kind: Kind::Word(word),
+                kind: TokenKind::Word(word),
                 place,
                 ..
             }) => {
@@ -206,7 +206,7 @@ impl<'t> Parser<'_, 't> {
                 (word.clone(), *place)
             }
             Some(Token {
-                kind: kind @ Kind::Quoted(_),
+                kind: kind @ TokenKind::Quoted(_),
                 place,
                 ..
             }) => {
@@ -311,16 +311,16 @@ impl<'t> Parser<'_, 't> {
         let mut open = 0usize;
         while let Some(token) = self.peek() {
             match &token.kind {
-                Kind::Semicolon => {
+                TokenKind::Semicolon => {
                     self.at += 1;
                     return true;
                 }
-                Kind::Open | Kind::Close if token.first => return false,
+                TokenKind::Open | TokenKind::Close if token.first => return false,
                 // It ends the block unless it was opened in the value.
-                Kind::Close if open == 0 => return false,
-                Kind::Word(word) if token.first && is_keyword(word) => return false,
-                Kind::Open => open += 1,
-                Kind::Close => open -= 1,
+                TokenKind::Close if open == 0 => return false,
+                TokenKind::Word(word) if token.first && is_keyword(word) => return false,
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open -= 1,
                 _ => {}
             }
             self.at += 1;
@@ -332,8 +332,8 @@ impl<'t> Parser<'_, 't> {
         let mut open = 0usize;
         while let Some(token) = self.peek() {
             match token.kind {
-                Kind::Open => open += 1,
-                Kind::Close => open = open.saturating_sub(1),
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open = open.saturating_sub(1),
                 _ => {}
             }
             self.at += 1;
@@ -348,7 +348,7 @@ impl<'t> Parser<'_, 't> {
 fn joined(tokens: &[Token]) -> String {
     if let [
         Token {
-            kind: Kind::Quoted(text),
+            kind: TokenKind::Quoted(text),
             ..
         },
     ] = tokens
@@ -365,12 +365,12 @@ fn joined(tokens: &[Token]) -> String {
     out
 }
 
-fn spelled(kind: &Kind) -> String {
+fn spelled(kind: &TokenKind) -> String {
     match kind {
-        Kind::Word(word) => word.clone(),
-        Kind::Quoted(text) => format!("\"{}\"", text.replace('"', "\\\"")),
-        Kind::Open => "{".to_owned(),
-        Kind::Close => "}".to_owned(),
-        Kind::Semicolon => ";".to_owned(),
+        TokenKind::Word(word) => word.clone(),
+        TokenKind::Quoted(text) => format!("\"{}\"", text.replace('"', "\\\"")),
+        TokenKind::Open => "{".to_owned(),
+        TokenKind::Close => "}".to_owned(),
+        TokenKind::Semicolon => ";".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use written::tree::Place;
 use written::units::shown;
 
 use super::Includes;
-use super::lexer::{Item, Kind, Lexer, Token};
+use super::lexer::{Item, Lexer, Token, TokenKind};
 
 /// Files that include each other go no deeper than this.
 const DEPTH_MAX: usize = 16;
@@ -138,7 +138,7 @@ impl Preprocessor<'_> {
     }
 
     fn token(&mut self, reader: &mut Reader, token: Token) {
-        if let Kind::Word(word) = &token.kind
+        if let TokenKind::Word(word) = &token.kind
             && self.definitions.contains_key(word)
         {
             let word = word.clone();
@@ -201,7 +201,7 @@ impl Preprocessor<'_> {
                 spaced,
             };
             match &token.kind {
-                Kind::Word(word) if self.definitions.contains_key(word) => {
+                TokenKind::Word(word) if self.definitions.contains_key(word) => {
                     let word = word.clone();
                     self.replace(reader, &word, &token, active);
                 }

@@ -7,21 +7,21 @@ use written::nearest::suggestion;
 use written::reader::Fault;
 use written::units::shown;
 
-use super::Noted;
+use super::Diagnostics;
 use super::ast::{Block, Statement};
 use super::keywords::repeats;
 use crate::config::template::{Part, Template};
 use crate::config::warning::WarningKind;
 
 /// Notes keywords that stand twice where once is meant.
-pub(super) fn once_each(noted: &mut Noted<'_>, block: &Block) {
+pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
     let mut seen: HashMap<&str, &Statement> = HashMap::new();
     for statement in &block.statements {
         if repeats(&statement.keyword) {
             continue;
         }
         if let Some(first) = seen.insert(&statement.keyword, statement) {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     statement.place,
                     format!(
@@ -37,7 +37,7 @@ pub(super) fn once_each(noted: &mut Noted<'_>, block: &Block) {
     }
 }
 
-impl Noted<'_> {
+impl Diagnostics<'_> {
     /// Notes that a value is not what its keyword takes.
     pub fn expected(&mut self, statement: &Statement, what: &str) -> Fault {
         let found = match statement.value.as_str() {

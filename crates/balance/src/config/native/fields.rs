@@ -13,7 +13,7 @@ use written::units::shown;
 use crate::config::template::Template;
 
 /// No wait and no interval is longer.
-pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A whole number; leaves `value` as it is where the key is not given.
 pub(super) fn count<T: TryFrom<i64>>(
@@ -44,20 +44,20 @@ pub(super) fn duration(
     least: Duration,
     value: &mut Duration,
 ) {
-    if let Some(given) = section.duration(reader, key, least..=LONGEST) {
+    if let Some(given) = section.duration(reader, key, least..=DURATION_MAX) {
         *value = given;
     }
 }
 
 /// A boolean; leaves `value` as it is where the key is not given.
-pub(super) fn switch(reader: &mut Reader, section: &Section<'_>, key: &str, value: &mut bool) {
+pub(super) fn boolean(reader: &mut Reader, section: &Section<'_>, key: &str, value: &mut bool) {
     if let Some(given) = section.boolean(reader, key) {
         *value = given;
     }
 }
 
 /// A text that is not empty and has no control characters.
-pub(super) fn words(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
+pub(super) fn text(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
     let text = section.text(reader, key)?;
     let (entry, path) = section.entry(key)?;
     if text.trim().is_empty() || text.chars().any(char::is_control) {
@@ -76,12 +76,12 @@ pub(super) fn words(reader: &mut Reader, section: &Section<'_>, key: &str) -> Op
 
 /// The path of a file.
 pub(super) fn path(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<PathBuf> {
-    words(reader, section, key).map(PathBuf::from)
+    text(reader, section, key).map(PathBuf::from)
 }
 
 /// A text with places to fill in.
 pub(super) fn template(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<Template> {
-    let text = words(reader, section, key)?;
+    let text = text(reader, section, key)?;
     let (entry, path) = section.entry(key)?;
     match Template::parse(&text) {
         Ok(template) => Some(template),

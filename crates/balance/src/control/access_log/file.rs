@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::engine::shared::Own;
+use crate::engine::shared::ProcessState;
 
 /// How long after a file could not be opened it is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 /// What is gathered at most before it is written, bytes.
-const GATHERED_MAX: usize = 1 << 20;
+const PENDING_MAX: usize = 1 << 20;
 
 /// A file that lines are appended to.
 ///
@@ -20,7 +20,7 @@ const GATHERED_MAX: usize = 1 << 20;
 pub(super) struct LogFile {
     path: PathBuf,
     file: Option<File>,
-    gathered: Vec<u8>,
+    pending: Vec<u8>,
     lines: u64,
     /// Lines that found no room.
     lost: u64,
@@ -28,39 +28,39 @@ pub(super) struct LogFile {
     /// When it may be opened again.
     open_from: Option<Instant>,
     /// The file ends in a part of a line.
-    torn: bool,
+    partial_line: bool,
 }
 
 impl LogFile {
-    pub(super) fn open(path: PathBuf, own: &Own) -> LogFile {
+    pub(super) fn open(path: PathBuf, process: &ProcessState) -> LogFile {
         let mut file = LogFile {
             path,
             file: None,
-            gathered: Vec::new(),
+            pending: Vec::new(),
             lines: 0,
             lost: 0,
             failing: false,
             open_from: None,
-            torn: false,
+            partial_line: false,
         };
         if let Err(error) = file.ensure_open() {
-            file.failed(&error, own);
+            file.failed(&error, process);
         }
         file
     }
 
     /// Adds a line that `line` writes.
     pub(super) fn append(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
-        if self.gathered.len() > GATHERED_MAX {
+        if self.pending.len() > PENDING_MAX {
             self.lost += 1;
             return;
         }
-        line(&mut self.gathered);
+        line(&mut self.pending);
         self.lines += 1;
     }
 
     /// Writes what was gathered.
-    pub(super) fn write(&mut self, own: &Own) {
+    pub(super) fn write(&mut self, process: &ProcessState) {
         if self.lines == 0 {
             return;
         }
@@ -68,16 +68,16 @@ impl LogFile {
         let lost = std::mem::take(&mut self.lost);
         match result {
             Ok(()) => {
-                own.log_failures.add(lost);
+                process.log_failures.add(lost);
                 self.failing = false;
             }
             Err(error) => {
                 // Of what was written in part, a few lines are there and counted all the same.
-                own.log_failures.add(lost + self.lines);
-                self.failed(&error, own);
+                process.log_failures.add(lost + self.lines);
+                self.failed(&error, process);
             }
         }
-        self.gathered.clear();
+        self.pending.clear();
         self.lines = 0;
     }
 
@@ -88,7 +88,7 @@ impl LogFile {
         if self.open_from.is_some_and(|from| Instant::now() < from) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.open_from = Some(Instant::now() + AGAIN);
+        self.open_from = Some(Instant::now() + REOPEN_INTERVAL);
         // Opening a pipe would wait for a reader.
         if fs::metadata(&self.path).is_ok_and(|found| found.file_type().is_fifo()) {
             return Err(io::Error::other("it is a pipe; a log needs a file"));
@@ -104,16 +104,16 @@ impl LogFile {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        if self.torn {
+        if self.partial_line {
             file.write_all(b"\n")?;
-            self.torn = false;
+            self.partial_line = false;
         }
-        let mut rest = self.gathered.as_slice();
+        let mut rest = self.pending.as_slice();
         while !rest.is_empty() {
             match file.write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
-                    self.torn = rest[n - 1] != b'\n';
+                    self.partial_line = rest[n - 1] != b'\n';
                     rest = &rest[n..];
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -123,11 +123,11 @@ impl LogFile {
         Ok(())
     }
 
-    fn failed(&mut self, error: &io::Error, own: &Own) {
+    fn failed(&mut self, error: &io::Error, process: &ProcessState) {
         if !std::mem::replace(&mut self.failing, true) {
             let path = self.path.display();
             let notice = format!("cannot write the log {path}: {error}; its lines are lost");
-            own.notices.say(notice);
+            process.notices.push(notice);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Account, account, kill, shell};
 use crate::config::Config;
-use crate::engine::shared::Own;
+use crate::engine::shared::ProcessState;
 
 /// Commands that run at one time: they are short, and a flood of clients must not become a flood
 /// of processes.
@@ -22,13 +22,13 @@ const WAITING_MAX: usize = 1024;
 /// How long a command may take.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// How long commands may go on when the balancer has ended.
-const AT_THE_END: Duration = Duration::from_secs(1);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 /// How often commands that run are looked after.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// What has been reported, so that it is not again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Trouble {
+enum HookFailure {
     Start,
     Status,
     Late,
@@ -37,7 +37,7 @@ enum Trouble {
 
 /// Runs commands; dropping it waits for them, but not for long.
 pub(super) struct Runner {
-    accounts: Vec<Account>,
+    check_accounts: Vec<Account>,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
     full_is_reported: bool,
@@ -49,22 +49,22 @@ struct Job {
 }
 
 impl Runner {
-    pub(super) fn start(config: &Config, own: &Arc<Own>) -> Runner {
-        let accounts = config.services.iter().map(|service| {
+    pub(super) fn start(config: &Config, process: &Arc<ProcessState>) -> Runner {
+        let check_accounts = config.services.iter().map(|service| {
             let account = account(service.user_account.as_deref());
             account.unwrap_or_else(|why| {
                 let name = &service.name;
                 let notice = format!("the commands of service {name} are not run: {why}");
-                own.notices.say(notice);
+                process.notices.push(notice);
                 Account::Unavailable
             })
         });
         let (jobs, receiver) = mpsc::sync_channel(WAITING_MAX);
-        let accounts = accounts.collect();
-        let own = own.clone();
-        let thread = std::thread::spawn(move || Running::new(own).run(&receiver));
+        let check_accounts = check_accounts.collect();
+        let process = process.clone();
+        let thread = std::thread::spawn(move || RunningHooks::new(process).run(&receiver));
         Runner {
-            accounts,
+            check_accounts,
             jobs: Some(jobs),
             thread: Some(thread),
             full_is_reported: false,
@@ -72,8 +72,8 @@ impl Runner {
     }
 
     /// Has a command of a service run.
-    pub(super) fn run(&mut self, service: usize, command: &[u8], own: &Own) {
-        let account = self.accounts.get(service).copied();
+    pub(super) fn run(&mut self, service: usize, command: &[u8], process: &ProcessState) {
+        let account = self.check_accounts.get(service).copied();
         let account = account.unwrap_or(Account::Unavailable);
         let job = Job {
             command: command.into(),
@@ -81,16 +81,16 @@ impl Runner {
         };
         let sent = match (&self.jobs, account) {
             (_, Account::Unavailable) | (None, _) => {
-                own.hook_failures.add(1);
+                process.hook_failures.add(1);
                 return;
             }
             (Some(jobs), _) => jobs.try_send(job),
         };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sent {
-            own.hook_failures.add(1);
+            process.hook_failures.add(1);
             if !std::mem::replace(&mut self.full_is_reported, true) {
                 let why = "too many commands of hooks wait; some are left out";
-                own.notices.say(why.to_owned());
+                process.notices.push(why.to_owned());
             }
         }
     }
@@ -106,16 +106,16 @@ impl Drop for Runner {
 }
 
 /// The commands that run.
-struct Running {
-    own: Arc<Own>,
+struct RunningHooks {
+    process: Arc<ProcessState>,
     children: Vec<(Child, Instant)>,
-    reported: HashSet<Trouble>,
+    reported: HashSet<HookFailure>,
 }
 
-impl Running {
-    fn new(own: Arc<Own>) -> Running {
-        Running {
-            own,
+impl RunningHooks {
+    fn new(process: Arc<ProcessState>) -> RunningHooks {
+        RunningHooks {
+            process,
             children: Vec::new(),
             reported: HashSet::new(),
         }
@@ -124,22 +124,22 @@ impl Running {
     fn run(&mut self, jobs: &Receiver<Job>) {
         let mut end: Option<Instant> = None;
         loop {
-            self.look();
+            self.reap();
             if end.is_some_and(|end| Instant::now() >= end) {
                 break;
             }
             if self.children.len() >= RUNNING_MAX {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL);
                 continue;
             }
             let job = match (end.is_some(), self.children.is_empty()) {
                 (false, true) => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                (false, false) => jobs.recv_timeout(LOOK),
+                (false, false) => jobs.recv_timeout(POLL),
                 (true, idle) => match jobs.try_recv() {
                     Ok(job) => Ok(job),
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) if idle => break,
                     Err(_) => {
-                        std::thread::sleep(LOOK);
+                        std::thread::sleep(POLL);
                         Err(RecvTimeoutError::Timeout)
                     }
                 },
@@ -147,7 +147,7 @@ impl Running {
             match job {
                 Ok(job) => self.start(&job),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => end = Some(Instant::now() + AT_THE_END),
+                Err(RecvTimeoutError::Disconnected) => end = Some(Instant::now() + SHUTDOWN_LIMIT),
             }
         }
         let left = self.children.len() + jobs.try_iter().count();
@@ -155,8 +155,8 @@ impl Running {
             kill(child);
         }
         for _ in 0..left {
-            self.trouble(
-                Trouble::End,
+            self.report(
+                HookFailure::End,
                 "commands of hooks were cut off at the end".into(),
             );
         }
@@ -165,15 +165,15 @@ impl Running {
     fn start(&mut self, job: &Job) {
         match shell(&job.command, job.account).spawn() {
             Ok(child) => self.children.push((child, Instant::now() + TIME_LIMIT)),
-            Err(error) => self.trouble(
-                Trouble::Start,
+            Err(error) => self.report(
+                HookFailure::Start,
                 format!("cannot start a command of a hook: {error}"),
             ),
         }
     }
 
     /// Collects those that have ended, and ends those that took too long.
-    fn look(&mut self) {
+    fn reap(&mut self) {
         let mut ended = Vec::new();
         self.children.retain_mut(|(child, end)| {
             match child.try_wait() {
@@ -181,23 +181,23 @@ impl Running {
                 Ok(None) => {
                     kill(child);
                     let limit = TIME_LIMIT;
-                    ended.push((Trouble::Late, format!("did not end within {limit:?}")));
+                    ended.push((HookFailure::Late, format!("did not end within {limit:?}")));
                 }
                 Ok(Some(status)) if status.success() => {}
-                Ok(Some(status)) => ended.push((Trouble::Status, format!("failed: {status}"))),
-                Err(error) => ended.push((Trouble::Status, format!("is lost: {error}"))),
+                Ok(Some(status)) => ended.push((HookFailure::Status, format!("failed: {status}"))),
+                Err(error) => ended.push((HookFailure::Status, format!("is lost: {error}"))),
             }
             false
         });
-        for (trouble, how) in ended {
-            self.trouble(trouble, format!("a command of a hook {how}"));
+        for (kind, how) in ended {
+            self.report(kind, format!("a command of a hook {how}"));
         }
     }
 
-    fn trouble(&mut self, trouble: Trouble, notice: String) {
-        self.own.hook_failures.add(1);
-        if self.reported.insert(trouble) {
-            self.own.notices.say(notice);
+    fn report(&mut self, kind: HookFailure, notice: String) {
+        self.process.hook_failures.add(1);
+        if self.reported.insert(kind) {
+            self.process.notices.push(notice);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::date::Date;
-use crate::config::model::LogForm;
+use crate::config::model::LogFormat;
 use crate::engine::events::RequestLine;
 
 /// What was served.
@@ -36,7 +36,7 @@ impl Line<'_> {
     /// what they lack. `whose` are the service and the back end.
     pub(super) fn access(
         &self,
-        form: LogForm,
+        form: LogFormat,
         unix_s: u64,
         whose: (&str, Option<&str>),
         out: &mut Vec<u8>,
@@ -60,7 +60,7 @@ impl Line<'_> {
             }
         }
         let _ = write!(out, " {}", self.bytes_from);
-        if form == LogForm::Combined {
+        if form == LogFormat::Combined {
             let line = match &self.served {
                 Served::Request { line, .. } => *line,
                 Served::Connection => None,
@@ -155,13 +155,13 @@ mod tests {
             duration_ns: 1_532_999,
         };
         assert_eq!(
-            text(|out| line.access(LogForm::Common, 971_211_336, ("web", Some("one")), out)),
+            text(|out| line.access(LogFormat::Common, 971_211_336, ("web", Some("one")), out)),
             "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
              \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
              duration_us=1532 service=web backend=one\n"
         );
         assert_eq!(
-            text(|out| line.access(LogForm::Combined, 971_211_336, ("web", Some("one")), out)),
+            text(|out| line.access(LogFormat::Combined, 971_211_336, ("web", Some("one")), out)),
             "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
              \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
              \"http://a/\\x22\" \"-\" duration_us=1532 service=web backend=one\n"
@@ -194,7 +194,7 @@ mod tests {
             duration_ns: 8_000,
         };
         assert_eq!(
-            text(|out| line.access(LogForm::Common, 0, ("mail", None), out)),
+            text(|out| line.access(LogFormat::Common, 0, ("mail", None), out)),
             "2001:db8::1 - - [01/Jan/1970:00:00:00 +0000] \"TCP\" - 7 \
              duration_us=8 service=mail backend=- bytes_to=5\n"
         );

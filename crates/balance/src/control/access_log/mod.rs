@@ -18,10 +18,10 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::config::model::{Backend, Config, Kind};
-use crate::config::{Facts, Template};
+use crate::config::model::{Backend, Config, ServiceKind};
+use crate::config::{Placeholders, Template};
 use crate::engine::events::Event;
-use crate::engine::shared::Own;
+use crate::engine::shared::ProcessState;
 
 use file::LogFile;
 use hooks::Runner;
@@ -29,27 +29,31 @@ use lines::{Line, Served};
 
 /// Events are taken and lines written in rounds of this length, so that under load neither a
 /// worker's send has to wake this thread nor each line costs a system call.
-const ROUND: Duration = Duration::from_millis(20);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the thread. It ends when all senders are gone and everything is written; hooks that run
 /// then have a second to end. Log files are opened now, to append to.
 ///
 /// # Panics
 /// When the system has no thread to give, as [`std::thread::spawn`] does.
-pub fn spawn(config: Arc<Config>, own: Arc<Own>, events: Receiver<Event>) -> JoinHandle<()> {
-    let mut access_log = AccessLog::new(config, own);
+pub fn spawn(
+    config: Arc<Config>,
+    process: Arc<ProcessState>,
+    events: Receiver<Event>,
+) -> JoinHandle<()> {
+    let mut access_log = AccessLog::new(config, process);
     std::thread::spawn(move || access_log.run(&events))
 }
 
 /// The time; a clock that stands before 1970 shows 1970.
-fn since_1970() -> Duration {
+fn unix_time() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
 }
 
 struct AccessLog {
     config: Arc<Config>,
-    own: Arc<Own>,
+    process: Arc<ProcessState>,
     files: Vec<LogFile>,
     /// By service.
     services: Vec<Logs>,
@@ -69,14 +73,14 @@ struct Logs {
 }
 
 impl AccessLog {
-    fn new(config: Arc<Config>, own: Arc<Own>) -> AccessLog {
+    fn new(config: Arc<Config>, process: Arc<ProcessState>) -> AccessLog {
         let mut files = Vec::new();
         let mut known = HashMap::<PathBuf, usize>::new();
         // Logs on the same path share a file, so that lines stay whole.
         let mut file = |path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             Some(*known.entry(path.clone()).or_insert_with(|| {
-                files.push(LogFile::open(path.clone(), &own));
+                files.push(LogFile::open(path.clone(), &process));
                 files.len() - 1
             }))
         };
@@ -100,9 +104,9 @@ impl AccessLog {
             .iter()
             .any(|one| one.backends.iter().any(hooks));
         AccessLog {
-            runner: any.then(|| Runner::start(&config, &own)),
+            runner: any.then(|| Runner::start(&config, &process)),
             config,
-            own,
+            process,
             files,
             services,
             command: Vec::new(),
@@ -113,10 +117,10 @@ impl AccessLog {
         while let Ok(event) = events.recv() {
             self.take(&event);
             loop {
-                std::thread::sleep(ROUND);
+                std::thread::sleep(FLUSH_INTERVAL);
                 let taken = events.try_iter().map(|event| self.take(&event)).count();
                 for file in &mut self.files {
-                    file.write(&self.own);
+                    file.write(&self.process);
                 }
                 if taken == 0 {
                     break;
@@ -127,7 +131,7 @@ impl AccessLog {
 
     fn take(&mut self, event: &Event) {
         match event {
-            Event::ConnectionBegun {
+            Event::ConnectionOpened {
                 service,
                 backend,
                 client,
@@ -137,7 +141,7 @@ impl AccessLog {
                 backend,
                 client,
             } => self.hook(*service, *backend, *client, |one| &one.hooks.on_fail),
-            Event::ConnectionOver {
+            Event::ConnectionClosed {
                 service,
                 backend,
                 client,
@@ -146,7 +150,7 @@ impl AccessLog {
                 duration_ns,
             } => {
                 // Of an HTTP service the requests are logged.
-                if matches!(self.kind(*service), Some(Kind::Tcp)) {
+                if matches!(self.kind(*service), Some(ServiceKind::Tcp)) {
                     let line = Line {
                         client: client.ip(),
                         served: Served::Connection,
@@ -158,7 +162,7 @@ impl AccessLog {
                 }
                 self.hook(*service, *backend, Some(*client), |one| &one.hooks.on_end);
             }
-            Event::RequestOver {
+            Event::RequestFinished {
                 service,
                 backend,
                 client,
@@ -179,17 +183,17 @@ impl AccessLog {
                 };
                 self.log(*service, *backend, &line);
             }
-            Event::Passed {
+            Event::Traffic {
                 service,
                 backend,
                 client,
                 to_backend,
                 bytes,
             } => {
-                self.own
-                    .passing
+                self.process
+                    .traffic_bytes
                     .fetch_sub(bytes.len() as u64, Ordering::Relaxed);
-                self.passed(*service, *backend, *client, *to_backend, bytes);
+                self.traffic(*service, *backend, *client, *to_backend, bytes);
             }
             Event::BackendChanged {
                 service,
@@ -209,12 +213,12 @@ impl AccessLog {
                     "is not used any more"
                 };
                 let notice = format!("service {service}: back end {backend} {how}");
-                self.own.notices.say(notice);
+                self.process.notices.push(notice);
             }
         }
     }
 
-    fn passed(
+    fn traffic(
         &mut self,
         service: usize,
         backend: usize,
@@ -227,11 +231,11 @@ impl AccessLog {
             return;
         };
         let name = &self.config.services[service].backends[backend].name;
-        let time = since_1970();
+        let time = unix_time();
         self.files[file].append(|out| lines::traffic(time, client, to_backend, name, bytes, out));
     }
 
-    fn kind(&self, service: usize) -> Option<Kind> {
+    fn kind(&self, service: usize) -> Option<ServiceKind> {
         self.config.services.get(service).map(|one| one.kind)
     }
 
@@ -243,7 +247,7 @@ impl AccessLog {
             return;
         };
         let name = backend.and_then(|one| model.backends.get(one));
-        let time = since_1970();
+        let time = unix_time();
         if let Some(file) = logs.access {
             let name = name.map(|one| one.name.as_str());
             let form = model.access_log_form;
@@ -272,13 +276,13 @@ impl AccessLog {
         };
         let Some(template) = which(one) else { return };
         self.command.clear();
-        let facts = Facts {
+        let placeholders = Placeholders {
             // A probe's: nobody.
             client: client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.ip()),
             backend: &one.name,
             service: &model.name,
         };
-        template.fill(&facts, &mut self.command);
-        runner.run(service, &self.command, &self.own);
+        template.fill(&placeholders, &mut self.command);
+        runner.run(service, &self.command, &self.process);
     }
 }

@@ -2,7 +2,9 @@
 
 use net::ConnId;
 
-use crate::config::model::{Backend, HashKey, HeaderEdit, Inspect, Kind, Service, Towards};
+use crate::config::model::{
+    Backend, HashKey, HeaderEdit, Inspect, Recipient, Service, ServiceKind,
+};
 use crate::config::model::{Dispatch, EditKind};
 use crate::engine::state::{BackendState, ServiceState};
 use crate::http::RequestHead;
@@ -16,7 +18,7 @@ const IDLE_PER_BACKEND_MAX: usize = 256;
 /// What a worker knows of an HTTP service, beyond what it knows of every service.
 pub(in crate::engine) struct HttpServiceWorker {
     /// Every message is looked at, or only the first of a connection.
-    pub every: bool,
+    pub inspect_all: bool,
     pub name: String,
     /// What a consistent hash is made of.
     pub key: Option<HashKey>,
@@ -36,7 +38,7 @@ pub(in crate::engine) struct HttpBackendSlot {
     pub cookie: Option<Cookie>,
     /// Whether other clients' requests may follow on a connection. Not where a PROXY protocol
     /// header names the client, or only first messages are looked at.
-    pub shares: bool,
+    pub reusable: bool,
     /// Connections that wait for a request; the last was used last.
     pub idle: Vec<ConnId>,
     pub idle_max: usize,
@@ -58,10 +60,10 @@ impl HttpServiceWorker {
         state: &ServiceState,
         backends: usize,
     ) -> Option<HttpServiceWorker> {
-        let Kind::Http { inspect } = service.kind else {
+        let ServiceKind::Http { inspect } = service.kind else {
             return None;
         };
-        let every = inspect == Inspect::EveryMessage;
+        let inspect_all = inspect == Inspect::EveryMessage;
         let key = match &service.dispatch {
             Dispatch::ConsistentHash {
                 key: HashKey::ClientIp,
@@ -74,10 +76,10 @@ impl HttpServiceWorker {
             .backends
             .iter()
             .zip(&state.backends)
-            .map(|(backend, one)| HttpBackendSlot::new(backend, one, every, share))
+            .map(|(backend, one)| HttpBackendSlot::new(backend, one, inspect_all, share))
             .collect();
         Some(HttpServiceWorker {
-            every,
+            inspect_all,
             name: service.name.clone(),
             key,
             sticky: backends
@@ -113,11 +115,16 @@ impl HttpServiceWorker {
 }
 
 impl HttpBackendSlot {
-    fn new(backend: &Backend, state: &BackendState, every: bool, share: usize) -> HttpBackendSlot {
-        let edits = |towards| {
-            let wanted = backend.header_edits.iter();
-            wanted
-                .filter(|edit| edit.towards == towards)
+    fn new(
+        backend: &Backend,
+        state: &BackendState,
+        inspect_all: bool,
+        share: usize,
+    ) -> HttpBackendSlot {
+        let edits = |recipient| {
+            let emits_events = backend.header_edits.iter();
+            emits_events
+                .filter(|edit| edit.recipient == recipient)
                 .cloned()
                 .collect()
         };
@@ -125,8 +132,8 @@ impl HttpBackendSlot {
         HttpBackendSlot {
             name: backend.name.clone(),
             host: state.address().to_string().into_bytes(),
-            to_server: edits(Towards::Server),
-            to_client: edits(Towards::Client),
+            to_server: edits(Recipient::Server),
+            to_client: edits(Recipient::Client),
             cookie: backend.sticky_cookie.as_ref().map(|cookie| Cookie {
                 name: cookie.name.clone().into_bytes(),
                 value: cookie.value.clone().into_bytes(),
@@ -135,7 +142,7 @@ impl HttpBackendSlot {
                     .then(|| set_cookie(&cookie.name, &cookie.value))
                     .flatten(),
             }),
-            shares: every && backend.proxy_protocol_out.is_none(),
+            reusable: inspect_all && backend.proxy_protocol_out.is_none(),
             idle: Vec::new(),
             idle_max: share.min(most),
         }
@@ -150,7 +157,7 @@ fn set_cookie(name: &str, value: &str) -> Option<HeaderEdit> {
     // Both are ASCII, and the percent signs are doubled: this does not fail.
     let text = String::from_utf8(text).ok()?.replace('%', "%%");
     Some(HeaderEdit {
-        towards: Towards::Client,
+        recipient: Recipient::Client,
         how: EditKind::Add,
         name: "Set-Cookie".to_owned(),
         value: Template::parse(&text).ok()?,

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::config::Facts;
-use crate::config::model::{EditKind as Asked, HeaderEdit, Service, Towards};
+use crate::config::Placeholders;
+use crate::config::model::{EditKind as RequestContext, HeaderEdit, Recipient, Service};
 use crate::engine::BalancerError;
 use crate::http::{Edit, EditError, EditKind};
 
@@ -12,9 +12,9 @@ const EDITS_MAX: usize = 16;
 
 fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
     let how = match edit.how {
-        Asked::Add => EditKind::Add,
-        Asked::Append => EditKind::Append,
-        Asked::Set => EditKind::Set,
+        RequestContext::Add => EditKind::Add,
+        RequestContext::Append => EditKind::Append,
+        RequestContext::Set => EditKind::Set,
     };
     Edit::new(how, &edit.name, value)
 }
@@ -23,14 +23,19 @@ fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError
 /// said at the start, and not to clients.
 pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
     for backend in &service.backends {
-        let facts = Facts {
+        let placeholders = Placeholders {
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             backend: &backend.name,
             service: &service.name,
         };
         let edits = &backend.header_edits;
-        for towards in [Towards::Client, Towards::Server] {
-            if edits.iter().filter(|edit| edit.towards == towards).count() > EDITS_MAX {
+        for recipient in [Recipient::Client, Recipient::Server] {
+            if edits
+                .iter()
+                .filter(|edit| edit.recipient == recipient)
+                .count()
+                > EDITS_MAX
+            {
                 return Err(BalancerError::Unsupported {
                     service: service.name.clone(),
                     what: "expected at most 16 header edits of a back end towards each side",
@@ -39,7 +44,7 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
         }
         for edit in edits {
             let mut value = Vec::new();
-            edit.value.fill(&facts, &mut value);
+            edit.value.fill(&placeholders, &mut value);
             if let Err(source) = made(edit, &value) {
                 return Err(BalancerError::Header {
                     service: service.name.clone(),
@@ -56,14 +61,14 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
 /// Fills changes in and hands them to `run`. `values` is room for them; nothing else is allocated.
 pub(super) fn filled<'f, R>(
     edits: impl Iterator<Item = &'f HeaderEdit> + Clone,
-    facts: &Facts<'_>,
+    placeholders: &Placeholders<'_>,
     values: &mut Vec<u8>,
     run: impl FnOnce(&[Edit<'_>]) -> R,
 ) -> R {
     values.clear();
     let mut ends = [0; EDITS_MAX + 1];
     for (edit, end) in edits.clone().zip(&mut ends) {
-        edit.value.fill(facts, values);
+        edit.value.fill(placeholders, values);
         *end = values.len();
     }
     let mut from = 0;

@@ -2,7 +2,7 @@
 
 use net::{ConnId, Io, proxy_protocol};
 
-use super::choosing::choose;
+use super::plan::choose;
 use super::pool::take_idle;
 use super::{Downstream, Pair, Phase, Upstream, empty};
 use crate::config::model::ProxyVersion;
@@ -24,7 +24,7 @@ impl Connection {
 
 impl<I: Io> Worker<I> {
     /// A connection to a back end becomes a client's, for one exchange.
-    pub(super) fn http_pair(&mut self, pair: Pair) {
+    pub(super) fn start_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
         let connection = &mut self.connections[pair.server.slot()];
         connection.role = Role::HttpUpstream;
@@ -48,7 +48,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Finds a back end for a request that is kept, or a place in the queue.
-    pub(in crate::engine) fn http_seek(&mut self, client: ConnId) {
+    pub(in crate::engine) fn select_http_backend(&mut self, client: ConnId) {
         self.connection(client).downstream_phase(Phase::Seeking);
         let choice = self.http_choose(client);
         let failed = |downstream: &Downstream| downstream.failed;
@@ -59,13 +59,13 @@ impl<I: Io> Worker<I> {
             .is_some_and(failed);
         match choice {
             // It was asked, and others could not be: that is not for lack of back ends.
-            Choice::Nobody if spoiled => self.http_answer_self(client, 502, "no back end answered"),
-            choice => self.settle(client, choice),
+            Choice::Nobody if spoiled => self.respond_locally(client, 502, "no back end answered"),
+            choice => self.apply_choice(client, choice),
         }
     }
 
     /// Whether a request is bound to one back end.
-    pub(in crate::engine) fn http_is_bound(&mut self, client: ConnId) -> bool {
+    pub(in crate::engine) fn is_sticky(&mut self, client: ConnId) -> bool {
         let downstream = self.connection(client).downstream.as_deref();
         downstream.is_some_and(|downstream| downstream.sticky.is_some())
     }
@@ -81,7 +81,7 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let connection = &connections[client.slot()];
-        let (Some(downstream), Some(known)) = (
+        let (Some(downstream), Some(client_state)) = (
             connection.downstream.as_deref(),
             connection.client.as_deref(),
         ) else {
@@ -94,7 +94,7 @@ impl<I: Io> Worker<I> {
             service_worker,
             state,
             downstream,
-            known,
+            client_state,
             head.as_ref(),
             now_ns,
             rng,
@@ -102,7 +102,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends a request that is kept to a back end, where a place was taken for it.
-    pub(in crate::engine) fn http_assign(&mut self, client: ConnId, backend: usize) {
+    pub(in crate::engine) fn assign_request(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
         let Worker {
             connections,
@@ -115,19 +115,25 @@ impl<I: Io> Worker<I> {
             return;
         };
         let service = connection.service as usize;
-        let moves = shared.services[service].backends[backend].moves();
+        let address_version = shared.services[service].backends[backend].address_version();
         let repeat = downstream.method.is_idempotent();
         let kept = services[service].http.as_mut().and_then(|http| {
             let backend_slot = &mut http.backends[backend];
-            backend_slot
-                .shares
-                .then(|| take_idle(connections, &mut backend_slot.idle, moves, repeat, now_ns))?
+            backend_slot.reusable.then(|| {
+                take_idle(
+                    connections,
+                    &mut backend_slot.idle,
+                    address_version,
+                    repeat,
+                    now_ns,
+                )
+            })?
         });
         match kept {
             Some(server) => {
                 let pair = Pair { client, server };
-                self.http_pair(pair);
-                self.http_send_kept(pair);
+                self.start_exchange(pair);
+                self.send_held_request(pair);
             }
             None => self.dial(client, backend),
         }
@@ -146,16 +152,16 @@ impl<I: Io> Worker<I> {
         } = self;
         let connection = &mut connections[pair.server.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
-        let known = &shared.services[service].backends[backend];
-        known.connections.add(1);
-        known
+        let client_state = &shared.services[service].backends[backend];
+        client_state.connections.add(1);
+        client_state
             .connect_times
-            .note_ns(now_ns.saturating_sub(connection.since_ns));
-        let moves = known.moves();
+            .record_ns(now_ns.saturating_sub(connection.since_ns));
+        let address_version = client_state.address_version();
         let downstream = &connections[client.slot()];
         let ended = downstream.ended;
         if let Some(client) = &downstream.client {
-            let upstream = Upstream::new(moves, client.address, now_ns);
+            let upstream = Upstream::new(address_version, client.address, now_ns);
             if let Some(version) = services[service].backends[backend].proxy_out {
                 let mut header = Vec::with_capacity(64);
                 match version {
@@ -168,8 +174,8 @@ impl<I: Io> Worker<I> {
                 }
                 io.send_copy(pair.server, &header);
             }
-            if services[service].wanted {
-                shared.tell(Event::ConnectionBegun {
+            if services[service].emits_events {
+                shared.emit(Event::ConnectionOpened {
                     service,
                     backend,
                     client: client.address,
@@ -179,8 +185,8 @@ impl<I: Io> Worker<I> {
             connection.upstream = Some(Box::new(upstream));
             connection.traced = services[service].backends[backend].traced;
         }
-        self.http_pair(pair);
-        self.http_send_kept(pair);
+        self.start_exchange(pair);
+        self.send_held_request(pair);
         let raw = |downstream: &Downstream| downstream.raw;
         if ended
             && self
@@ -194,7 +200,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// An answer is complete: the back end's connection is free, and the client's turn comes.
-    pub(super) fn http_finish(&mut self, pair: Pair) {
+    pub(super) fn finish_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
         let queued = self.io.queued(pair.server);
         let connection = &mut self.connections[pair.server.slot()];
@@ -210,19 +216,19 @@ impl<I: Io> Worker<I> {
             return;
         };
         downstream.phase = Phase::Reading;
-        (downstream.begun, downstream.whole) = (false, true);
-        downstream.answers += 1;
+        (downstream.response_sent, downstream.whole) = (false, true);
+        downstream.responses += 1;
         downstream.began_ns = now_ns;
         empty(&mut downstream.request);
         let unread = !downstream.body.is_complete();
-        let (keep_alive, answer_bytes) =
-            (downstream.keep_alive && !unread, downstream.answer_bytes);
+        let (keep_alive, response_bytes) =
+            (downstream.keep_alive && !unread, downstream.response_bytes);
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.state(service).backends[backend]
             .service_times
-            .note_ns(took_ns);
-        self.services[service].finished(backend, answer_bytes, took_ns);
-        self.http_log(pair.client, Some(backend));
+            .record_ns(took_ns);
+        self.services[service].finished(backend, response_bytes, took_ns);
+        self.log_request(pair.client, Some(backend));
         self.release_backend(service, backend);
         if keep && queued == 0 && !unread {
             self.put_idle(pair.server);
@@ -230,49 +236,49 @@ impl<I: Io> Worker<I> {
             self.close_upstream(pair.server);
         }
         match keep_alive {
-            true => self.http_next(pair.client),
+            true => self.next_input(pair.client),
             false => self.http_close(pair.client),
         }
     }
 
     /// Tells of a request that is over, where anybody wants to know.
-    pub(super) fn http_log(&mut self, client: ConnId, backend: Option<usize>) {
+    pub(super) fn log_request(&mut self, client: ConnId, backend: Option<usize>) {
         let now_ns = self.now();
         let connection = &mut self.connections[client.slot()];
         let service = connection.service as usize;
-        if !self.services[service].wanted {
+        if !self.services[service].emits_events {
             return;
         }
-        let (Some(downstream), Some(known)) =
+        let (Some(downstream), Some(client_state)) =
             (connection.downstream.as_deref_mut(), &connection.client)
         else {
             return;
         };
-        self.shared.tell(Event::RequestOver {
+        self.shared.emit(Event::RequestFinished {
             service,
             backend,
-            client: known.address,
+            client: client_state.address,
             line: downstream.line.take(),
             status: downstream.status,
-            bytes_from: downstream.answer_bytes,
+            bytes_from: downstream.response_bytes,
             duration_ns: now_ns.saturating_sub(downstream.began_ns),
         });
     }
 
     /// Notes how a back end has answered. What is not out of the ordinary takes no lock.
-    pub(super) fn http_note(&mut self, service: usize, backend: usize, well: bool) {
+    pub(super) fn note_response(&mut self, service: usize, backend: usize, well: bool) {
         let state = &self.shared.services[service];
         let one = &state.backends[backend];
         if !well {
-            one.answer_failures.add(1);
+            one.response_failures.add(1);
         }
-        if state.policy.eject_after == 0 || (well && !one.is_doubted()) {
+        if state.policy.eject_after == 0 || (well && !one.is_suspect()) {
             return;
         }
-        one.doubt(!well);
+        one.set_suspect(!well);
         let event = match well {
-            true => HealthEvent::Answered,
-            false => HealthEvent::AnswerFailed,
+            true => HealthEvent::ResponseOk,
+            false => HealthEvent::ResponseFailed,
         };
         self.shared.note(service, backend, event);
     }

@@ -2,7 +2,7 @@
 
 use net::{ConnId, Io};
 
-use super::ends::Trouble;
+use super::close::UpstreamFailure;
 use super::{Pair, Phase};
 use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
@@ -23,15 +23,15 @@ impl<I: Io> Worker<I> {
             Role::HttpUpstream => self.count_upstream(conn),
             Role::HttpDownstream => self.scan_downstream(conn, now_ns),
             Role::HttpCut if now_ns.saturating_sub(connection.since_ns) >= limits.write_stall => {
-                self.http_end(conn, true);
+                self.end_http_client(conn, true);
             }
             Role::HttpClosing => {
                 let since_ns = connection.since_ns;
                 if self.stalled_ns(conn, now_ns) >= limits.write_stall {
-                    self.http_end(conn, true);
+                    self.end_http_client(conn, true);
                 } else if self.io.queued(conn) == 0 && now_ns.saturating_sub(since_ns) >= LINGER_NS
                 {
-                    self.http_end(conn, false);
+                    self.end_http_client(conn, false);
                 }
             }
             _ => {}
@@ -46,9 +46,9 @@ impl<I: Io> Worker<I> {
                 self.state(service).timeouts.add(1);
                 if let Some(server) = self.connection(client).peer {
                     let backend = self.connection(server).backend as usize;
-                    self.http_log(client, Some(backend));
+                    self.log_request(client, Some(backend));
                 }
-                return self.http_end(client, true);
+                return self.end_http_client(client, true);
             }
         }
         let connection = &self.connections[client.slot()];
@@ -78,14 +78,14 @@ impl<I: Io> Worker<I> {
             return;
         };
         let waited_ns = now_ns.saturating_sub(connection.since_ns);
-        let begun = !downstream.input.is_empty();
+        let response_sent = !downstream.input.is_empty();
         if self.io.queued(client) > 0 {
             return;
         }
-        if draining && !begun && downstream.answers > 0 {
+        if draining && !response_sent && downstream.responses > 0 {
             return self.http_close(client);
         }
-        let limit_ns = match begun || downstream.answers == 0 {
+        let limit_ns = match response_sent || downstream.responses == 0 {
             true => limits.client_header,
             false => limits.client_idle,
         };
@@ -93,8 +93,8 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.state(service).timeouts.add(1);
-        match begun {
-            true => self.http_answer_self(client, 408, "the request's head did not come in time"),
+        match response_sent {
+            true => self.respond_locally(client, 408, "the request's head did not come in time"),
             false => self.http_close(client),
         }
     }
@@ -103,11 +103,11 @@ impl<I: Io> Worker<I> {
     /// to another one.
     fn is_lost(&self, pair: Pair, service: usize, backend: usize) -> bool {
         let connection = &self.connections[pair.client.slot()];
-        let heard = |pair: Pair| {
+        let response_begun = |pair: Pair| {
             let upstream = self.connections[pair.server.slot()].upstream.as_deref();
-            upstream.is_none_or(|upstream| upstream.heard)
+            upstream.is_none_or(|upstream| upstream.response_begun)
         };
-        let (Some(downstream), Some(known)) = (
+        let (Some(downstream), Some(client_state)) = (
             connection.downstream.as_deref(),
             connection.client.as_deref(),
         ) else {
@@ -115,8 +115,12 @@ impl<I: Io> Worker<I> {
         };
         downstream.can_repeat()
             && downstream.body.is_complete()
-            && !heard(pair)
-            && self.services[service].better_elsewhere(self.state(service), backend, &known.tried)
+            && !response_begun(pair)
+            && self.services[service].other_is_usable(
+                self.state(service),
+                backend,
+                &client_state.tried,
+            )
     }
 
     /// A request that is being sent or answered.
@@ -142,11 +146,11 @@ impl<I: Io> Worker<I> {
         let down_ns = state.down_for_ns(now_ns);
         let over = down_ns.is_some_and(|down_ns| down_ns >= limits.drain);
         // An operator has taken it down, or a reload has taken it away.
-        if over || now_ns >= state.cut_ns() {
-            return self.http_trouble(pair, Trouble::Dead);
+        if over || now_ns >= state.cutoff_ns() {
+            return self.exchange_failed(pair, UpstreamFailure::Dead);
         }
         if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {
-            return self.http_trouble(pair, Trouble::Dead);
+            return self.exchange_failed(pair, UpstreamFailure::Dead);
         }
         let limits = &self.services[service].limits;
         if !stalled && quiet_ns < limits.upstream_answer {
@@ -156,9 +160,9 @@ impl<I: Io> Worker<I> {
         // A client that keeps its body back is no fault of the back end.
         match unsent && !stalled {
             true => {
-                self.http_answer_self(pair.client, 408, "the request's body did not come in time")
+                self.respond_locally(pair.client, 408, "the request's body did not come in time")
             }
-            false => self.http_trouble(pair, Trouble::Late),
+            false => self.exchange_failed(pair, UpstreamFailure::Late),
         }
     }
 }

@@ -10,15 +10,15 @@
 //! with what of the body came with it. A copy of the request is kept until its answer begins, as
 //! long as it is short, so that it can be sent again.
 
-mod answer;
 mod backend_slot;
-mod choosing;
+mod close;
 mod edits;
-mod ends;
 mod exchange;
 mod limits;
+mod plan;
 mod pool;
 mod request;
+mod response;
 mod switch;
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use net::{ConnId, Io};
 
 use crate::engine::events::RequestLine;
-use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
+use crate::http::{BodyPass, BodyTracker, Direction, Framing, HeadScan, Method, RequestContext};
 
 pub(super) use backend_slot::{HttpServiceWorker, IDLE_MAX};
 pub(super) use edits::check;
@@ -76,7 +76,7 @@ pub(super) struct Downstream {
     minor_version: u8,
     /// Whether the connection is used again behind the request, then behind the answer.
     keep_alive: bool,
-    asked: Asked,
+    context: RequestContext,
     /// The end of the request's body.
     body: BodyTracker,
     /// Only the first head was looked at: all that comes is passed on.
@@ -86,11 +86,11 @@ pub(super) struct Downstream {
     /// A back end has failed to answer it.
     failed: bool,
     /// The head of the final answer was sent.
-    begun: bool,
+    response_sent: bool,
     /// Answers that were begun on this connection.
-    answers: u64,
+    responses: u64,
     status: u16,
-    answer_bytes: u64,
+    response_bytes: u64,
     /// When the request's first bytes came, ns.
     began_ns: u64,
     /// What is logged of its head.
@@ -111,15 +111,15 @@ impl Downstream {
             method: Method::Other,
             minor_version: 1,
             keep_alive: true,
-            asked: Asked::default(),
+            context: RequestContext::default(),
             body: BodyTracker::new(Direction::Request, Framing::None),
             raw: false,
             sticky: None,
             failed: false,
-            begun: false,
-            answers: 0,
+            response_sent: false,
+            responses: 0,
             status: 0,
-            answer_bytes: 0,
+            response_bytes: 0,
             began_ns: now_ns,
             line: None,
             moved: 0,
@@ -129,7 +129,7 @@ impl Downstream {
 
     /// Whether the request can be sent to a back end again, or to another one.
     fn can_repeat(&self) -> bool {
-        self.whole && self.method.is_idempotent() && !self.begun
+        self.whole && self.method.is_idempotent() && !self.response_sent
     }
 
     /// Keeps bytes of the body that are being sent, in case they have to be sent again.
@@ -159,7 +159,7 @@ pub(super) struct Upstream {
     /// It was used for an earlier request.
     reused: bool,
     /// Something of the answer has come.
-    heard: bool,
+    response_begun: bool,
     /// It can be used again when the answer is complete.
     keep: bool,
     /// When the request was sent, ns.
@@ -168,25 +168,25 @@ pub(super) struct Upstream {
     opened_for: SocketAddr,
     opened_ns: u64,
     /// How often the back end had been moved when it was opened.
-    moves: u32,
+    address_version: u32,
     /// Bytes sent to it, and how many of them the counters have.
     sent: u64,
     sent_counted: u64,
 }
 
 impl Upstream {
-    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Upstream {
+    fn new(address_version: u32, opened_for: SocketAddr, opened_ns: u64) -> Upstream {
         Upstream {
             opened_for,
             opened_ns,
-            moves,
+            address_version,
             head: Vec::new(),
             scan: HeadScan::default(),
             body: None,
             pass: BodyPass::AsIs,
             interims: 0,
             reused: false,
-            heard: false,
+            response_begun: false,
             keep: false,
             sent_ns: 0,
             sent: 0,
@@ -199,7 +199,7 @@ impl Upstream {
         self.head.clear();
         self.scan.reset();
         (self.body, self.pass) = (None, BodyPass::AsIs);
-        (self.interims, self.heard, self.keep) = (0, false, false);
+        (self.interims, self.response_begun, self.keep) = (0, false, false);
         self.sent_ns = now_ns;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each thread has its own. A connection that its back end ends while it waits is closed when the
 //! loop tells of it. Between the back end's decision and that moment a request may be sent on it;
-//! [`super::ends`] sends it again.
+//! [`super::close`] sends it again.
 
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,7 @@ const WAIT_NS: u64 = 60_000_000_000;
 pub(super) fn take_idle(
     connections: &[Connection],
     idle: &mut Vec<ConnId>,
-    moves: u32,
+    address_version: u32,
     can_repeat: bool,
     now_ns: u64,
 ) -> Option<ConnId> {
@@ -32,7 +32,7 @@ pub(super) fn take_idle(
     let moved = connection
         .upstream
         .as_ref()
-        .is_none_or(|upstream| upstream.moves != moves);
+        .is_none_or(|upstream| upstream.address_version != address_version);
     match old || moved {
         true => None,
         false => idle.pop(),
@@ -55,18 +55,18 @@ impl<I: Io> Worker<I> {
             return;
         };
         let backend_slot = &mut http.backends[connection.backend as usize];
-        let moves = shared.services[connection.service as usize].backends
+        let address_version = shared.services[connection.service as usize].backends
             [connection.backend as usize]
-            .moves();
+            .address_version();
         let moved = connection
             .upstream
             .as_ref()
-            .is_none_or(|upstream| upstream.moves != moves);
+            .is_none_or(|upstream| upstream.address_version != address_version);
         // Whoever still comes under a configuration that ends sends one request more at most.
         let draining = shared.draining.load(Ordering::Relaxed);
         if moved
             || draining
-            || !backend_slot.shares
+            || !backend_slot.reusable
             || backend_slot.idle.len() >= backend_slot.idle_max
         {
             return self.close_upstream(conn);
@@ -84,7 +84,7 @@ impl<I: Io> Worker<I> {
 
     /// A connection in the pool has ended, or cannot be trusted: its back end sent something that
     /// nobody had asked for.
-    pub(in crate::engine) fn idle_over(&mut self, conn: ConnId) {
+    pub(in crate::engine) fn close_idle(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
         let (service, backend) = (connection.service as usize, connection.backend as usize);
         if let Some(http) = &mut self.services[service].http {
@@ -102,9 +102,9 @@ impl<I: Io> Worker<I> {
         let service = connection.service as usize;
         if let Some(upstream) = connection
             .upstream
-            .filter(|_| self.services[service].wanted)
+            .filter(|_| self.services[service].emits_events)
         {
-            self.shared.tell(Event::ConnectionOver {
+            self.shared.emit(Event::ConnectionClosed {
                 service,
                 backend: connection.backend as usize,
                 client: upstream.opened_for,
@@ -142,15 +142,15 @@ impl<I: Io> Worker<I> {
         let (service, backend) = (connection.service as usize, connection.backend as usize);
         let waited_ns = now_ns.saturating_sub(connection.since_ns);
         let limit_ns = self.services[service].backends[backend].idle.min(WAIT_NS);
-        let moves = self.state(service).backends[backend].moves();
+        let address_version = self.state(service).backends[backend].address_version();
         let moved = connection
             .upstream
             .as_ref()
-            .is_none_or(|upstream| upstream.moves != moves);
+            .is_none_or(|upstream| upstream.address_version != address_version);
         let usable = self.state(service).backends[backend].usable();
         let draining = self.shared.draining.load(Ordering::Relaxed);
         if moved || !usable || draining || waited_ns >= limit_ns {
-            self.idle_over(conn);
+            self.close_idle(conn);
         }
     }
 }

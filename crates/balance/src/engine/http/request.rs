@@ -2,7 +2,7 @@
 
 use net::{Buf, ConnId, Io};
 
-use super::choosing::{Chooser, Plan, rewrite};
+use super::plan::{Chooser, Plan, rewrite};
 use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
 use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
@@ -27,16 +27,16 @@ impl<I: Io> Worker<I> {
         };
         match downstream.phase {
             Phase::Reading if downstream.input.is_empty() && self.io.queued(client) < QUEUE_MAX => {
-                return self.http_head(client, buf);
+                return self.read_head(client, buf);
             }
             Phase::Exchanging if downstream.raw => {
                 if let Some(server) = connection.peer {
-                    return self.http_raw(Pair { client, server }, buf);
+                    return self.forward_raw(Pair { client, server }, buf);
                 }
             }
             Phase::Exchanging if downstream.input.is_empty() && !downstream.body.is_complete() => {
                 if let Some(server) = connection.peer {
-                    return self.http_body(Pair { client, server }, buf);
+                    return self.forward_body(Pair { client, server }, buf);
                 }
             }
             _ => {}
@@ -54,11 +54,11 @@ impl<I: Io> Worker<I> {
             }
         }
         io.recycle(buf);
-        self.http_next(client);
+        self.next_input(client);
     }
 
     /// Reads a head at the front of a buffer, and sends the request on from there.
-    fn http_head(&mut self, client: ConnId, buf: Buf) {
+    fn read_head(&mut self, client: ConnId, buf: Buf) {
         let now_ns = self.now();
         let Worker {
             io,
@@ -73,7 +73,7 @@ impl<I: Io> Worker<I> {
         let slot = client.slot();
         let service = connections[slot].service as usize;
         // Out of the table while others of it are looked at.
-        let (Some(mut downstream), Some(mut known)) = (
+        let (Some(mut downstream), Some(mut client_state)) = (
             connections[slot].downstream.take(),
             connections[slot].client.take(),
         ) else {
@@ -90,7 +90,7 @@ impl<I: Io> Worker<I> {
             scratch,
             values,
         };
-        let plan = chooser.plan(&mut downstream, &mut known, bytes);
+        let plan = chooser.plan(&mut downstream, &mut client_state, bytes);
         match &plan {
             Ok(Some(plan)) => downstream.input.extend_from_slice(&bytes[plan.end..]),
             Ok(None) => {
@@ -100,9 +100,9 @@ impl<I: Io> Worker<I> {
             Err(_) => {}
         }
         let connection = &mut connections[slot];
-        (connection.downstream, connection.client) = (Some(downstream), Some(known));
+        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
         match plan {
-            Ok(Some(plan)) => self.http_go(client, plan, Some(buf)),
+            Ok(Some(plan)) => self.forward_request(client, plan, Some(buf)),
             Ok(None) => {
                 // The time limit of the head begins.
                 self.connections[slot].since_ns = now_ns;
@@ -110,13 +110,13 @@ impl<I: Io> Worker<I> {
             }
             Err(refusal) => {
                 self.io.recycle(buf);
-                self.http_refuse(client, refusal);
+                self.refuse_request(client, refusal);
             }
         }
     }
 
     /// Goes on with what was received before: the next request, or the body of this one.
-    pub(super) fn http_next(&mut self, client: ConnId) {
+    pub(super) fn next_input(&mut self, client: ConnId) {
         let now_ns = self.now();
         let slot = client.slot();
         let connection = &mut self.connections[slot];
@@ -126,14 +126,14 @@ impl<I: Io> Worker<I> {
         };
         match downstream.phase {
             Phase::Reading => {}
-            Phase::Exchanging => return self.http_body_next(client),
+            Phase::Exchanging => return self.forward_held_body(client),
             Phase::Seeking => return,
         }
         if downstream.input.is_empty() {
             if connection.ended {
                 return self.http_close(client);
             }
-            return self.http_unpause(client);
+            return self.resume_client(client);
         }
         // What waits for a client that does not read must not grow.
         if self.io.queued(client) >= QUEUE_MAX {
@@ -142,7 +142,7 @@ impl<I: Io> Worker<I> {
         if !downstream.scan.ready(&downstream.input) {
             return match connection.ended {
                 true => self.http_close(client),
-                false => self.http_unpause(client),
+                false => self.resume_client(client),
             };
         }
         let Worker {
@@ -154,7 +154,7 @@ impl<I: Io> Worker<I> {
             values,
             ..
         } = self;
-        let (Some(mut downstream), Some(mut known)) = (
+        let (Some(mut downstream), Some(mut client_state)) = (
             connections[slot].downstream.take(),
             connections[slot].client.take(),
         ) else {
@@ -170,7 +170,7 @@ impl<I: Io> Worker<I> {
             scratch,
             values,
         };
-        let plan = chooser.plan(&mut downstream, &mut known, &input);
+        let plan = chooser.plan(&mut downstream, &mut client_state, &input);
         if let Ok(Some(plan)) = &plan {
             // A connection that was kept gets it now; otherwise it is kept in `request`.
             if plan.kept.is_some_and(|(_, how)| how == Rewritten::AsIs) {
@@ -185,29 +185,29 @@ impl<I: Io> Worker<I> {
         }
         downstream.input = input;
         let connection = &mut connections[slot];
-        (connection.downstream, connection.client) = (Some(downstream), Some(known));
+        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
         match plan {
             Ok(Some(plan)) => {
-                self.http_go(client, plan, None);
-                self.http_unpause(client);
+                self.forward_request(client, plan, None);
+                self.resume_client(client);
             }
             Ok(None) if self.connections[slot].ended => self.http_close(client),
-            Ok(None) => self.http_unpause(client),
-            Err(refusal) => self.http_refuse(client, refusal),
+            Ok(None) => self.resume_client(client),
+            Err(refusal) => self.refuse_request(client, refusal),
         }
     }
 
     /// Does as planned. Without a buffer everything that is to be sent is in `scratch`.
-    fn http_go(&mut self, client: ConnId, plan: Plan, buf: Option<Buf>) {
+    fn forward_request(&mut self, client: ConnId, plan: Plan, buf: Option<Buf>) {
         let Some((server, how)) = plan.kept else {
             if let Some(buf) = buf {
                 self.io.recycle(buf);
             }
             self.connection(client).downstream_phase(Phase::Seeking);
-            return self.settle(client, plan.choice);
+            return self.apply_choice(client, plan.choice);
         };
         let pair = Pair { client, server };
-        self.http_pair(pair);
+        self.start_exchange(pair);
         let bytes = plan.end - plan.begin;
         if self.connection(server).traced {
             self.trace_request(server, &plan, how, buf.as_ref());
@@ -228,7 +228,7 @@ impl<I: Io> Worker<I> {
                 sends = 2;
             }
         }
-        self.sent_up(pair, bytes, sends);
+        self.count_sent(pair, bytes, sends);
     }
 
     /// Has what is sent of a request copied to a traffic log.
@@ -247,7 +247,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends the request that is kept to a connection that was just opened or taken.
-    pub(super) fn http_send_kept(&mut self, pair: Pair) {
+    pub(super) fn send_held_request(&mut self, pair: Pair) {
         let Worker {
             io,
             connections,
@@ -257,7 +257,7 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let connection = &connections[pair.client.slot()];
-        let (Some(downstream), Some(known)) = (
+        let (Some(downstream), Some(client_state)) = (
             connection.downstream.as_deref(),
             connection.client.as_deref(),
         ) else {
@@ -272,7 +272,7 @@ impl<I: Io> Worker<I> {
         };
         scratch.clear();
         let backend_slot = &http.backends[backend];
-        let how = rewrite(http, backend_slot, known, &head, scratch, values);
+        let how = rewrite(http, backend_slot, client_state, &head, scratch, values);
         let from = match how {
             Rewritten::AsIs => 0,
             _ => head.len(),
@@ -284,12 +284,12 @@ impl<I: Io> Worker<I> {
             self.trace_bytes(pair.server, true, &self.scratch);
         }
         empty(&mut self.scratch);
-        self.sent_up(pair, bytes, 1);
-        self.http_body_next(pair.client);
+        self.count_sent(pair, bytes, 1);
+        self.forward_held_body(pair.client);
     }
 
     /// Counts what was sent to a back end, and stops reading its client while it takes too little.
-    fn sent_up(&mut self, pair: Pair, bytes: usize, sends: u32) {
+    fn count_sent(&mut self, pair: Pair, bytes: usize, sends: u32) {
         let Worker {
             io, connections, ..
         } = self;
@@ -306,7 +306,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Passes on a buffer of a connection whose first head alone was looked at.
-    fn http_raw(&mut self, pair: Pair, buf: Buf) {
+    fn forward_raw(&mut self, pair: Pair, buf: Buf) {
         let bytes = buf.len();
         if let Some(downstream) = self.connection(pair.client).downstream.as_deref_mut() {
             // It could not be sent again: what of it was read is not known.
@@ -316,11 +316,11 @@ impl<I: Io> Worker<I> {
             self.trace_bytes(pair.server, true, self.io.bytes(&buf));
         }
         self.io.forward(pair.server, buf);
-        self.sent_up(pair, bytes, 1);
+        self.count_sent(pair, bytes, 1);
     }
 
     /// Passes on a buffer of a body.
-    fn http_body(&mut self, pair: Pair, buf: Buf) {
+    fn forward_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
             io, connections, ..
         } = self;
@@ -332,7 +332,7 @@ impl<I: Io> Worker<I> {
             Ok(taken) => taken.bytes,
             Err(refusal) => {
                 io.recycle(buf);
-                return self.http_refuse(pair.client, refusal);
+                return self.refuse_request(pair.client, refusal);
             }
         };
         downstream.keep(&bytes[..taken]);
@@ -341,11 +341,11 @@ impl<I: Io> Worker<I> {
             self.trace_bytes(pair.server, true, &self.io.bytes(&buf)[..taken]);
         }
         self.io.forward_part(pair.server, buf, 0..taken);
-        self.sent_up(pair, taken, 1);
+        self.count_sent(pair, taken, 1);
     }
 
     /// Passes on what was received of a body before its back end was connected.
-    fn http_body_next(&mut self, client: ConnId) {
+    fn forward_held_body(&mut self, client: ConnId) {
         let Worker {
             io, connections, ..
         } = self;
@@ -356,7 +356,7 @@ impl<I: Io> Worker<I> {
             return;
         };
         if downstream.input.is_empty() || (!downstream.raw && downstream.body.is_complete()) {
-            return self.http_unpause(client);
+            return self.resume_client(client);
         }
         let taken = match downstream.raw {
             true => Ok(downstream.input.len()),
@@ -367,7 +367,7 @@ impl<I: Io> Worker<I> {
         };
         let taken = match taken {
             Ok(taken) => taken,
-            Err(refusal) => return self.http_refuse(client, refusal),
+            Err(refusal) => return self.refuse_request(client, refusal),
         };
         let mut input = std::mem::take(&mut downstream.input);
         downstream.keep(&input[..taken]);
@@ -382,18 +382,18 @@ impl<I: Io> Worker<I> {
         if let Some(downstream) = self.connection(client).downstream.as_deref_mut() {
             downstream.input = input;
         }
-        self.sent_up(Pair { client, server }, taken, 1);
+        self.count_sent(Pair { client, server }, taken, 1);
         let connection = &self.connections[client.slot()];
         let cut = |downstream: &Downstream| !downstream.raw && !downstream.body.is_complete();
         if connection.ended && connection.downstream.as_deref().is_some_and(cut) {
             // The rest of the request will never come.
-            return self.downstream_failed(client);
+            return self.downstream_reset(client);
         }
-        self.http_unpause(client);
+        self.resume_client(client);
     }
 
     /// Reads a client again that was not read for a while, where nothing speaks against it.
-    pub(super) fn http_unpause(&mut self, client: ConnId) {
+    pub(super) fn resume_client(&mut self, client: ConnId) {
         let Worker {
             io, connections, ..
         } = self;

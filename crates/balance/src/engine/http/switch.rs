@@ -30,7 +30,7 @@ impl<I: Io> Worker<I> {
         let connection = &mut connections[pair.client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            (downstream.status, downstream.answer_bytes) = (101, bytes);
+            (downstream.status, downstream.response_bytes) = (101, bytes);
         }
         self.http_relay(pair);
     }
@@ -39,7 +39,7 @@ impl<I: Io> Worker<I> {
     pub(super) fn http_relay(&mut self, pair: Pair) {
         let now_ns = self.now();
         let backend = self.connection(pair.server).backend as usize;
-        self.http_log(pair.client, Some(backend));
+        self.log_request(pair.client, Some(backend));
         self.count_upstream(pair.server);
         let connection = self.connection(pair.client);
         let input = match connection.downstream.take() {

@@ -5,7 +5,7 @@ use net::{Buf, ConnId, Io};
 use super::{Pair, Phase};
 use crate::engine::connection::{Connection, Role};
 use crate::engine::worker::Worker;
-use crate::http::{Refusal, small_answer};
+use crate::http::{Refusal, text_response};
 
 /// A client that was told that its connection ends may send so much more, bytes.
 const LATE_BYTES_MAX: u64 = 1024 * 1024;
@@ -16,7 +16,7 @@ const CLIENT_LEFT: u16 = 499;
 
 /// What is wrong with a back end's connection during an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum UpstreamFailure {
     /// It has ended, or was reset.
     Gone,
     /// Its back end was found dead while the answer was awaited.
@@ -41,27 +41,27 @@ impl<I: Io> Worker<I> {
             .and_then(|upstream| upstream.body)
             .is_some_and(|body| body.ends_with_connection());
         match ends {
-            true => self.http_finish(pair),
-            false => self.http_trouble(pair, Trouble::Gone),
+            true => self.finish_exchange(pair),
+            false => self.exchange_failed(pair, UpstreamFailure::Gone),
         }
     }
 
     /// A back end's connection was reset.
-    pub(in crate::engine) fn upstream_failed(&mut self, server: ConnId) {
+    pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId) {
         match self.connection(server).peer {
-            Some(client) => self.http_trouble(Pair { client, server }, Trouble::Gone),
+            Some(client) => self.exchange_failed(Pair { client, server }, UpstreamFailure::Gone),
             None => self.close_upstream(server),
         }
     }
 
     /// An exchange cannot go on. The request is sent again where that can be done without anybody
     /// noticing; otherwise the client is told, or sees that its answer was cut off.
-    pub(super) fn http_trouble(&mut self, pair: Pair, trouble: Trouble) {
+    pub(super) fn exchange_failed(&mut self, pair: Pair, failure: UpstreamFailure) {
         let Pair { client, server } = pair;
         let connection = &self.connections[server.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
-        let (reused, heard) = match &connection.upstream {
-            Some(upstream) => (upstream.reused, upstream.heard),
+        let (reused, response_begun) = match &connection.upstream {
+            Some(upstream) => (upstream.reused, upstream.response_begun),
             None => (false, true),
         };
         self.close_upstream(server);
@@ -70,45 +70,49 @@ impl<I: Io> Worker<I> {
         let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
-        let gone = trouble == Trouble::Gone;
-        let repeat = (gone || trouble == Trouble::Dead) && !heard && downstream.can_repeat();
+        let gone = failure == UpstreamFailure::Gone;
+        let repeat = (gone || failure == UpstreamFailure::Dead)
+            && !response_begun
+            && downstream.can_repeat();
         if repeat && reused && gone {
             // Its back end closed it before the request came there: that says nothing of it.
             downstream.phase = Phase::Seeking;
             return self.dial(client, backend);
         }
-        let begun = downstream.begun;
+        let response_sent = downstream.response_sent;
         downstream.failed = true;
-        if !(gone && reused && !heard) && trouble != Trouble::Dead {
-            self.http_note(service, backend, false);
+        if !(gone && reused && !response_begun) && failure != UpstreamFailure::Dead {
+            self.note_response(service, backend, false);
         }
         self.release_backend(service, backend);
-        if begun {
-            self.http_log(client, Some(backend));
-            return self.http_cut_off(client);
+        if response_sent {
+            self.log_request(client, Some(backend));
+            return self.truncate_response(client);
         }
         if repeat {
-            if let Some(known) = &mut self.connection(client).client {
-                known.tried.push(backend as u32);
+            if let Some(client_state) = &mut self.connection(client).client {
+                client_state.tried.push(backend as u32);
             }
-            return self.http_seek(client);
+            return self.select_http_backend(client);
         }
-        match trouble {
-            Trouble::Late => self.http_answer_self(client, 504, "the back end does not answer"),
-            Trouble::Gone | Trouble::Dead => {
-                self.http_answer_self(client, 502, "the back end ended without an answer");
+        match failure {
+            UpstreamFailure::Late => {
+                self.respond_locally(client, 504, "the back end does not answer")
             }
-            Trouble::Bad => {
-                self.http_answer_self(client, 502, "the back end's answer is malformed")
+            UpstreamFailure::Gone | UpstreamFailure::Dead => {
+                self.respond_locally(client, 502, "the back end ended without an answer");
+            }
+            UpstreamFailure::Bad => {
+                self.respond_locally(client, 502, "the back end's answer is malformed")
             }
         }
     }
 
     /// Ends a client whose answer was cut off: it gets what there is, then a reset, so that it
     /// does not take it for a whole one.
-    fn http_cut_off(&mut self, client: ConnId) {
+    fn truncate_response(&mut self, client: ConnId) {
         if self.io.queued(client) == 0 {
-            return self.http_end(client, true);
+            return self.end_http_client(client, true);
         }
         let now_ns = self.now();
         self.io.pause(client);
@@ -119,27 +123,27 @@ impl<I: Io> Worker<I> {
 
     /// Refuses a request: what it said cannot be passed on, and where the next one begins is not
     /// known.
-    pub(super) fn http_refuse(&mut self, client: ConnId, refusal: Refusal) {
+    pub(super) fn refuse_request(&mut self, client: ConnId, refusal: Refusal) {
         let service = self.connection(client).service as usize;
         self.state(service).bad_requests.add(1);
         let text = refusal.to_string();
-        self.http_answer_self(client, refusal.status(), &text);
+        self.respond_locally(client, refusal.status(), &text);
     }
 
     /// There is no back end for a client, or no place in the queue.
-    pub(in crate::engine) fn http_turn_away(&mut self, client: ConnId) {
-        self.http_answer_self(client, 503, "no back end is available");
+    pub(in crate::engine) fn reject_http_client(&mut self, client: ConnId) {
+        self.respond_locally(client, 503, "no back end is available");
     }
 
     /// Ends an exchange, if there is one, and answers in the back end's place, unless it has begun
     /// to answer already. The client's connection is closed behind it.
-    pub(super) fn http_answer_self(&mut self, client: ConnId, status: u16, text: &str) {
-        self.http_leave(client);
+    pub(super) fn respond_locally(&mut self, client: ConnId, status: u16, text: &str) {
+        self.leave_exchange(client);
         let Some(downstream) = self.connection(client).downstream.as_deref_mut() else {
             return;
         };
-        if downstream.begun {
-            return self.http_cut_off(client);
+        if downstream.response_sent {
+            return self.truncate_response(client);
         }
         downstream.status = status;
         let Worker {
@@ -149,19 +153,19 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         scratch.clear();
-        small_answer(status, text.as_bytes(), scratch);
+        text_response(status, text.as_bytes(), scratch);
         io.send_copy(client, scratch);
         let connection = &mut connections[client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            downstream.answer_bytes = scratch.len() as u64;
+            downstream.response_bytes = scratch.len() as u64;
         }
-        self.http_log(client, None);
+        self.log_request(client, None);
         self.http_close(client);
     }
 
     /// Takes a client out of its exchange, or out of the queue.
-    fn http_leave(&mut self, client: ConnId) {
+    fn leave_exchange(&mut self, client: ConnId) {
         let connection = &mut self.connections[client.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
         if let Some(server) = connection.peer.take() {
@@ -174,8 +178,11 @@ impl<I: Io> Worker<I> {
             }
             self.release_backend(service, backend);
         }
-        let known = self.connection(client).client.as_deref_mut();
-        if known.and_then(|known| known.queued_ns.take()).is_some() {
+        let client_state = self.connection(client).client.as_deref_mut();
+        if client_state
+            .and_then(|client_state| client_state.queued_ns.take())
+            .is_some()
+        {
             self.left_queue(service, client);
         }
     }
@@ -205,7 +212,7 @@ impl<I: Io> Worker<I> {
         let too_much = connection.bytes > LATE_BYTES_MAX;
         self.io.recycle(buf);
         if too_much {
-            self.http_end(client, true);
+            self.end_http_client(client, true);
         }
     }
 
@@ -214,24 +221,24 @@ impl<I: Io> Worker<I> {
         let connection = &mut self.connections[client.slot()];
         connection.ended |= ended;
         if connection.ended && self.io.queued(client) == 0 {
-            self.http_end(client, false);
+            self.end_http_client(client, false);
         }
     }
 
     /// A client's connection was reset: there is nobody to answer.
-    pub(in crate::engine) fn downstream_failed(&mut self, client: ConnId) {
+    pub(in crate::engine) fn downstream_reset(&mut self, client: ConnId) {
         let connection = self.connection(client);
         let peer = connection.peer;
         if let Some(downstream) = connection.downstream.as_deref_mut()
             && downstream.phase != Phase::Reading
         {
-            if !downstream.begun {
-                (downstream.status, downstream.answer_bytes) = (CLIENT_LEFT, 0);
+            if !downstream.response_sent {
+                (downstream.status, downstream.response_bytes) = (CLIENT_LEFT, 0);
             }
             let backend = peer.map(|server| self.connection(server).backend as usize);
-            self.http_log(client, backend);
+            self.log_request(client, backend);
         }
-        self.http_end(client, false);
+        self.end_http_client(client, false);
     }
 
     /// A client has ended its side.
@@ -244,13 +251,13 @@ impl<I: Io> Worker<I> {
             return;
         };
         match (downstream.phase, connection.peer) {
-            (Phase::Reading, _) => self.http_next(client),
+            (Phase::Reading, _) => self.next_input(client),
             (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
             // The rest of its request will never come.
             (Phase::Exchanging | Phase::Seeking, _)
                 if !downstream.body.is_complete() && downstream.input.is_empty() =>
             {
-                self.downstream_failed(client);
+                self.downstream_reset(client);
             }
             // It waits for its answer.
             _ => {}
@@ -258,14 +265,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets go of a client.
-    pub(in crate::engine) fn http_end(&mut self, client: ConnId, reset: bool) {
-        self.http_leave(client);
+    pub(in crate::engine) fn end_http_client(&mut self, client: ConnId, reset: bool) {
+        self.leave_exchange(client);
         let service = self.connection(client).service as usize;
         *self.connection(client) = Connection::default();
         match reset {
             true => self.io.abort(client),
             false => self.io.close(client),
         }
-        self.client_gone(service);
+        self.client_closed(service);
     }
 }

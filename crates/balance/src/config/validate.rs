@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use written::reader::{Fault, Reader};
 use written::tree::Place;
 
-use super::model::{Check, Config, Dispatch, HashKey, Kind, Service};
+use super::model::{Check, Config, Dispatch, HashKey, Service, ServiceKind};
 
 /// A service and where its parts stand.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct LocatedService {
     pub service: Service,
     /// What says that it is TCP, or its name.
     pub kind: Place,
@@ -34,21 +34,26 @@ pub(super) struct BackendPlaces {
 }
 
 /// How a form says what this module's help has to name.
-pub(super) struct Words {
+pub(super) struct HelpTerms {
     /// How a service is made an HTTP one.
     pub http: &'static str,
 }
 
 /// Notes what contradicts each other, within a service and between services.
-pub(super) fn check(reader: &mut Reader, services: &[Placed], config: &Config, words: &Words) {
+pub(super) fn check(
+    reader: &mut Reader,
+    services: &[LocatedService],
+    config: &Config,
+    terms: &HelpTerms,
+) {
     let mut taken: HashMap<SocketAddr, (&str, Place)> = HashMap::new();
-    for placed in services {
-        let service = &placed.service;
-        if service.kind == Kind::Tcp {
-            only_http(reader, placed, words);
+    for located in services {
+        let service = &located.service;
+        if service.kind == ServiceKind::Tcp {
+            only_http(reader, located, terms);
         }
-        same_cookie(reader, placed);
-        for (address, place) in service.listen.iter().zip(&placed.listen) {
+        same_cookie(reader, located);
+        for (address, place) in service.listen.iter().zip(&located.listen) {
             if address.port() == 0 {
                 continue;
             }
@@ -64,12 +69,12 @@ pub(super) fn check(reader: &mut Reader, services: &[Placed], config: &Config, w
             }
         }
     }
-    for placed in services {
-        for (backend, places) in placed.service.backends.iter().zip(&placed.backends) {
+    for located in services {
+        for (backend, places) in located.service.backends.iter().zip(&located.backends) {
             let Some(address) = backend.address.socket() else {
                 continue;
             };
-            if placed.service.listen.contains(&address) {
+            if located.service.listen.contains(&address) {
                 reader.fault(
                     Fault::at(
                         places.address,
@@ -94,27 +99,27 @@ pub(super) fn check(reader: &mut Reader, services: &[Placed], config: &Config, w
 }
 
 /// What a TCP service cannot do.
-fn only_http(reader: &mut Reader, placed: &Placed, words: &Words) {
+fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
     let mut fault = |place: Place, what: &str| {
         reader.fault(
             Fault::at(
                 place,
                 format!(
                     "{what} needs HTTP, and `{}` passes on bytes",
-                    placed.service.name
+                    located.service.name
                 ),
                 "not possible in a TCP service",
             )
-            .and(placed.kind, "this service")
-            .help(format!("make it an HTTP service: {}", words.http)),
+            .and(located.kind, "this service")
+            .help(format!("make it an HTTP service: {}", terms.http)),
         );
     };
-    if let Dispatch::ConsistentHash { key } = &placed.service.dispatch
+    if let Dispatch::ConsistentHash { key } = &located.service.dispatch
         && *key != HashKey::ClientIp
     {
-        fault(placed.dispatch, "hashing by a part of the request");
+        fault(located.dispatch, "hashing by a part of the request");
     }
-    for places in &placed.backends {
+    for places in &located.backends {
         if let Some(place) = places.sticky_cookie {
             fault(place, "a sticky cookie");
         }
@@ -125,9 +130,9 @@ fn only_http(reader: &mut Reader, placed: &Placed, words: &Words) {
 }
 
 /// A cookie that means two back ends means neither.
-fn same_cookie(reader: &mut Reader, placed: &Placed) {
+fn same_cookie(reader: &mut Reader, located: &LocatedService) {
     let mut seen: HashMap<_, Place> = HashMap::new();
-    for (backend, places) in placed.service.backends.iter().zip(&placed.backends) {
+    for (backend, places) in located.service.backends.iter().zip(&located.backends) {
         let (Some(cookie), Some(place)) = (&backend.sticky_cookie, places.sticky_cookie) else {
             continue;
         };
@@ -138,7 +143,7 @@ fn same_cookie(reader: &mut Reader, placed: &Placed) {
                     place,
                     format!(
                         "two back ends of `{}` have the sticky cookie {}={}",
-                        placed.service.name, key.0, key.1
+                        located.service.name, key.0, key.1
                     ),
                     "expected a value of its own",
                 )

@@ -6,15 +6,15 @@ use super::Refusal;
 
 /// Appends the complete answer to a request that is refused. The connection is to be closed
 /// behind it: where the next request begins is not known.
-pub fn refusal_answer(refusal: &Refusal, out: &mut Vec<u8>) {
-    small_answer(refusal.status(), refusal.to_string().as_bytes(), out);
+pub fn refusal_response(refusal: &Refusal, out: &mut Vec<u8>) {
+    text_response(refusal.status(), refusal.to_string().as_bytes(), out);
 }
 
 /// Appends a complete answer with a line of text, behind which the connection is to be closed.
 ///
 /// `text` is plain text without a line end. To a HEAD request it may be sent all the same, as
 /// nothing follows.
-pub fn small_answer(status: u16, text: &[u8], out: &mut Vec<u8>) {
+pub fn text_response(status: u16, text: &[u8], out: &mut Vec<u8>) {
     // Writing into a vector cannot fail.
     let _ = write!(
         out,
@@ -67,7 +67,7 @@ mod tests {
             Refusal::LengthRequired,
         ] {
             let mut out = Vec::new();
-            refusal_answer(&refusal, &mut out);
+            refusal_response(&refusal, &mut out);
             let mut parser = ResponseParser::new(false);
             let mut body = Vec::new();
             let end = parser.feed(&out, |bytes| body.extend_from_slice(bytes));

@@ -5,7 +5,7 @@ use crate::config::model::Backend;
 
 /// Round robin. One that starts slowly is passed over until its shares of a turn add up to one.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct RoundRobin {
     next: usize,
     saved: Box<[f64]>,
 }
@@ -13,9 +13,9 @@ pub(super) struct Turns {
 /// No share is so small that it takes more rounds to make a turn.
 const ROUNDS_MAX: usize = 64;
 
-impl Turns {
-    pub fn new(count: usize) -> Turns {
-        Turns {
+impl RoundRobin {
+    pub fn new(count: usize) -> RoundRobin {
+        RoundRobin {
             next: 0,
             saved: vec![0.0; count].into(),
         }
@@ -51,15 +51,15 @@ impl Turns {
 /// chosen and pays what all have gained. A back end of twice the weight comes twice as often, and
 /// not twice in a row.
 #[derive(Clone, Debug)]
-pub(super) struct WeightedTurns {
+pub(super) struct WeightedRoundRobin {
     weights: Box<[f64]>,
     gained: Box<[f64]>,
 }
 
-impl WeightedTurns {
-    pub fn new(backends: &[Backend]) -> WeightedTurns {
+impl WeightedRoundRobin {
+    pub fn new(backends: &[Backend]) -> WeightedRoundRobin {
         let weights: Box<[f64]> = backends.iter().map(|one| one.weight.share()).collect();
-        WeightedTurns {
+        WeightedRoundRobin {
             gained: vec![0.0; weights.len()].into(),
             weights,
         }

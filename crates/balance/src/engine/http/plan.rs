@@ -6,14 +6,14 @@ use super::Downstream;
 use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
 use super::edits::filled;
 use super::pool::take_idle;
-use crate::config::Facts;
+use crate::config::Placeholders;
 use crate::engine::connection::{Client, Connection};
 use crate::engine::events::RequestLine;
 use crate::engine::external::ExternalChoice;
 use crate::engine::service_worker::{Choice, ServiceWorker};
 use crate::engine::state::ServiceState;
 use crate::http::{
-    Asked, BodyTracker, Direction, Framing, Refusal, RequestHead, Rewritten, ToUpstream,
+    BodyTracker, Direction, Framing, Refusal, RequestContext, RequestHead, Rewritten, ToUpstream,
     read_request, rewrite_request,
 };
 
@@ -45,7 +45,7 @@ impl Chooser<'_> {
     pub(super) fn plan(
         &mut self,
         downstream: &mut Downstream,
-        known: &mut Client,
+        client_state: &mut Client,
         bytes: &[u8],
     ) -> Result<Option<Plan>, Refusal> {
         let Some(head) = read_request(bytes)? else {
@@ -54,7 +54,7 @@ impl Chooser<'_> {
         let Some(http) = &self.service_worker.http else {
             return Ok(None);
         };
-        let raw = !http.every;
+        let raw = !http.inspect_all;
         let framing = match raw {
             true => Framing::None,
             false => head.framing(),
@@ -72,20 +72,24 @@ impl Chooser<'_> {
         downstream.method = head.method();
         downstream.minor_version = head.minor_version();
         downstream.keep_alive = head.keep_alive();
-        downstream.asked = Asked {
+        downstream.context = RequestContext {
             head: downstream.method == crate::http::Method::Head,
             upgrade: head.asks_upgrade(),
         };
         (downstream.body, downstream.raw) = (body, raw);
-        (downstream.begun, downstream.failed, downstream.status) = (false, false, 0);
-        downstream.answer_bytes = 0;
+        (
+            downstream.response_sent,
+            downstream.failed,
+            downstream.status,
+        ) = (false, false, 0);
+        downstream.response_bytes = 0;
         downstream.sticky = http.bound(&head);
-        if self.service_worker.wanted {
+        if self.service_worker.emits_events {
             downstream.line = Some(logged_line(&head, self.service_worker.combined));
         }
-        known.tried.clear();
-        known.again = 0;
-        known.external_choice = ExternalChoice::None;
+        client_state.tried.clear();
+        client_state.again = 0;
+        client_state.external_choice = ExternalChoice::NotAsked;
         let waits = !self.service_worker.queue.is_empty() && self.service_worker.program.is_none();
         let choice = match !waits {
             // Those who wait already go first.
@@ -94,7 +98,7 @@ impl Chooser<'_> {
                 self.service_worker,
                 self.state,
                 downstream,
-                known,
+                client_state,
                 Some(&head),
                 self.now_ns,
                 self.rng,
@@ -103,14 +107,23 @@ impl Chooser<'_> {
         let mut kept = None;
         self.scratch.clear();
         if let (Choice::Backend(at), Some(http)) = (choice, &mut self.service_worker.http)
-            && http.backends[at].shares
+            && http.backends[at].reusable
         {
-            let moves = self.state.backends[at].moves();
+            let address_version = self.state.backends[at].address_version();
             let repeat = downstream.method.is_idempotent();
             let idle = &mut http.backends[at].idle;
-            if let Some(conn) = take_idle(self.connections, idle, moves, repeat, self.now_ns) {
+            if let Some(conn) =
+                take_idle(self.connections, idle, address_version, repeat, self.now_ns)
+            {
                 let backend_slot = &http.backends[at];
-                let how = rewrite(http, backend_slot, known, &head, self.scratch, self.values);
+                let how = rewrite(
+                    http,
+                    backend_slot,
+                    client_state,
+                    &head,
+                    self.scratch,
+                    self.values,
+                );
                 kept = Some((conn, how));
             }
         }
@@ -142,13 +155,13 @@ pub(super) fn choose(
     service_worker: &mut ServiceWorker,
     state: &ServiceState,
     downstream: &Downstream,
-    known: &Client,
+    client_state: &Client,
     head: Option<&RequestHead<'_>>,
     now_ns: u64,
     rng: &mut fastrand::Rng,
 ) -> Choice {
     if let Some(at) = downstream.sticky
-        && !known.tried.contains(&at)
+        && !client_state.tried.contains(&at)
         && state.backends[at as usize].usable()
     {
         // It waits for its own back end rather than go to another one.
@@ -162,34 +175,39 @@ pub(super) fn choose(
         (Some(http), Some(head)) => http.key(head),
         _ => None,
     };
-    service_worker.choose(state, known, key, now_ns, rng)
+    service_worker.choose(state, client_state, key, now_ns, rng)
 }
 
 /// Says how a request's head goes to a back end, appending it to `scratch` where it is changed.
 pub(super) fn rewrite(
     http: &HttpServiceWorker,
     backend_slot: &HttpBackendSlot,
-    known: &Client,
+    client_state: &Client,
     head: &RequestHead<'_>,
     scratch: &mut Vec<u8>,
     values: &mut Vec<u8>,
 ) -> Rewritten {
-    let facts = Facts {
-        client: known.address.ip(),
+    let placeholders = Placeholders {
+        client: client_state.address.ip(),
         backend: &backend_slot.name,
         service: &http.name,
     };
-    filled(backend_slot.to_server.iter(), &facts, values, |edits| {
-        let to = ToUpstream {
-            edits,
-            keep_alive: match http.every {
-                true => backend_slot.shares,
-                false => head.keep_alive(),
-            },
-            upgrade: true,
-            host: &backend_slot.host,
-            via: None,
-        };
-        rewrite_request(head, &to, scratch)
-    })
+    filled(
+        backend_slot.to_server.iter(),
+        &placeholders,
+        values,
+        |edits| {
+            let to = ToUpstream {
+                edits,
+                keep_alive: match http.inspect_all {
+                    true => backend_slot.reusable,
+                    false => head.keep_alive(),
+                },
+                upgrade: true,
+                host: &backend_slot.host,
+                via: None,
+            };
+            rewrite_request(head, &to, scratch)
+        },
+    )
 }

@@ -3,15 +3,15 @@
 use net::{Buf, ConnId, Io};
 
 use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
+use super::close::UpstreamFailure;
 use super::edits::filled;
-use super::ends::Trouble;
 use super::{COPY_MAX, Downstream, Pair, Upstream, empty, queue_max};
-use crate::config::Facts;
+use crate::config::Placeholders;
 use crate::engine::connection::Client;
 use crate::engine::worker::Worker;
 use crate::http::{
-    Answered, BadAnswer, BodyPass, BodyTracker, Direction, HEAD_BYTES_MAX, INTERIM_MAX,
-    ResponseHead, Rewritten, ToClient, read_response, rewrite_response,
+    BadResponse, BodyPass, BodyTracker, Direction, HEAD_BYTES_MAX, INTERIM_MAX, ResponseHead,
+    ResponseRewrite, Rewritten, ToClient, read_response, rewrite_response,
 };
 
 /// What is to be done with an answer whose head was read.
@@ -27,7 +27,7 @@ struct Plan {
 
 impl<I: Io> Worker<I> {
     /// A back end has sent something.
-    pub(in crate::engine) fn http_answer(&mut self, server: ConnId, buf: Buf) {
+    pub(in crate::engine) fn http_response(&mut self, server: ConnId, buf: Buf) {
         let Worker {
             io, connections, ..
         } = self;
@@ -38,7 +38,7 @@ impl<I: Io> Worker<I> {
             return io.recycle(buf);
         };
         let pair = Pair { client, server };
-        upstream.heard = true;
+        upstream.response_begun = true;
         if connection.traced {
             self.trace_bytes(server, false, self.io.bytes(&buf));
         }
@@ -49,17 +49,17 @@ impl<I: Io> Worker<I> {
             return io.recycle(buf);
         };
         if upstream.body.is_some() {
-            return self.answer_body(pair, buf);
+            return self.forward_response_body(pair, buf);
         }
         if !upstream.head.is_empty() {
             upstream.head.extend_from_slice(io.bytes(&buf));
             io.recycle(buf);
-            return self.answer_heads(pair);
+            return self.response_heads(pair);
         }
-        match self.answer_plan(pair, Some(&buf)) {
+        match self.plan_response(pair, Some(&buf)) {
             // One that is followed by another is not sent on from its buffer.
             Ok(Some(plan)) if !plan.interim && !plan.switches => {
-                self.answer_go(pair, plan, Some(buf));
+                self.forward_response(pair, plan, Some(buf));
             }
             Ok(_) => {
                 let Worker {
@@ -69,17 +69,17 @@ impl<I: Io> Worker<I> {
                     upstream.head.extend_from_slice(io.bytes(&buf));
                 }
                 io.recycle(buf);
-                self.answer_heads(pair);
+                self.response_heads(pair);
             }
             Err(_) => {
                 self.io.recycle(buf);
-                self.http_trouble(pair, Trouble::Bad);
+                self.exchange_failed(pair, UpstreamFailure::Bad);
             }
         }
     }
 
     /// Reads what has come of an answer in pieces: its interim heads and the final one.
-    fn answer_heads(&mut self, pair: Pair) {
+    fn response_heads(&mut self, pair: Pair) {
         loop {
             let Some(upstream) = self.connection(pair.server).upstream.as_deref_mut() else {
                 return;
@@ -87,25 +87,29 @@ impl<I: Io> Worker<I> {
             if !upstream.scan.ready(&upstream.head) {
                 return;
             }
-            match self.answer_plan(pair, None) {
+            match self.plan_response(pair, None) {
                 Ok(None) => return,
                 Ok(Some(plan)) if plan.switches => {
                     return self.http_switch(pair, plan.how, plan.head_end);
                 }
                 Ok(Some(plan)) if plan.interim => {
-                    if !self.answer_interim(pair, &plan) {
-                        return self.http_trouble(pair, Trouble::Bad);
+                    if !self.forward_interim(pair, &plan) {
+                        return self.exchange_failed(pair, UpstreamFailure::Bad);
                     }
                 }
-                Ok(Some(plan)) => return self.answer_go(pair, plan, None),
-                Err(_) => return self.http_trouble(pair, Trouble::Bad),
+                Ok(Some(plan)) => return self.forward_response(pair, plan, None),
+                Err(_) => return self.exchange_failed(pair, UpstreamFailure::Bad),
             }
         }
     }
 
     /// Reads the head of an answer, and says how it goes on; a head that is changed is in
     /// `scratch` then. Its bytes are in the buffer, or were gathered.
-    fn answer_plan(&mut self, pair: Pair, buf: Option<&Buf>) -> Result<Option<Plan>, BadAnswer> {
+    fn plan_response(
+        &mut self,
+        pair: Pair,
+        buf: Option<&Buf>,
+    ) -> Result<Option<Plan>, BadResponse> {
         let draining = self
             .shared
             .draining
@@ -126,9 +130,9 @@ impl<I: Io> Worker<I> {
         };
         let connection = &connections[pair.server.slot()];
         let service_worker = &services[connection.service as usize];
-        let known = connections[pair.client.slot()].client.as_deref();
-        let plan = match (&service_worker.http, known) {
-            (Some(http), Some(known)) => {
+        let client_state = connections[pair.client.slot()].client.as_deref();
+        let plan = match (&service_worker.http, client_state) {
+            (Some(http), Some(client_state)) => {
                 let bytes = match buf {
                     Some(buf) => io.bytes(buf),
                     None => &[],
@@ -139,7 +143,7 @@ impl<I: Io> Worker<I> {
                     http,
                     backend_slot: &http.backends[connection.backend as usize],
                     backend: connection.backend,
-                    known,
+                    client_state,
                     draining,
                 };
                 scratch.clear();
@@ -155,7 +159,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Passes an interim answer on. Returns whether it may be followed by another.
-    fn answer_interim(&mut self, pair: Pair, plan: &Plan) -> bool {
+    fn forward_interim(&mut self, pair: Pair, plan: &Plan) -> bool {
         let Worker {
             io,
             connections,
@@ -184,7 +188,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends the head of the final answer on, with what of its body has come.
-    fn answer_go(&mut self, pair: Pair, plan: Plan, buf: Option<Buf>) {
+    fn forward_response(&mut self, pair: Pair, plan: Plan, buf: Option<Buf>) {
         let now_ns = self.now();
         let Worker {
             io,
@@ -237,8 +241,8 @@ impl<I: Io> Worker<I> {
         connection.sends = connection.sends.wrapping_add(sends);
         let (mut well, mut raw) = (true, false);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            (downstream.begun, downstream.whole) = (true, false);
-            downstream.answer_bytes = sent_bytes as u64;
+            (downstream.response_sent, downstream.whole) = (true, false);
+            downstream.response_bytes = sent_bytes as u64;
             well = downstream.status < 500;
             raw = downstream.raw;
             // It will not be sent again.
@@ -246,7 +250,7 @@ impl<I: Io> Worker<I> {
                 empty(&mut downstream.request);
             }
         }
-        self.http_note(service, backend, well);
+        self.note_response(service, backend, well);
         let dechunks = |upstream: &Upstream| upstream.pass == BodyPass::Dechunked;
         let dechunks = self.connections[pair.server.slot()]
             .upstream
@@ -256,13 +260,13 @@ impl<I: Io> Worker<I> {
             return self.http_relay(pair);
         }
         match plan.complete {
-            true => self.http_finish(pair),
-            false => self.slow_down(pair),
+            true => self.finish_exchange(pair),
+            false => self.pause_upstream(pair),
         }
     }
 
     /// Passes on a buffer of an answer's body.
-    fn answer_body(&mut self, pair: Pair, buf: Buf) {
+    fn forward_response_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
             io,
             connections,
@@ -285,7 +289,7 @@ impl<I: Io> Worker<I> {
         };
         let Ok(taken) = taken else {
             io.recycle(buf);
-            return self.http_trouble(pair, Trouble::Bad);
+            return self.exchange_failed(pair, UpstreamFailure::Bad);
         };
         // What comes behind an answer belongs to nobody.
         upstream.keep &= taken.bytes == bytes.len();
@@ -305,16 +309,16 @@ impl<I: Io> Worker<I> {
         let connection = &mut connections[pair.client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            downstream.answer_bytes += sent as u64;
+            downstream.response_bytes += sent as u64;
         }
         match taken.complete {
-            true => self.http_finish(pair),
-            false => self.slow_down(pair),
+            true => self.finish_exchange(pair),
+            false => self.pause_upstream(pair),
         }
     }
 
     /// Stops reading a back end while its client does not take what there is.
-    fn slow_down(&mut self, pair: Pair) {
+    fn pause_upstream(&mut self, pair: Pair) {
         let Worker {
             io, connections, ..
         } = self;
@@ -341,14 +345,14 @@ impl<I: Io> Worker<I> {
             .as_deref()
             .is_some_and(reading)
         {
-            self.http_next(client);
+            self.next_input(client);
         }
     }
 
     /// A back end has got everything that was for it.
     pub(in crate::engine) fn upstream_drained(&mut self, server: ConnId) {
         if let Some(client) = self.connection(server).peer {
-            self.http_unpause(client);
+            self.resume_client(client);
         }
     }
 }
@@ -358,7 +362,7 @@ struct Reader<'w> {
     http: &'w HttpServiceWorker,
     backend_slot: &'w HttpBackendSlot,
     backend: u32,
-    known: &'w Client,
+    client_state: &'w Client,
     draining: bool,
 }
 
@@ -370,8 +374,8 @@ impl Reader<'_> {
         bytes: &[u8],
         scratch: &mut Vec<u8>,
         values: &mut Vec<u8>,
-    ) -> Result<Option<Plan>, BadAnswer> {
-        let Some(head) = read_response(bytes, downstream.asked)? else {
+    ) -> Result<Option<Plan>, BadResponse> {
+        let Some(head) = read_response(bytes, downstream.context)? else {
             return match bytes.len() > HEAD_BYTES_MAX {
                 true => Err(crate::http::Refusal::HeadTooLarge.into()),
                 false => Ok(None),
@@ -393,7 +397,7 @@ impl Reader<'_> {
         downstream.status = head.status();
         downstream.keep_alive &= answered.keep_alive;
         upstream.pass = answered.body;
-        let mut body = BodyTracker::new(Direction::Answer, head.framing());
+        let mut body = BodyTracker::new(Direction::Response, head.framing());
         let rest = &bytes[head_end..];
         let taken = match (downstream.raw, answered.body) {
             (true, BodyPass::AsIs) => crate::http::Taken {
@@ -408,7 +412,8 @@ impl Reader<'_> {
         plan.end += taken.bytes;
         plan.complete = taken.complete;
         upstream.body = Some(body);
-        upstream.keep = head.keep_alive() && taken.bytes == rest.len() && self.backend_slot.shares;
+        upstream.keep =
+            head.keep_alive() && taken.bytes == rest.len() && self.backend_slot.reusable;
         Ok(Some(plan))
     }
 
@@ -419,9 +424,9 @@ impl Reader<'_> {
         head: &ResponseHead<'_>,
         scratch: &mut Vec<u8>,
         values: &mut Vec<u8>,
-    ) -> Answered {
-        let facts = Facts {
-            client: self.known.address.ip(),
+    ) -> ResponseRewrite {
+        let placeholders = Placeholders {
+            client: self.client_state.address.ip(),
             backend: &self.backend_slot.name,
             service: &self.http.name,
         };
@@ -433,10 +438,10 @@ impl Reader<'_> {
             .and_then(|cookie| cookie.set.as_ref());
         let cookie = cookie.filter(|_| downstream.sticky != Some(self.backend));
         let edits = self.backend_slot.to_client.iter().chain(cookie);
-        filled(edits, &facts, values, |edits| {
+        filled(edits, &placeholders, values, |edits| {
             let to = ToClient {
                 edits,
-                keep_alive: match self.http.every {
+                keep_alive: match self.http.inspect_all {
                     true => {
                         downstream.keep_alive && downstream.body.is_complete() && !self.draining
                     }

@@ -25,11 +25,11 @@ impl<I: Io> Worker<I> {
         if !self.services[service].queue.is_empty() && self.services[service].program.is_none() {
             return self.enqueue(client);
         }
-        self.seek(client);
+        self.select_backend(client);
     }
 
     /// Keeps what a client sends before its back end is connected.
-    pub(super) fn hold(&mut self, conn: ConnId, buf: Buf) {
+    pub(super) fn hold_data(&mut self, conn: ConnId, buf: Buf) {
         let Worker {
             io, connections, ..
         } = self;
@@ -46,9 +46,9 @@ impl<I: Io> Worker<I> {
     }
 
     /// Finds a back end for a client, or a place in the queue, or closes it.
-    pub(super) fn seek(&mut self, client: ConnId) {
+    pub(super) fn select_backend(&mut self, client: ConnId) {
         if self.connection(client).downstream.is_some() {
-            return self.http_seek(client);
+            return self.select_http_backend(client);
         }
         let now_ns = self.now();
         let Worker {
@@ -59,19 +59,20 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let connection = &connections[client.slot()];
-        let Some(known) = &connection.client else {
+        let Some(client_state) = &connection.client else {
             return;
         };
         let service = connection.service as usize;
-        let choice = services[service].choose(&shared.services[service], known, None, now_ns, rng);
-        self.settle(client, choice);
+        let choice =
+            services[service].choose(&shared.services[service], client_state, None, now_ns, rng);
+        self.apply_choice(client, choice);
     }
 
     /// Does what came of choosing.
-    pub(super) fn settle(&mut self, client: ConnId, choice: Choice) {
+    pub(super) fn apply_choice(&mut self, client: ConnId, choice: Choice) {
         match choice {
             Choice::Backend(at) if self.connection(client).downstream.is_some() => {
-                self.http_assign(client, at);
+                self.assign_request(client, at);
             }
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
@@ -79,7 +80,7 @@ impl<I: Io> Worker<I> {
             Choice::Nobody => {
                 let service = self.connection(client).service as usize;
                 self.state(service).refused.add(1);
-                self.turn_away(client);
+                self.reject_client(client);
             }
         }
     }
@@ -100,7 +101,7 @@ impl<I: Io> Worker<I> {
             // The machine has no socket to give; no back end is to blame.
             self.release_backend(service as usize, backend);
             self.state(service as usize).overflowed.add(1);
-            return self.turn_away(client);
+            return self.reject_client(client);
         };
         let connection = self.connection(client);
         connection.peer = Some(conn);
@@ -126,32 +127,32 @@ impl<I: Io> Worker<I> {
             .connect_failures
             .add(1);
         let retries = self.services[service].backends[backend].retries;
-        if let Some(known) = &mut self.connection(client).client {
-            if known.again < retries {
-                known.again += 1;
+        if let Some(client_state) = &mut self.connection(client).client {
+            if client_state.again < retries {
+                client_state.again += 1;
                 return self.dial(client, backend);
             }
-            known.again = 0;
-            known.tried.push(backend as u32);
+            client_state.again = 0;
+            client_state.tried.push(backend as u32);
         }
         self.release_backend(service, backend);
-        if !is_own_trouble(errno) {
+        if !is_local_error(errno) {
             self.backend_failed(client, service, backend);
         }
-        self.seek(client);
+        self.select_backend(client);
     }
 
     /// Ends an attempt that would have taken longer, and tries another back end.
-    pub(super) fn give_up(&mut self, conn: ConnId) {
+    pub(super) fn abandon_attempt(&mut self, conn: ConnId) {
         let Some((client, service, backend)) = self.drop_attempt(conn) else {
             return;
         };
-        if let Some(known) = &mut self.connection(client).client {
-            known.again = 0;
-            known.tried.push(backend as u32);
+        if let Some(client_state) = &mut self.connection(client).client {
+            client_state.again = 0;
+            client_state.tried.push(backend as u32);
         }
         self.release_backend(service, backend);
-        self.seek(client);
+        self.select_backend(client);
     }
 
     /// Closes an attempt; the client, service and back end that it was for.
@@ -171,13 +172,13 @@ impl<I: Io> Worker<I> {
     fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
         self.shared
             .note(service, backend, HealthEvent::ConnectFailed);
-        if self.services[service].wanted {
+        if self.services[service].emits_events {
             let address = self
                 .connection(client)
                 .client
                 .as_ref()
                 .map(|one| one.address);
-            self.shared.tell(Event::BackendFailed {
+            self.shared.emit(Event::BackendFailed {
                 service,
                 backend,
                 client: address,
@@ -208,35 +209,43 @@ impl<I: Io> Worker<I> {
         let connection = &mut connections[conn.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
         connection.role = Role::Relaying;
-        let known = &shared.services[service].backends[backend];
-        known.connections.add(1);
+        let client_state = &shared.services[service].backends[backend];
+        client_state.connections.add(1);
         let took_ns = now_ns.saturating_sub(connection.since_ns);
-        known.connect_times.note_ns(took_ns);
+        client_state.connect_times.record_ns(took_ns);
         // What a back end needs to accept is all that shows of its load without reading bytes.
         services[service].answered(backend, took_ns, now_ns);
         let downstream = &mut connections[client.slot()];
         downstream.role = Role::Relaying;
         (downstream.since_ns, downstream.taken_ns) = (now_ns, now_ns);
         let mut held = Vec::new();
-        if let Some(known) = &mut downstream.client {
-            held = std::mem::take(&mut known.held);
+        if let Some(client_state) = &mut downstream.client {
+            held = std::mem::take(&mut client_state.held);
             if let Some(version) = services[service].backends[backend].proxy_out {
                 let mut header = Vec::with_capacity(64);
                 match version {
                     ProxyVersion::V1 => {
-                        proxy_protocol::encode_v1(known.address, known.local, &mut header);
+                        proxy_protocol::encode_v1(
+                            client_state.address,
+                            client_state.local,
+                            &mut header,
+                        );
                     }
                     ProxyVersion::V2 => {
-                        proxy_protocol::encode_v2(known.address, known.local, &mut header);
+                        proxy_protocol::encode_v2(
+                            client_state.address,
+                            client_state.local,
+                            &mut header,
+                        );
                     }
                 }
                 io.send_copy(conn, &header);
             }
-            if services[service].wanted {
-                shared.tell(Event::ConnectionBegun {
+            if services[service].emits_events {
+                shared.emit(Event::ConnectionOpened {
                     service,
                     backend,
-                    client: known.address,
+                    client: client_state.address,
                 });
             }
         }
@@ -264,7 +273,7 @@ impl<I: Io> Worker<I> {
 }
 
 /// Whether an attempt failed for what this machine lacks: free ports, or memory.
-fn is_own_trouble(errno: i32) -> bool {
+fn is_local_error(errno: i32) -> bool {
     matches!(
         Error::from_raw_os_error(errno).kind(),
         ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory | ErrorKind::WouldBlock

@@ -9,22 +9,22 @@ use super::worker::Worker;
 impl<I: Io> Worker<I> {
     /// Takes bytes of a client that has not been announced yet. At most
     /// [`proxy_protocol::HEADER_BYTES_MAX`] of them are kept.
-    pub(super) fn greeted(&mut self, conn: ConnId, mut buf: Buf) {
+    pub(super) fn proxy_header_data(&mut self, conn: ConnId, mut buf: Buf) {
         let Worker {
             io, connections, ..
         } = self;
         let Some(client) = &mut connections[conn.slot()].client else {
             return io.recycle(buf);
         };
-        let before = client.greeting.len();
+        let before = client.header.len();
         let bytes = io.bytes(&buf);
         // A header that is longer is an error; it need not be seen as a whole.
         let more = &bytes[..bytes.len().min(proxy_protocol::HEADER_BYTES_MAX)];
-        client.greeting.extend_from_slice(more);
-        match proxy_protocol::parse(&client.greeting) {
+        client.header.extend_from_slice(more);
+        match proxy_protocol::parse(&client.header) {
             Ok(Parsed::More) => io.recycle(buf),
             Ok(Parsed::Done { taken, header }) => {
-                client.greeting = Vec::new();
+                client.header = Vec::new();
                 if let Header::Proxied { src, dst } = header {
                     (client.address, client.local) = (src, dst);
                 }
@@ -40,7 +40,7 @@ impl<I: Io> Worker<I> {
                 buf.keep(taken - before..len);
                 self.connection(conn).role = Role::Waiting;
                 self.begin(conn);
-                self.data_after_greeting(conn, buf);
+                self.data_after_header(conn, buf);
             }
             Err(_) => {
                 io.recycle(buf);
@@ -51,7 +51,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn data_after_greeting(&mut self, conn: ConnId, buf: Buf) {
+    fn data_after_header(&mut self, conn: ConnId, buf: Buf) {
         // Beginning may have ended it.
         if buf.is_empty() || self.connection(conn).conn != Some(conn) {
             return self.io.recycle(buf);

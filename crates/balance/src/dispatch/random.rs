@@ -5,13 +5,13 @@ use crate::config::model::Backend;
 
 /// Each back end in proportion to its weight.
 #[derive(Clone, Debug)]
-pub(super) struct Lot {
+pub(super) struct Random {
     weights: Box<[f64]>,
 }
 
-impl Lot {
-    pub fn new(backends: &[Backend]) -> Lot {
-        Lot {
+impl Random {
+    pub fn new(backends: &[Backend]) -> Random {
+        Random {
             weights: backends.iter().map(|one| one.weight.share()).collect(),
         }
     }

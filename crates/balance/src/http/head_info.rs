@@ -5,7 +5,7 @@ use super::{CONNECTION_NAMES_MAX, Direction, Refusal};
 
 /// What a field is to a proxy, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Connection,
     ContentLength,
     TransferEncoding,
@@ -23,34 +23,34 @@ pub(super) enum Kind {
 
 /// The kind of a field in a message of that direction.
 #[inline]
-pub(super) fn kind(direction: Direction, name: &[u8]) -> Kind {
+pub(super) fn field_kind(direction: Direction, name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let request = direction == Direction::Request;
     match name.len() {
-        2 if is(b"te") => Kind::Te,
-        4 if request && is(b"host") => Kind::Host,
+        2 if is(b"te") => FieldKind::Te,
+        4 if request && is(b"host") => FieldKind::Host,
         // Programs that get fields as variables of the environment take it for HTTP_PROXY.
-        5 if request && is(b"proxy") => Kind::HopByHop,
-        6 if request && is(b"expect") => Kind::Expect,
-        7 if is(b"upgrade") => Kind::Upgrade,
-        10 if is(b"connection") => Kind::Connection,
-        10 if is(b"keep-alive") => Kind::HopByHop,
-        14 if is(b"content-length") => Kind::ContentLength,
-        14 if is(b"http2-settings") => Kind::HopByHop,
-        14 if request && is(b"content_length") => Kind::Lookalike,
-        16 if is(b"proxy-connection") => Kind::HopByHop,
-        17 if is(b"transfer-encoding") => Kind::TransferEncoding,
-        17 if request && is(b"transfer_encoding") => Kind::Lookalike,
-        18 if is(b"proxy-authenticate") => Kind::HopByHop,
-        19 if is(b"proxy-authorization") => Kind::HopByHop,
-        25 if is(b"proxy-authentication-info") => Kind::HopByHop,
-        _ => Kind::Other,
+        5 if request && is(b"proxy") => FieldKind::HopByHop,
+        6 if request && is(b"expect") => FieldKind::Expect,
+        7 if is(b"upgrade") => FieldKind::Upgrade,
+        10 if is(b"connection") => FieldKind::Connection,
+        10 if is(b"keep-alive") => FieldKind::HopByHop,
+        14 if is(b"content-length") => FieldKind::ContentLength,
+        14 if is(b"http2-settings") => FieldKind::HopByHop,
+        14 if request && is(b"content_length") => FieldKind::Lookalike,
+        16 if is(b"proxy-connection") => FieldKind::HopByHop,
+        17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
+        17 if request && is(b"transfer_encoding") => FieldKind::Lookalike,
+        18 if is(b"proxy-authenticate") => FieldKind::HopByHop,
+        19 if is(b"proxy-authorization") => FieldKind::HopByHop,
+        25 if is(b"proxy-authentication-info") => FieldKind::HopByHop,
+        _ => FieldKind::Other,
     }
 }
 
 /// What the Connection fields ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct ConnectionOptions {
     pub(super) close: bool,
     pub(super) keep_alive: bool,
     pub(super) upgrade: bool,
@@ -61,11 +61,11 @@ pub(super) struct Options {
 
 /// What the fields say.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct HeadInfo<'a> {
     direction: Direction,
     pub(super) length: Option<u64>,
     pub(super) chunked: bool,
-    pub(super) options: Options,
+    pub(super) options: ConnectionOptions,
     pub(super) host: Option<&'a [u8]>,
     /// There is `Expect: 100-continue`.
     pub(super) expect: bool,
@@ -81,13 +81,13 @@ pub(super) struct Facts<'a> {
     pub(super) changes: bool,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> HeadInfo<'a> {
     pub(super) fn new(direction: Direction) -> Self {
-        Facts {
+        HeadInfo {
             direction,
             length: None,
             chunked: false,
-            options: Options::default(),
+            options: ConnectionOptions::default(),
             host: None,
             expect: false,
             upgrade: false,
@@ -101,37 +101,37 @@ impl<'a> Facts<'a> {
     /// Takes a field.
     #[inline]
     pub(super) fn field(&mut self, field: &Field<'a>) -> Result<(), Refusal> {
-        match kind(self.direction, field.name) {
-            Kind::Other => Ok(()),
-            kind => self.special(kind, field.value),
+        match field_kind(self.direction, field.name) {
+            FieldKind::Other => Ok(()),
+            field_kind => self.special(field_kind, field.value),
         }
     }
 
-    fn special(&mut self, kind: Kind, value: &'a [u8]) -> Result<(), Refusal> {
-        match kind {
-            Kind::Connection => self.connection(value)?,
-            Kind::ContentLength => self.length(value)?,
-            Kind::TransferEncoding => self.coding(value)?,
-            Kind::Host if self.host.is_some() => return Err(Refusal::HostRepeated),
-            Kind::Host => self.host = Some(value),
-            Kind::Expect if self.expect || !value.eq_ignore_ascii_case(b"100-continue") => {
+    fn special(&mut self, field_kind: FieldKind, value: &'a [u8]) -> Result<(), Refusal> {
+        match field_kind {
+            FieldKind::Connection => self.connection(value)?,
+            FieldKind::ContentLength => self.length(value)?,
+            FieldKind::TransferEncoding => self.coding(value)?,
+            FieldKind::Host if self.host.is_some() => return Err(Refusal::HostRepeated),
+            FieldKind::Host => self.host = Some(value),
+            FieldKind::Expect if self.expect || !value.eq_ignore_ascii_case(b"100-continue") => {
                 return Err(Refusal::Expectation);
             }
-            Kind::Expect => self.expect = true,
-            Kind::Upgrade => {
+            FieldKind::Expect => self.expect = true,
+            FieldKind::Upgrade => {
                 self.upgrade = true;
                 self.upgrade_http2 |= list(value).any(|protocol| {
                     protocol.len() >= 2 && protocol[..2].eq_ignore_ascii_case(b"h2")
                 });
             }
-            Kind::Te => {
+            FieldKind::Te => {
                 self.te = true;
                 self.te_trailers |=
                     list(value).any(|coding| coding.eq_ignore_ascii_case(b"trailers"));
             }
-            Kind::HopByHop => self.changes = true,
-            Kind::Lookalike => return Err(Refusal::LookalikeName),
-            Kind::Other => {}
+            FieldKind::HopByHop => self.changes = true,
+            FieldKind::Lookalike => return Err(Refusal::LookalikeName),
+            FieldKind::Other => {}
         }
         Ok(())
     }
@@ -150,8 +150,11 @@ impl<'a> Facts<'a> {
             } else {
                 // What frames or routes the message is for everybody on its way.
                 let fixed = matches!(
-                    kind(Direction::Request, option),
-                    Kind::ContentLength | Kind::TransferEncoding | Kind::Host | Kind::Expect
+                    field_kind(Direction::Request, option),
+                    FieldKind::ContentLength
+                        | FieldKind::TransferEncoding
+                        | FieldKind::Host
+                        | FieldKind::Expect
                 );
                 if fixed || !is_token(option) || self.options.names >= CONNECTION_NAMES_MAX {
                     return Err(Refusal::Connection);
@@ -211,15 +214,15 @@ pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The names in Connection fields that are fields to leave out.
-pub(super) struct Named<'a> {
+pub(super) struct NominatedNames<'a> {
     names: [&'a [u8]; CONNECTION_NAMES_MAX],
     count: usize,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NominatedNames<'a> {
     /// Gathers the names from a head that has `count` of them.
     pub(super) fn gather(fields: Fields<'a>, count: usize) -> Self {
-        let mut named = Named {
+        let mut named = NominatedNames {
             names: [b""; CONNECTION_NAMES_MAX],
             count: 0,
         };
