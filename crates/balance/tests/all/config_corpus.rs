@@ -107,7 +107,8 @@ fn large_noise_ends() {
         "%",
         "0",
     ] {
-        let text = unit.repeat(100_000 / unit.len());
+        // Enough to overflow the stack of a parser that recurses.
+        let text = unit.repeat(30_000 / unit.len());
         println!("{unit:?}");
         for (_, check) in crate::balance_checks::CHECKS {
             check(text.as_bytes());
