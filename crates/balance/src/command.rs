@@ -42,7 +42,7 @@ pub(crate) fn account(name: Option<&str>) -> Result<Account, String> {
         return Ok(Account::Own);
     };
     let (user, group) = os::user_ids(name)
-        .ok_or_else(|| format!("this machine has no user account `{}`", name.escape_debug()))?;
+        .ok_or_else(|| format!("there is no user account `{}`", name.escape_debug()))?;
     // The owner of a process's folder is the account that it runs as.
     let own = std::fs::metadata("/proc/self").map(|found| found.uid());
     match own {

@@ -22,7 +22,7 @@ pub enum AskError {
         source: io::Error,
     },
     /// It did not answer in time, or ended.
-    #[error("the balancer on {} gave no answer within {limit:?}: {source}", path.display())]
+    #[error("the balancer on {} did not answer within {limit:?}: {source}", path.display())]
     Silent {
         /// The socket.
         path: PathBuf,

@@ -49,7 +49,7 @@ fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
     let head = read_head(&mut stream)?;
     let (status, body) = match request(&head) {
         Some(("GET" | "HEAD", "/metrics")) => ("200 OK", metrics::page(supervisor)),
-        Some(("GET" | "HEAD", _)) => ("404 Not Found", "it is at /metrics\n".to_owned()),
+        Some(("GET" | "HEAD", _)) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
         Some(_) => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),
         None => ("400 Bad Request", "GET /metrics\n".to_owned()),
     };

@@ -74,7 +74,7 @@ fn read_line(stream: &mut UnixStream) -> io::Result<String> {
         }
     }
     if line.len() > REQUEST_BYTES_MAX {
-        return Err(io::Error::other("it is too long"));
+        return Err(io::Error::other("it is longer than 4096 bytes"));
     }
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8(line.to_vec()).map_err(io::Error::other)

@@ -283,7 +283,7 @@ impl Supervisor {
             ("prometheus", old.prometheus == new.prometheus),
         ] {
             if !same {
-                let notice = format!("`{what}` was changed, which takes effect at the next start");
+                let notice = format!("`{what}` was changed; it takes effect after a restart");
                 self.shared().notices.push(notice);
             }
         }

@@ -1,4 +1,4 @@
-//! From a client to an open connection to a back end.
+//! From an accepted client to a connected back end.
 
 use std::io::{Error, ErrorKind};
 
@@ -11,24 +11,24 @@ use super::worker::Worker;
 use crate::config::model::ProxyVersion;
 use crate::health::HealthEvent;
 
-/// Buffers held for a back end that is not connected yet.
+/// Buffers held for a client until its back end is connected.
 const HELD_MAX: usize = 4;
 
 impl<I: Io> Worker<I> {
-    /// Begins to serve a client that may come in.
+    /// Starts serving an accepted client.
     pub(super) fn begin(&mut self, client: ConnId) {
         let service = self.connection(client).service as usize;
         if self.services[service].http.is_some() {
             return self.http_begin(client);
         }
-        // Those who wait already go first.
+        // First come, first served.
         if !self.services[service].queue.is_empty() && self.services[service].program.is_none() {
             return self.enqueue(client);
         }
         self.select_backend(client);
     }
 
-    /// Keeps what a client sends before its back end is connected.
+    /// Holds what a client sends before its back end is connected.
     pub(super) fn hold_data(&mut self, conn: ConnId, buf: Buf) {
         let Worker {
             io, connections, ..
@@ -45,7 +45,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Finds a back end for a client, or a place in the queue, or closes it.
+    /// Chooses a back end for a client, or queues or rejects it.
     pub(super) fn select_backend(&mut self, client: ConnId) {
         if self.connection(client).downstream.is_some() {
             return self.select_http_backend(client);
@@ -68,7 +68,6 @@ impl<I: Io> Worker<I> {
         self.apply_choice(client, choice);
     }
 
-    /// Does what came of choosing.
     pub(super) fn apply_choice(&mut self, client: ConnId, choice: Choice) {
         match choice {
             Choice::Backend(at) if self.connection(client).downstream.is_some() => {
@@ -85,7 +84,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Begins to connect a client to a back end, where a place was taken for it.
+    /// Starts connecting to a back end, on which capacity was reserved.
     pub(super) fn dial(&mut self, client: ConnId, backend: usize) {
         let since_ns = self.now();
         let service = self.connection(client).service;
@@ -98,7 +97,7 @@ impl<I: Io> Worker<I> {
         let state = &shared.services[service as usize].backends[backend];
         let target = services[service as usize].backends[backend].target(state, io);
         let Ok(conn) = self.io.connect(target, None) else {
-            // The machine has no socket to give; no back end is to blame.
+            // This machine is out of sockets; the back end is not to blame.
             self.release_backend(service as usize, backend);
             self.state(service as usize).overflowed.add(1);
             return self.reject_client(client);
@@ -118,7 +117,7 @@ impl<I: Io> Worker<I> {
         };
     }
 
-    /// An attempt has failed: the same back end is asked again if it may be, then another one.
+    /// An attempt failed: retry the same back end as configured, then another one.
     pub(super) fn connect_failed(&mut self, conn: ConnId, errno: i32) {
         let Some((client, service, backend)) = self.drop_attempt(conn) else {
             return;
@@ -142,7 +141,7 @@ impl<I: Io> Worker<I> {
         self.select_backend(client);
     }
 
-    /// Ends an attempt that would have taken longer, and tries another back end.
+    /// Abandons an attempt that still hangs, and tries another back end.
     pub(super) fn abandon_attempt(&mut self, conn: ConnId) {
         let Some((client, service, backend)) = self.drop_attempt(conn) else {
             return;
@@ -155,7 +154,7 @@ impl<I: Io> Worker<I> {
         self.select_backend(client);
     }
 
-    /// Closes an attempt; the client, service and back end that it was for.
+    /// Closes an attempt. Returns its client, service and back end.
     fn drop_attempt(&mut self, conn: ConnId) -> Option<(ConnId, usize, usize)> {
         let connection = std::mem::take(self.connection(conn));
         self.io.close(conn);
@@ -168,7 +167,7 @@ impl<I: Io> Worker<I> {
         ))
     }
 
-    /// Notes that a back end could not be reached for a client.
+    /// Reports that a back end could not be reached.
     fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
         self.shared
             .note(service, backend, HealthEvent::ConnectFailed);
@@ -186,7 +185,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A connection to a back end is open: what the client has sent goes there.
+    /// A back end is connected: forward what the client has sent so far.
     pub(super) fn connected(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let connection = self.connection(conn);
@@ -213,7 +212,7 @@ impl<I: Io> Worker<I> {
         client_state.connections.add(1);
         let took_ns = now_ns.saturating_sub(connection.since_ns);
         client_state.connect_times.record_ns(took_ns);
-        // What a back end needs to accept is all that shows of its load without reading bytes.
+        // For TCP, the connect time is the only sign of a back end's load.
         services[service].answered(backend, took_ns, now_ns);
         let downstream = &mut connections[client.slot()];
         downstream.role = Role::Relaying;
@@ -272,7 +271,7 @@ impl<I: Io> Worker<I> {
     }
 }
 
-/// Whether an attempt failed for what this machine lacks: free ports, or memory.
+/// Whether this machine caused the failure: no free port, or no memory.
 fn is_local_error(errno: i32) -> bool {
     matches!(
         Error::from_raw_os_error(errno).kind(),

@@ -1,4 +1,4 @@
-//! A connection, as its worker keeps it.
+//! Per-connection state of a worker.
 
 use std::net::SocketAddr;
 
@@ -7,88 +7,86 @@ use net::{Buf, ConnId};
 use super::external::ExternalChoice;
 use super::http::{Downstream, Upstream};
 
-/// What a connection is, and so what its events mean.
+/// The role of a connection, which decides what its events mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
-    /// There is none in this slot.
+    /// An empty slot.
     #[default]
     Free,
-    /// A client whose PROXY protocol header has not come yet.
+    /// A client whose PROXY protocol header is not complete.
     Greeting,
     /// A client whose back end is not connected yet.
     Waiting,
-    /// A connection to a back end that is not open yet.
+    /// A connection to a back end that is being opened.
     Connecting,
-    /// Either side of a pair: what one sends goes to the other.
+    /// One end of a relayed pair.
     Relaying,
     /// A client of an HTTP service.
     HttpDownstream,
     /// A connection to a back end in an exchange.
     HttpUpstream,
-    /// A connection to a back end that waits for a request.
+    /// An idle connection to a back end, in the pool.
     HttpIdle,
-    /// A client of an HTTP service that has got its last answer, or will have.
+    /// A client of an HTTP service whose last response has been sent or queued.
     HttpClosing,
-    /// A client of an HTTP service whose answer was cut off: it is reset when it has what there is.
+    /// A client of an HTTP service whose response was truncated: reset once the queue is empty.
     HttpCut,
-    /// A side whose peer was reset: it gets what is still to be sent, then is reset too.
+    /// A connection whose peer was reset: it gets what is queued, then a reset.
     Ending,
 }
 
-/// Place in the table of connections; the slot of its [`ConnId`].
+/// An entry of the connection table; its index is the slot of the [`ConnId`].
 #[derive(Default)]
 pub(super) struct Connection {
     pub role: Role,
     pub conn: Option<ConnId>,
     pub peer: Option<ConnId>,
-    /// It sends no more.
+    /// End of stream was received.
     pub ended: bool,
-    /// What it sends is copied to a traffic log.
+    /// Its data is copied to a traffic log.
     pub traced: bool,
-    /// It is not read, as its peer takes nothing.
+    /// Not read for now, as its peer does not drain.
     pub paused: bool,
-    /// The service's place.
+    /// Index of the service.
     pub service: u32,
-    /// The back end's place, while there is one.
+    /// Index of the back end, while there is one.
     pub backend: u32,
-    /// Buffers handed to it to send; with what is still queued this shows whether it takes any.
+    /// Buffers queued to it so far. Less what is still queued, this shows whether it drains.
     pub sends: u32,
     /// Bytes received from it.
     pub bytes: u64,
-    /// How many of them the counters have.
+    /// Of `bytes`, those already added to the counters.
     pub counted: u64,
-    /// As of the last scan: how many sends it had taken, and since when no more, ns.
+    /// At the last scan: sends it had drained, and since when that has not changed, ns.
     pub taken: u32,
     pub taken_ns: u64,
-    /// Since when it is what it is, or has been without traffic, ns.
+    /// Start of the current role, or of the current silence, ns.
     pub since_ns: u64,
-    /// What only clients have.
+    /// Clients only.
     pub client: Option<Box<Client>>,
-    /// What only clients of HTTP services have, and connections to their back ends.
+    /// HTTP only: of a client, and of a connection to a back end.
     pub downstream: Option<Box<Downstream>>,
     pub upstream: Option<Box<Upstream>>,
 }
 
-/// What is known of a client, and is not needed while bytes pass.
+/// State of a client that relaying does not need.
 pub(super) struct Client {
-    /// Its address, as a PROXY protocol header said it or the kernel; unspecified where nobody
-    /// needs it.
+    /// From the kernel or the PROXY protocol header; unspecified where nothing needs it.
     pub address: SocketAddr,
-    /// What it connected to; where a header is to say so.
+    /// The address it connected to, where a PROXY protocol header is sent.
     pub local: SocketAddr,
-    /// When it came, ns.
+    /// When it was accepted, ns.
     pub began_ns: u64,
-    /// The beginning of its PROXY protocol header.
+    /// The PROXY protocol header so far.
     pub header: Vec<u8>,
-    /// What it sent before its back end was connected.
+    /// Data received before the back end was connected.
     pub held: Vec<Buf>,
-    /// Back ends that could not be reached for it.
+    /// Back ends that could not be reached.
     pub tried: Vec<u32>,
-    /// What a program says, where one is asked.
     pub external_choice: ExternalChoice,
-    /// How often the present one was asked again.
+    /// Retries of the current back end.
     pub again: u32,
-    /// Since when it waits for a place at a back end, ns.
+    /// When it was queued, ns.
     pub queued_ns: Option<u64>,
 }
 

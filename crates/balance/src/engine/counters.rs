@@ -1,16 +1,16 @@
-//! Counters that several threads add to without holding each other up.
+//! Counters that threads add to without contention.
 //!
-//! Each worker adds to cells of its own; whoever reads adds the cells up.
+//! Each worker adds to its own cells; a reader sums them.
 
 use std::array;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads beyond this many share cells, which costs them time and nothing else.
+/// More threads than this share cells, which costs them time only.
 const SHARDS: usize = 8;
-/// Powers of two of microseconds that [`DurationHistogram`] tells apart; the last has no upper bound.
+/// Powers of two of microseconds in a [`DurationHistogram`]; the last is unbounded.
 const POWERS: usize = 32;
-/// Each is divided into so many buckets of the same width.
+/// Linear buckets per power of two.
 const PARTS: usize = 4;
 const BUCKETS: usize = POWERS * PARTS;
 
@@ -18,36 +18,36 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Says which worker this thread is, so that it gets cells of its own. Threads that are no workers
-/// share those of one worker; they add seldom.
+/// Gives the calling worker thread its own cells. Other threads share those of worker 0; they
+/// rarely add.
 pub(super) fn set_worker_shard(number: usize) {
     SHARD.set(number % SHARDS);
 }
 
-/// A cell in a cache line that no other thread writes to.
+/// A value alone on its cache line, against false sharing.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CacheLine<T>(T);
 
-/// A count that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub struct Counter([CacheLine<AtomicU64>; SHARDS]);
 
 impl Counter {
-    /// Adds to it.
+    /// Adds to the calling thread's cell.
     pub fn add(&self, more: u64) {
         self.0[SHARD.get()].0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// The sum of all cells.
     pub fn get(&self) -> u64 {
         let cells = self.0.iter();
         cells.map(|cell| cell.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// How often times occurred: 4 buckets for each power of two of microseconds, the first below
-/// 1 us, the last without an upper bound. A quantile is exact to an eighth of its value.
+/// A histogram of durations: 4 buckets per power of two of microseconds; the first is below 1 us,
+/// the last is unbounded. Quantiles are exact to 1/8.
 #[derive(Debug, Default)]
 pub struct DurationHistogram([CacheLine<Cells>; SHARDS]);
 
@@ -66,9 +66,8 @@ impl Default for Cells {
     }
 }
 
-/// The bucket that a time falls into.
 fn bucket(us: u64) -> usize {
-    // 1 us is below the first power.
+    // 0 us is in the first power, 1 us in the second.
     let power = 64 - us.leading_zeros() as usize;
     if power == 0 {
         return 0;
@@ -80,7 +79,7 @@ fn bucket(us: u64) -> usize {
     power * PARTS + ((us - from) * PARTS as u64 / from) as usize
 }
 
-/// Where a bucket begins and ends, us.
+/// Lower and upper bound of a bucket, us.
 fn bounds(bucket: usize) -> (f64, f64) {
     let (power, part) = (bucket / PARTS, bucket % PARTS);
     if power == 0 {
@@ -93,7 +92,7 @@ fn bounds(bucket: usize) -> (f64, f64) {
 }
 
 impl DurationHistogram {
-    /// Notes a time, ns.
+    /// Records a duration.
     pub fn record_ns(&self, time_ns: u64) {
         let us = time_ns / 1_000;
         let cells = &self.0[SHARD.get()].0;
@@ -110,14 +109,13 @@ impl DurationHistogram {
         })
     }
 
-    /// Counts by power of two; number n holds times below 2^n us, and not below half of that.
+    /// Counts by power of two: entry n has durations of at least 2^(n-1) and below 2^n us.
     pub fn counts(&self) -> [u64; POWERS] {
         let all = self.all();
         array::from_fn(|power| all[power * PARTS..][..PARTS].iter().sum())
     }
 
-    /// The time that this share of all times, 0 to 1, is not above, us; `None` where there are
-    /// none. It is the middle of a bucket.
+    /// The quantile, 0 to 1, as the middle of its bucket; `None` while empty.
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
         let all = self.all();
         let rank = ((all.iter().sum::<u64>() as f64 * share).ceil() as u64).max(1);
@@ -129,7 +127,7 @@ impl DurationHistogram {
         })
     }
 
-    /// The sum of all times, us.
+    /// The sum of all durations, us.
     pub fn sum_us(&self) -> u64 {
         let cells = self.0.iter();
         cells

@@ -1,9 +1,8 @@
-//! Dispatch mode `external`: a program says which back end gets a client.
+//! Dispatch mode `external`: a program chooses the back end.
 //!
-//! The program is a process per question. Workers hand questions to threads apart through a
-//! bounded channel, and look for the answers in their turns; the client waits meanwhile, as it
-//! does in a queue. Without an answer in time, or with one that is none, back ends are taken one
-//! after the other.
+//! The program is started for each choice. Workers send requests through a bounded channel to a
+//! pool of threads, and collect the replies in their loop; the client waits as in a queue. Without
+//! a valid reply in time, round robin decides.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -24,19 +23,18 @@ use crate::command::{Account, account, kill, shell};
 use crate::config::Placeholders;
 use crate::config::model::{Config, Dispatch, Service};
 
-/// Programs that run at one time.
+/// Concurrent programs.
 const RUNNING_MAX: usize = 16;
-/// Questions that wait for one of them to end.
+/// Requests that wait for a free thread.
 const WAITING_MAX: usize = 1024;
-/// How long an answer may take, from the client's coming.
+/// Limit from the client's arrival to the reply.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 const TIME_LIMIT_NS: u64 = TIME_LIMIT.as_nanos() as u64;
-/// An answer that is longer is none, bytes: a back end's name has 64 at most.
+/// Longest output in bytes; names of back ends have at most 64.
 const OUTPUT_MAX: usize = 256;
-/// How often a thread that waits for a program looks whether it is to end.
+/// How often a thread that waits for a program checks whether to stop.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A question of a worker.
 struct ChoiceRequest {
     number: u64,
     service: usize,
@@ -45,39 +43,38 @@ struct ChoiceRequest {
     to: Sender<Reply>,
 }
 
-/// The back end that a program has named.
 pub(super) struct Reply {
     number: u64,
     backend: Option<u32>,
 }
 
-/// Why there is no answer.
+/// Why there is no choice.
 #[derive(Debug, thiserror::Error)]
 enum ChoiceError {
     #[error("cannot be started: {0}")]
     Start(#[source] std::io::Error),
-    #[error("is lost: {0}")]
+    #[error("cannot be waited for: {0}")]
     Lost(#[source] std::io::Error),
-    #[error("did not answer within {TIME_LIMIT:?}")]
+    #[error("did not exit within {TIME_LIMIT:?}")]
     Late,
     #[error("failed: {0}")]
     Status(std::process::ExitStatus),
-    #[error("answered `{0}`, which is no back end's name or number")]
+    #[error("printed `{0}`, which is no back end's name or number")]
     Unknown(String),
-    #[error("is not asked, as its account cannot be had")]
+    #[error("is not run, as its account is unavailable")]
     Account,
 }
 
-/// A service, as far as its program is concerned.
+/// What the threads know of a service.
 struct ProgramService {
     name: String,
     backends: Vec<String>,
     account: Account,
-    /// It has failed since its last answer, which was told.
+    /// The last run failed, which was reported.
     failing: AtomicBool,
 }
 
-/// The threads that ask programs; dropping it ends them, and the programs that run.
+/// The threads that run programs. Dropping it stops them and kills running programs.
 pub(super) struct ExternalPrograms {
     stop: Arc<AtomicBool>,
     requests: Option<SyncSender<ChoiceRequest>>,
@@ -85,10 +82,10 @@ pub(super) struct ExternalPrograms {
 }
 
 impl ExternalPrograms {
-    /// Starts the threads, where any service has a program.
+    /// Starts the threads, if any service needs them.
     ///
     /// # Errors
-    /// When the system has no thread to give.
+    /// When a thread cannot be started.
     pub fn start(
         config: &Config,
         process: &Arc<ProcessState>,
@@ -126,7 +123,7 @@ impl ExternalPrograms {
         Ok(Some(external_programs))
     }
 
-    /// What a worker asks with.
+    /// The handle of one worker.
     pub fn external_chooser(&self) -> Option<ExternalChooser> {
         let (sender, replies) = channel();
         self.requests.clone().map(|requests| ExternalChooser {
@@ -149,7 +146,6 @@ impl Drop for ExternalPrograms {
     }
 }
 
-/// One of the threads.
 struct ProgramRunner {
     services: Arc<[ProgramService]>,
     requests: Arc<Mutex<Receiver<ChoiceRequest>>>,
@@ -160,7 +156,7 @@ struct ProgramRunner {
 impl ProgramRunner {
     fn run(&self) {
         loop {
-            // The lock is held while waiting: whoever has it takes the next question.
+            // The lock is held while waiting: its holder takes the next request.
             let next = {
                 let requests = self.requests.lock();
                 requests.unwrap_or_else(PoisonError::into_inner).recv()
@@ -182,8 +178,8 @@ impl ProgramRunner {
                     self.process.hook_failures.add(1);
                     if !service.failing.swap(true, Ordering::Relaxed) {
                         self.process.notices.push(format!(
-                            "service {}: the program that chooses back ends {why}; they are taken \
-                             one after the other",
+                            "service {}: the external chooser {why}; round robin is used \
+                             instead",
                             service.name
                         ));
                     }
@@ -228,7 +224,7 @@ impl ProgramRunner {
         }
     }
 
-    /// What a program prints until it ends.
+    /// Reads the program's output until it exits.
     fn read_output(&self, child: &mut Child, end: Instant) -> Result<Vec<u8>, ChoiceError> {
         let mut output = Vec::new();
         if let Some(mut out) = child.stdout.take() {
@@ -250,7 +246,7 @@ impl ProgramRunner {
                 }
             }
         }
-        // Mostly it ends with its output; nothing tells when one does that goes on.
+        // Usually it exits when it closes its output; there is no event for one that does not.
         loop {
             match child.try_wait().map_err(ChoiceError::Lost)? {
                 Some(status) if status.success() => return Ok(output),
@@ -260,7 +256,7 @@ impl ProgramRunner {
         }
     }
 
-    /// For how long to wait before looking again.
+    /// How long to wait before checking again.
     fn remaining(&self, end: Instant) -> Result<Duration, ChoiceError> {
         let remaining = end.saturating_duration_since(Instant::now());
         match remaining.is_zero() || self.stop.load(Ordering::Acquire) {
@@ -270,37 +266,35 @@ impl ProgramRunner {
     }
 }
 
-/// A worker's end: it asks, and takes the answers.
+/// A worker's handle: sends requests and receives replies.
 pub(super) struct ExternalChooser {
     requests: SyncSender<ChoiceRequest>,
     sender: Sender<Reply>,
     replies: Receiver<Reply>,
     number: u64,
-    /// Questions without an answer yet, in their order: number, client, and when it was asked, ns.
+    /// Requests without a reply, in order: number, client, and when it was sent, ns.
     waiting: VecDeque<(u64, ConnId, u64)>,
 }
 
 impl ExternalChooser {
-    /// Whether any question has no answer yet.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
 
-/// How far a program has been asked for a client, or for its request.
+/// State of the external choice for a client or its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ExternalChoice {
-    /// It has not been.
     #[default]
     NotAsked,
-    /// The number of the question.
+    /// Waiting for the reply with this number.
     Pending(u64),
-    /// What it said, if anything.
+    /// The reply, which may name no back end.
     Chosen(Option<u32>),
 }
 
 impl<I: Io> Worker<I> {
-    /// Has the program of a client's service asked; the client goes on when it has answered.
+    /// Asks the program for a client; the client resumes with the reply.
     pub(super) fn ask(&mut self, client: ConnId) {
         let now_ns = self.now();
         let Worker {
@@ -340,13 +334,13 @@ impl<I: Io> Worker<I> {
             external_chooser.waiting.push_back((number, client, now_ns));
             return;
         }
-        // Too many wait already.
+        // Too many requests wait.
         shared.hook_failures.add(1);
         client_state.external_choice = ExternalChoice::Chosen(None);
         self.choice_made(client);
     }
 
-    /// Takes answers, and lets clients go on whose time is over.
+    /// Takes replies, and resumes clients whose limit has passed.
     pub(super) fn take_replies(&mut self) {
         let now_ns = self.now();
         loop {
@@ -363,7 +357,7 @@ impl<I: Io> Worker<I> {
                     None => return,
                 },
             };
-            // Numbers grow.
+            // Sorted by number.
             let at = external_chooser
                 .waiting
                 .binary_search_by_key(&number, |one| one.0);
@@ -379,7 +373,7 @@ impl<I: Io> Worker<I> {
             else {
                 continue;
             };
-            // It may have gone, or ask for another request already.
+            // It may have gone, or be waiting for a later reply.
             if client_state.external_choice == ExternalChoice::Pending(number) {
                 client_state.external_choice = ExternalChoice::Chosen(backend);
                 self.choice_made(client);
@@ -387,7 +381,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client goes on with what was said.
     fn choice_made(&mut self, client: ConnId) {
         let service = self.connection(client).service as usize;
         if !self.services[service].queue.is_empty() {

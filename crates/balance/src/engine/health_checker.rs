@@ -1,8 +1,7 @@
-//! The thread that probes back ends, and looks up again where they are.
+//! The thread that probes back ends and re-resolves their names.
 //!
-//! It sleeps until a probe is due, a connection of a probe has something to tell, or the state of
-//! a back end was changed ([`Waker`](super::waker::Waker)). A probe whose back end's state was
-//! changed in the meantime is given up.
+//! It sleeps until a probe is due, a probe's socket is ready, or the state of a back end changes
+//! ([`Waker`](super::waker::Waker)). A state change cancels the probe under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +18,13 @@ use super::shared::Shared;
 use crate::config::model::{Config, Host};
 use crate::health::{HealthEvent, State};
 
-/// How often host names are looked up again; besides, whenever a back end is to be revived.
-/// 30 s: the system's resolver does not tell for how long an answer holds, and few names change
-/// more often.
+/// How often host names are resolved again; also before a back end is revived. 30 s, as the
+/// system's resolver does not report TTLs.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(30);
-/// It looks up at least this often where nothing can wake it.
+/// Polling interval when there is no waker.
 const WITHOUT_WAKER: Duration = Duration::from_millis(50);
 
-/// The running thread; dropping it ends the thread at once.
+/// The running thread; dropping it stops the thread at once.
 pub struct HealthChecker {
     stop: Arc<AtomicBool>,
     shared: Arc<Shared>,
@@ -37,7 +35,7 @@ impl HealthChecker {
     /// Starts the thread.
     ///
     /// # Panics
-    /// When the system has no thread to give, as [`std::thread::spawn`] does.
+    /// When the thread cannot be started, as [`std::thread::spawn`] does.
     pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> HealthChecker {
         HealthChecker::start_with(config, shared, lookups::by_system, LOOKUP_INTERVAL)
     }
@@ -74,17 +72,16 @@ impl Drop for HealthChecker {
     }
 }
 
-/// What is known of a back end here.
 struct CheckedBackend {
     service: usize,
     backend: usize,
     settings: ProbeSettings,
     probe: Option<Probe>,
-    /// Its host name and port, where it has a name.
+    /// Host name and port, unless it is an IP address.
     name: Option<(String, u16)>,
-    /// A lookup of its name was asked for.
+    /// A lookup is under way.
     asked: bool,
-    /// The last lookup failed, which was told.
+    /// The last lookup failed, which was reported.
     lost: bool,
 }
 
@@ -105,7 +102,7 @@ impl CheckLoop {
         lookup_interval: Duration,
     ) -> CheckLoop {
         let mut slots = Vec::new();
-        // An earlier configuration's thread may have had some under way.
+        // The thread of an earlier configuration may have left probes under way.
         let now_ns = os::now_ns();
         for backend_state in shared.services.iter().flat_map(|one| &one.backends) {
             backend_state.probe_lost(now_ns);
@@ -137,7 +134,7 @@ impl CheckLoop {
         }
     }
 
-    /// One round: what is due, then sleep.
+    /// One iteration: does what is due, then sleeps.
     fn go(&mut self) {
         self.take_addresses();
         let again = Instant::now() >= self.next_lookup;
@@ -183,7 +180,7 @@ impl CheckLoop {
                 owners.push(number);
             }
         }
-        // Bounded, as the longest wait is given in milliseconds of 32 bits.
+        // `poll` takes milliseconds as an i32.
         let limit = limit.min(Duration::from_secs(86_400));
         if wait(&mut watches, Some(limit)).is_err() {
             std::thread::sleep(WITHOUT_WAKER);
@@ -228,7 +225,7 @@ impl CheckLoop {
             true => HealthEvent::ProbeOk,
             false => HealthEvent::ProbeFailed,
         };
-        // Where the state was changed and no new probe was due, this is without effect.
+        // Ignored if the state was changed meanwhile.
         self.shared.note(service, backend, event);
         if before && !backend_state.usable() && emits_events(&self.config.services[service]) {
             self.shared.emit(Event::BackendFailed {
@@ -250,7 +247,7 @@ impl CheckLoop {
         }
     }
 
-    /// Moves back ends whose names have other addresses now.
+    /// Applies the results of lookups.
     fn take_addresses(&mut self) {
         while let Some((index, found)) = self.lookups.as_ref().and_then(Lookups::next) {
             let mut slots = self.slots.iter_mut();
@@ -278,7 +275,7 @@ impl CheckLoop {
             };
             let lost = std::mem::replace(&mut slot.lost, failed.is_some());
             if let (Some(why), false) = (failed, lost) {
-                let notice = format!("{who} stays at {present}: cannot look it up: {why}");
+                let notice = format!("{who} stays at {present}: cannot resolve its name: {why}");
                 self.shared.notices.push(notice);
             }
         }

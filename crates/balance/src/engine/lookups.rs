@@ -1,5 +1,4 @@
-//! Looking up where back ends are, again and again, beside the thread that probes: the system's
-//! resolver blocks for as long as it likes.
+//! Name resolution on its own thread: the system's resolver blocks.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -8,36 +7,32 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::waker::Waker;
 
-/// Answers what addresses a name has.
+/// Resolves a name.
 pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// The places of a service and of a back end of it.
+/// Service and back end.
 type BackendIndex = (usize, usize);
 
-/// What a lookup found for a back end: its addresses.
 pub(super) type LookupResult = (BackendIndex, io::Result<Vec<SocketAddr>>);
 
-/// What is to be looked up.
 struct Job {
     index: BackendIndex,
     name: String,
     port: u16,
 }
 
-/// The system's resolver.
 pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((name, port).to_socket_addrs()?.collect())
 }
 
-/// Lookups; at most one is under way.
+/// The lookup thread; it does one lookup at a time.
 pub(super) struct Lookups {
     asked: Option<Sender<Job>>,
     found: Receiver<LookupResult>,
 }
 
 impl Lookups {
-    /// Starts the thread that looks up. It ends once this is dropped and its last lookup has
-    /// ended; nobody waits for it.
+    /// Starts the thread. It ends after the last lookup once this is dropped, and is not joined.
     pub fn start(look_up: LookupFn, waker: &Arc<Waker>) -> Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
@@ -58,7 +53,7 @@ impl Lookups {
         }
     }
 
-    /// Asks for a back end's addresses; the answer comes by [`Lookups::next`].
+    /// Queues a lookup; [`Lookups::next`] returns the result.
     pub fn ask(&self, index: BackendIndex, name: &str, port: u16) {
         if let Some(asked) = &self.asked {
             let name = name.to_owned();
@@ -66,13 +61,12 @@ impl Lookups {
         }
     }
 
-    /// The next answer, if there is one.
     pub fn next(&self) -> Option<LookupResult> {
         self.found.try_recv().ok()
     }
 }
 
-/// The address to use of those that a name has now: the present one, if it is among them.
+/// Keeps the current address if the name still has it, else takes the first.
 pub(super) fn choose(present: SocketAddr, found: &[SocketAddr]) -> Option<SocketAddr> {
     match found.contains(&present) {
         true => Some(present),

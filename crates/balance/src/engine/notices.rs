@@ -1,20 +1,19 @@
-//! What a balancer's threads have to say to whoever runs it.
+//! Messages for the operator.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Messages that wait to be shown; more than these are dropped and counted.
+/// Messages beyond this are dropped and counted.
 const WAITING_MAX: usize = 64;
 
-/// Messages for the one who runs the balancer. Threads put them in, the supervisor takes them
-/// out.
+/// Bounded queue of messages for the operator, read by the supervisor.
 #[derive(Debug, Default)]
 pub struct Notices {
     waiting: Mutex<(VecDeque<String>, u64)>,
 }
 
 impl Notices {
-    /// Puts a message in: a lower-case fragment without a line end.
+    /// Adds a message: a lower-case fragment without a line end.
     pub fn push(&self, message: String) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let (messages, dropped) = &mut *waiting;
@@ -25,14 +24,14 @@ impl Notices {
         }
     }
 
-    /// Takes all messages out, and says how many did not fit.
+    /// Takes all messages, and says how many were dropped.
     pub fn take(&self) -> Vec<String> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let (messages, dropped) = &mut *waiting;
         let mut taken: Vec<String> = messages.drain(..).collect();
         match std::mem::take(dropped) {
             0 => {}
-            dropped => taken.push(format!("{dropped} more messages did not fit")),
+            dropped => taken.push(format!("{dropped} more messages were dropped")),
         }
         taken
     }

@@ -1,4 +1,4 @@
-//! The PROXY protocol: clients that are announced by the proxy in front.
+//! The PROXY protocol header of clients.
 
 use net::proxy_protocol::{self, Header, Parsed};
 use net::{Buf, ConnId, Io};
@@ -7,8 +7,8 @@ use super::connection::Role;
 use super::worker::Worker;
 
 impl<I: Io> Worker<I> {
-    /// Takes bytes of a client that has not been announced yet. At most
-    /// [`proxy_protocol::HEADER_BYTES_MAX`] of them are kept.
+    /// Takes data of a client whose header is not complete. At most
+    /// [`proxy_protocol::HEADER_BYTES_MAX`] bytes are kept.
     pub(super) fn proxy_header_data(&mut self, conn: ConnId, mut buf: Buf) {
         let Worker {
             io, connections, ..
@@ -18,7 +18,7 @@ impl<I: Io> Worker<I> {
         };
         let before = client.header.len();
         let bytes = io.bytes(&buf);
-        // A header that is longer is an error; it need not be seen as a whole.
+        // A longer header is an error, and need not be seen whole.
         let more = &bytes[..bytes.len().min(proxy_protocol::HEADER_BYTES_MAX)];
         client.header.extend_from_slice(more);
         match proxy_protocol::parse(&client.header) {
@@ -36,7 +36,7 @@ impl<I: Io> Worker<I> {
                     return self.end_client(conn);
                 }
                 let len = buf.len();
-                // What came before this buffer was all of it header.
+                // All earlier buffers were header.
                 buf.keep(taken - before..len);
                 self.connection(conn).role = Role::Waiting;
                 self.begin(conn);
@@ -52,7 +52,7 @@ impl<I: Io> Worker<I> {
     }
 
     fn data_after_header(&mut self, conn: ConnId, buf: Buf) {
-        // Beginning may have ended it.
+        // `begin` may have closed it.
         if buf.is_empty() || self.connection(conn).conn != Some(conn) {
             return self.io.recycle(buf);
         }

@@ -1,7 +1,7 @@
-//! Clients that wait while every back end that could be used is at its limit.
+//! Clients that wait while every usable back end is at its limit.
 //!
-//! Each worker has a queue for each service; its length is counted over all of them. A worker
-//! hands places out in the order in which its clients came; between workers there is no order.
+//! Each worker has a FIFO queue per service; the length limit counts over all workers. There is no
+//! order between workers.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use super::service_worker::Choice;
 use super::worker::Worker;
 
 impl<I: Io> Worker<I> {
-    /// Has a client wait; closes it when too many wait already.
+    /// Queues a client, or rejects it if the queue is full.
     pub(super) fn enqueue(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let service = self.connection(conn).service as usize;
@@ -32,7 +32,7 @@ impl<I: Io> Worker<I> {
         self.services[service].queue.push_back(conn);
     }
 
-    /// A client that waited has gone.
+    /// Removes a client from the queue.
     pub(super) fn left_queue(&mut self, service: usize, conn: ConnId) {
         self.services[service].queue.retain(|one| *one != conn);
         self.state(service).queued.fetch_sub(1, Ordering::Relaxed);
@@ -45,10 +45,10 @@ impl<I: Io> Worker<I> {
         self.left_queue(service, conn);
     }
 
-    /// Gives those who wait the places that there are.
+    /// Dispatches queued clients while there is capacity.
     pub(super) fn serve_queues(&mut self) {
         for service in 0..self.services.len() {
-            // Those that wait for a back end of their own do not hold the others up.
+            // Clients bound to one back end do not block the others.
             let mut bound = 0;
             while let Some(&conn) = self.services[service].queue.get(bound) {
                 let now_ns = self.now();
@@ -87,7 +87,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Turns away who has waited too long.
+    /// Rejects clients that have waited too long.
     pub(super) fn scan_queues(&mut self, now_ns: u64) {
         for service in 0..self.services.len() {
             let limit = self.services[service].limits.queue;

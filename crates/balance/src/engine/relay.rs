@@ -1,4 +1,4 @@
-//! A client and its back end, connected: what one sends goes to the other.
+//! Relaying between a client and its back end.
 
 use net::{Buf, ConnId, Io};
 
@@ -7,12 +7,10 @@ use super::events::Event;
 use super::worker::Worker;
 use crate::health::HealthEvent;
 
-/// A side stops being read when its peer has this many buffers still to send; when buffers are
-/// scarce, as soon as it has any.
+/// Buffers queued to a peer before the sender is paused; 1 while buffers are scarce.
 const QUEUE_MAX: usize = 8;
 
 impl<I: Io> Worker<I> {
-    /// Passes a buffer on.
     #[inline]
     pub(super) fn relay(&mut self, conn: ConnId, buf: Buf) {
         let Worker {
@@ -40,7 +38,7 @@ impl<I: Io> Worker<I> {
         other.sends = other.sends.wrapping_add(1);
     }
 
-    /// Has a buffer copied to a traffic log.
+    /// Copies a buffer to the traffic log.
     #[cold]
     pub(super) fn trace(&self, conn: ConnId, buf: &Buf) {
         let connection = &self.connections[conn.slot()];
@@ -57,7 +55,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Has bytes of an HTTP exchange copied to a traffic log, as the back end gets or sends them.
+    /// Copies data of an HTTP exchange to the traffic log, as the back end sees it.
     #[cold]
     pub(super) fn trace_bytes(&self, server: ConnId, to_backend: bool, bytes: &[u8]) {
         let connection = &self.connections[server.slot()];
@@ -85,19 +83,19 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn relay_ended(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
-        // A loop may tell of an end twice, when a reset follows it.
+        // A loop may report the end twice when a reset follows.
         if std::mem::replace(&mut connection.ended, true) {
             return;
         }
         let Some(peer) = connection.peer else { return };
-        // A peer that has ended too is closed at once, which tells it the same.
+        // When both have ended, closing says the same.
         if !self.connection(peer).ended {
             self.io.finish(peer);
         }
         self.close_if_done(conn);
     }
 
-    /// Closes both sides once both have ended and everything was passed on.
+    /// Closes both once both have ended and nothing is queued.
     fn close_if_done(&mut self, conn: ConnId) {
         let Some(peer) = self.connection(conn).peer else {
             return;
@@ -113,7 +111,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A side was reset: so is the other, once it has got what is under way to it.
+    /// Resets the peer of a connection that was reset, after it has got what is queued.
     pub(super) fn relay_failed(&mut self, conn: ConnId) {
         let Some(peer) = self.connection(conn).peer else {
             return;
@@ -142,20 +140,19 @@ impl<I: Io> Worker<I> {
         };
     }
 
-    /// Resets a side whose peer was reset.
     pub(super) fn end_by_reset(&mut self, conn: ConnId) {
         *self.connection(conn) = Connection::default();
         self.io.abort(conn);
     }
 
-    /// Ends a pair that has been without traffic for too long, or takes nothing.
+    /// Closes a pair that was idle too long, or resets one that does not drain.
     pub(super) fn end_late_pair(&mut self, conn: ConnId, reset: bool) {
         let service = self.connection(conn).service as usize;
         self.state(service).timeouts.add(1);
         self.close_pair(conn, reset);
     }
 
-    /// Ends a pair, whatever is under way.
+    /// Closes a pair, whatever is queued.
     pub(super) fn close_pair(&mut self, conn: ConnId, reset: bool) {
         let Some(peer) = self.connection(conn).peer else {
             return;
@@ -169,7 +166,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Ends a pair whose back end is taken away.
+    /// Closes a pair whose back end was removed.
     pub(super) fn cut_pair(&mut self, conn: ConnId) {
         let Some(peer) = self.connection(conn).peer else {
             return;
@@ -179,7 +176,7 @@ impl<I: Io> Worker<I> {
         self.io.close(peer);
     }
 
-    /// Adds what has passed since the last time to the counters; both sides of a pair do so.
+    /// Adds bytes since the last call to the counters.
     pub(super) fn count_bytes(&mut self, slot: usize) -> bool {
         let connection = &mut self.connections[slot];
         let more = connection.bytes - connection.counted;
@@ -196,7 +193,7 @@ impl<I: Io> Worker<I> {
         true
     }
 
-    /// Takes a pair out of the books; both connections are still to be closed.
+    /// Accounts for a pair that ends. The caller closes the connections.
     fn end_pair(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let Some(peer) = self.connection(conn).peer else {

@@ -1,4 +1,4 @@
-//! Where back ends are.
+//! Name resolution at the start.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -6,8 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use super::BalancerError;
 use crate::config::model::{Backend, Config, Host};
 
-/// The address of each back end, by service. A name that has several addresses means the first
-/// that the system gives.
+/// The address of each back end, by service: the first that the system returns.
 pub(super) fn backends(config: &Config) -> Result<Vec<Vec<SocketAddr>>, BalancerError> {
     let mut all = Vec::new();
     for service in &config.services {

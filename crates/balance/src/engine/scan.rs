@@ -1,15 +1,15 @@
-//! What a worker looks at from time to time: limits of waits, and counters.
+//! Periodic work of a worker: time limits and byte counters.
 
 use net::{ConnId, Io};
 
 use super::connection::Role;
 use super::worker::Worker;
 
-/// How often that is, ns: time limits are exact to about as much.
+/// Interval in ns, and so the resolution of time limits.
 pub(super) const SCAN_NS: u64 = 100_000_000;
 
 impl<I: Io> Worker<I> {
-    /// Looks at all connections. A few nanoseconds for each.
+    /// Walks the connection table: a few nanoseconds per connection.
     pub(super) fn scan(&mut self) {
         let now_ns = self.now();
         self.scan_queues(now_ns);
@@ -46,7 +46,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Gives up an attempt where others have found out that the back end is gone.
+    /// Abandons an attempt on a back end that was found down meanwhile.
     fn scan_attempt(&mut self, conn: ConnId) {
         let connection = &self.connections[conn.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
@@ -96,7 +96,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// For how long a side has taken nothing of what waits for it, ns.
+    /// How long a connection has not drained its queue, ns.
     pub(super) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
         let queued = self.io.queued(conn) as u32;
         let connection = &mut self.connections[conn.slot()];

@@ -19,7 +19,7 @@ use crate::config::model::{
 };
 use crate::dispatch::{Candidate, Dispatcher, Request};
 
-/// Time limits, ns; `u64::MAX` where there is none.
+/// Time limits in ns; `u64::MAX`: none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub connect: u64,
@@ -28,27 +28,25 @@ pub(super) struct Limits {
     pub write_stall: u64,
     pub upstream_answer: u64,
     pub queue: u64,
-    /// For connections whose back end an operator takes down; 0: they end at once.
+    /// For connections to a back end that is taken down; 0: none.
     pub drain: u64,
 }
 
-/// What a worker knows of a back end.
 pub(super) struct BackendSlot {
     target: TargetId,
-    /// How often the back end had been moved when the target was made.
+    /// The address version that `target` was made for.
     address_version: u32,
-    /// Most connections to it, over all threads.
+    /// Connection limit, over all threads.
     pub most: u32,
     pub retries: u32,
-    /// How long a connection may be without traffic, ns.
+    /// Limit of silence on a connection, ns.
     pub idle: u64,
     pub proxy_out: Option<ProxyVersion>,
-    /// What passes is copied to a traffic log.
     pub traced: bool,
 }
 
 impl BackendSlot {
-    /// Where the back end is now.
+    /// The current target.
     pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
         let address_version = state.address_version();
         if address_version != self.address_version {
@@ -59,52 +57,50 @@ impl BackendSlot {
     }
 }
 
-/// A service, as one worker serves it.
 pub(super) struct ServiceWorker {
     pub backends: Vec<BackendSlot>,
     pub rules: AccessRules,
     pub limits: Limits,
     pub proxy_in: bool,
-    /// Most clients, over all threads.
+    /// Client limit, over all threads.
     pub most: u32,
     pub queue_length: u32,
-    /// Whether anything depends on who the client is.
+    /// Whether anything needs the client's address.
     pub needs_client: bool,
-    /// Whether anything depends on what the client connected to.
+    /// Whether anything needs the address the client connected to.
     pub needs_local: bool,
-    /// Whether anybody wants to know what happens.
+    /// Whether any log or hook needs its events.
     pub emits_events: bool,
-    /// Whether fields of requests are logged.
+    /// Whether the log has `Referer` and `User-Agent`.
     pub combined: bool,
-    /// Whether back ends that break connections are left out for a while.
+    /// Whether back ends that break connections are ejected.
     pub ejects: bool,
-    /// Clients that wait for a place at a back end.
+    /// Clients that wait for capacity.
     pub queue: VecDeque<ConnId>,
-    /// What only HTTP services have.
+    /// HTTP services only.
     pub http: Option<HttpServiceWorker>,
-    /// The program that chooses back ends.
+    /// The external chooser.
     pub program: Option<Template>,
     dispatcher: Dispatcher,
-    /// What the dispatcher is made of, and how often a weight had been changed then.
+    /// For rebuilding the dispatcher when a weight changes.
     made_of: (Dispatch, Vec<Backend>),
     weights_version: u32,
     scratch: Vec<Candidate>,
 }
 
-/// What came of choosing a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// This one; a place there was taken.
+    /// This one, on which capacity was reserved.
     Backend(usize),
-    /// All that could be used are at their limits.
+    /// All usable ones are at their limit.
     Full,
-    /// There is none that could be used.
+    /// None is usable.
     Nobody,
-    /// A program is asked first.
+    /// The external chooser has to be asked first.
     Ask,
 }
 
-/// A limit as nanoseconds; zero means none.
+/// In nanoseconds; zero means no limit.
 pub(super) fn limit_ns(limit: Duration) -> u64 {
     match u64::try_from(limit.as_nanos()) {
         Ok(0) | Err(_) => u64::MAX,
@@ -156,7 +152,7 @@ impl ServiceWorker {
             .any(|one| !one.header_edits.is_empty());
         let by_client = match &service.dispatch {
             Dispatch::ByClientIp | Dispatch::External { .. } => true,
-            // A request without the key is hashed by its client's address.
+            // Requests without the key are hashed by the client's address.
             Dispatch::ConsistentHash { key } => {
                 *key != HashKey::Path || service.kind == ServiceKind::Tcp
             }
@@ -192,7 +188,7 @@ impl ServiceWorker {
         }
     }
 
-    /// Chooses a back end for a client and takes a place there.
+    /// Chooses a back end and reserves capacity on it.
     pub fn choose(
         &mut self,
         state: &ServiceState,
@@ -238,7 +234,7 @@ impl ServiceWorker {
                 });
             }
             match self.dispatcher.choose(&self.scratch, &request, rng) {
-                // Another thread may have taken the last place since; then it is seen as full.
+                // Another thread may have taken the last slot; the next round sees that.
                 Some(at) if !state.backends[at].reserve(self.backends[at].most) => {}
                 Some(at) => return Choice::Backend(at),
                 None if full => return Choice::Full,
@@ -247,7 +243,7 @@ impl ServiceWorker {
         }
     }
 
-    /// Takes weights over that an operator has changed. What was measured is forgotten.
+    /// Rebuilds the dispatcher with changed weights; its averages start over.
     fn reload_weights(&mut self, state: &ServiceState) {
         self.weights_version = state.weights_version();
         let (dispatch, backends) = &mut self.made_of;
@@ -257,7 +253,7 @@ impl ServiceWorker {
         self.dispatcher = Dispatcher::new(dispatch, backends);
     }
 
-    /// Whether a client could be sent to another back end than this one, and not to this one.
+    /// Whether this back end is unusable and another one could be tried.
     pub fn other_is_usable(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
         let other = |(at, one): (usize, &Arc<BackendState>)| {
             at != backend && one.usable() && !tried.contains(&(at as u32))
@@ -265,12 +261,10 @@ impl ServiceWorker {
         !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
     }
 
-    /// Notes that a connection has ended.
     pub fn finished(&mut self, backend: usize, bytes: u64, duration_ns: u64) {
         self.dispatcher.finished(backend, bytes, duration_ns);
     }
 
-    /// Notes that a back end has answered.
     pub fn answered(&mut self, backend: usize, latency_ns: u64, now_ns: u64) {
         self.dispatcher.answered(backend, latency_ns, now_ns);
     }

@@ -1,5 +1,4 @@
-//! What the threads of a balancer share: its services, what they are told, and the channel of
-//! events.
+//! What the threads of a balancer share: state of services, flags, and the channel of events.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -17,41 +16,41 @@ use super::waker::Waker;
 use crate::config::model::Config;
 use crate::health::HealthEvent;
 
-/// Everything that the threads of a balancer share.
+/// Shared state of a balancer's threads.
 #[derive(Debug)]
 pub struct Shared {
-    /// Its services, in the order of the configuration.
+    /// Services, in the order of the configuration.
     pub services: Vec<Arc<ServiceState>>,
-    /// When it started, ns of the monotonic clock.
+    /// Start of the process's first balancer, ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// Set when it is to stop at once.
+    /// Set to stop at once.
     pub stop: AtomicBool,
-    /// Set when it accepts no more and waits for what is under way.
+    /// Set to stop accepting, and to stop when all clients have gone.
     pub draining: AtomicBool,
-    /// How many workers still have listening sockets.
+    /// Workers that still have listening sockets.
     pub listening: Arc<AtomicU32>,
-    /// The same of the balancer before this one, whose sockets this one has too.
+    /// The same of the previous balancer, which shares sockets with this one.
     pub earlier_listening: Option<Arc<AtomicU32>>,
-    /// What is counted of the balancer itself.
+    /// State that outlives configurations.
     pub process: Arc<ProcessState>,
-    /// Wakes the thread that probes.
+    /// Wakes the health checker.
     pub waker: Arc<Waker>,
     sender: SyncSender<Event>,
     receiver: Mutex<Option<Receiver<Event>>>,
 }
 
-/// What is counted of the balancer itself, whatever its configuration.
+/// Counters and messages of the process, kept across configurations.
 #[derive(Debug, Default)]
 pub struct ProcessState {
-    /// Events that found the channel full, or nobody at its end.
+    /// Events that were dropped as the channel was full or closed.
     pub events_lost: Counter,
-    /// Bytes for traffic logs that wait to be written.
+    /// Bytes for traffic logs that wait in the channel.
     pub traffic_bytes: AtomicU64,
-    /// Lines that could not be written to a log.
+    /// Log lines that could not be written.
     pub log_failures: Counter,
-    /// Commands of hooks that failed, took too long, or found too many others under way.
+    /// Hooks that failed, timed out, or did not fit the queue.
     pub hook_failures: Counter,
-    /// What the threads have to say.
+    /// Messages for the operator.
     pub notices: Notices,
 }
 
@@ -64,7 +63,7 @@ impl Deref for Shared {
 }
 
 impl Shared {
-    /// The state at the start; `addresses` are those of the back ends, by service.
+    /// Initial state. `addresses` are those of the back ends, by service.
     pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
         let waker = Arc::new(Waker::new());
         let services = config.services.iter().zip(addresses);
@@ -74,8 +73,8 @@ impl Shared {
         Self::of(services.collect(), now_ns, Arc::default(), waker)
     }
 
-    /// The state of a configuration that takes the place of an earlier one: services and back
-    /// ends that stay go on with theirs, at the addresses and with the weights of the new one.
+    /// The state for a configuration that replaces another. Services and back ends that exist in
+    /// both keep their state, with the addresses and weights of the new one.
     pub fn after(
         config: &Config,
         addresses: &[Vec<SocketAddr>],
@@ -120,14 +119,14 @@ impl Shared {
         }
     }
 
-    /// Tells whoever reads the events; never waits.
+    /// Sends an event; never blocks.
     pub fn emit(&self, happened: Event) {
         if self.sender.try_send(happened).is_err() {
             self.events_lost.add(1);
         }
     }
 
-    /// Tells of bytes that were passed on, for a traffic log; never waits.
+    /// Sends relayed data for a traffic log; never blocks.
     pub fn emit_traffic(
         &self,
         index: (usize, usize),
@@ -153,14 +152,14 @@ impl Shared {
         }
     }
 
-    /// The end of the channel where events are read; there is one.
+    /// The receiver of the events; once.
     pub(super) fn take_events(&self) -> Option<Receiver<Event>> {
         let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.take()
     }
 
-    /// Takes note of what happened to a back end, and tells of it when clients are from now on
-    /// sent there, or no longer.
+    /// Applies a health event, and emits [`Event::BackendChanged`] if the back end became usable or
+    /// unusable.
     pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
         let state = &self.services[service];
         let one = &state.backends[backend];

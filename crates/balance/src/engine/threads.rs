@@ -1,4 +1,4 @@
-//! The balancer's threads and their listening sockets.
+//! Worker threads and their listening sockets.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,60 +19,55 @@ use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Config, ServiceKind};
 
-/// Connections beyond those of clients that a worker has room for: some that are being closed.
+/// Connection slots beyond the client limit, for connections that are closing.
 const SPARE: u32 = 64;
 
-/// Receive buffers that a worker begins with: few enough that what is in them stays in the
-/// processor's cache.
+/// Initial number of receive buffers: few, so that they stay in the cache.
 const BUFFERS: u16 = 128;
-/// Their size: large transfers cost less per byte the larger the pieces are, up to about this.
+/// Their size. Larger ones hardly lower the cost per byte.
 const BUFFER_BYTES: u32 = 32 * 1024;
 
-/// The most receive buffers: more than there are connections, which may each hold one for as long
-/// as its peer takes nothing; as far as can be.
+/// Upper limit of receive buffers: each connection may hold one while its peer does not drain.
 fn buffers_max(connections: u32) -> u16 {
     let more = connections.saturating_add(SPARE).saturating_mul(2) + 1;
     let most = more.clamp(1024, 1 << 15).next_power_of_two();
     u16::try_from(most).unwrap_or(1 << 15)
 }
 
-/// A listening socket of a service.
 pub(super) struct Listener {
-    /// The service's place.
+    /// Index of the service.
     pub service: usize,
-    /// The address as the configuration has it.
-    pub emits_events: SocketAddr,
+    /// The configured address; its port may be 0.
+    pub configured: SocketAddr,
     pub socket: TcpListener,
 }
 
 impl Listener {
-    fn new(service: usize, emits_events: SocketAddr, socket: TcpListener) -> Listener {
+    fn new(service: usize, configured: SocketAddr, socket: TcpListener) -> Listener {
         Listener {
             service,
-            emits_events,
+            configured,
             socket,
         }
     }
 
-    /// Another descriptor of the same socket.
+    /// Duplicates the descriptor.
     pub fn copy(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
-        Ok(Listener::new(self.service, self.emits_events, socket))
+        Ok(Listener::new(self.service, self.configured, socket))
     }
 
     pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
-        let address = self.emits_events;
+        let address = self.configured;
         let bound = self.socket.local_addr();
         bound.map_err(|source| BalancerError::Listen { address, source })
     }
 }
 
-/// Opens the listening sockets, service after service: for each address those that a balancer
-/// before this one has there (`old`, and by their places the names of its services), and so many
-/// more that each thread has one.
+/// Opens the listening sockets: for each address those of the previous balancer (`old`, with the
+/// names of its services), and more until each thread has one.
 ///
-/// Sockets that are taken over stay open all the time, so that no client that waits there to be
-/// accepted is lost.
+/// Inherited sockets are never closed in between, so no pending client is lost.
 pub(super) fn listen(
     config: &Config,
     old: &[Listener],
@@ -81,21 +76,21 @@ pub(super) fn listen(
     let mut listeners: Vec<Listener> = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
-        for &emits_events in &service.listen {
+        for &configured in &service.listen {
             let failed = |source| BalancerError::Listen {
-                address: emits_events,
+                address: configured,
                 source,
             };
-            let mut address = emits_events;
+            let mut address = configured;
             let mut have = 0;
-            // Several services may have asked for a free port, and got different ones.
+            // Port 0 gave each service its own port.
             let free = |listener: &&Listener| {
-                emits_events.port() != 0
+                configured.port() != 0
                     || names.get(listener.service) == Some(&service.name.as_str())
             };
             for listener in old
                 .iter()
-                .filter(|listener| listener.emits_events == emits_events)
+                .filter(|listener| listener.configured == configured)
                 .filter(free)
             {
                 let mut listener = listener.copy().map_err(failed)?;
@@ -105,22 +100,22 @@ pub(super) fn listen(
                 have += 1;
             }
             if have == 0 {
-                // Sockets that share a port would take one that is in use without a word.
+                // SO_REUSEPORT would silently share a port that is in use.
                 os::listen(address, backlog, false).map_err(failed)?;
             }
             for _ in have..config.threads {
                 let socket = os::listen(address, backlog, true).map_err(failed)?;
-                // All threads take the port that the first was given.
+                // All threads use the port that the first socket got.
                 address = socket.local_addr().map_err(failed)?;
-                listeners.push(Listener::new(number, emits_events, socket));
+                listeners.push(Listener::new(number, configured, socket));
             }
         }
     }
     Ok(listeners)
 }
 
-/// Deals the sockets out to threads, so that each has about as many of each address; gives back
-/// copies, which keep them open for a balancer that comes after this one.
+/// Distributes the sockets evenly over threads. Also returns duplicates, which keep them open for
+/// the next balancer.
 pub(super) fn distribute(
     listeners: Vec<Listener>,
     threads: usize,
@@ -134,7 +129,7 @@ pub(super) fn distribute(
     let mut position = 0;
     let mut last = None;
     for listener in listeners {
-        let next = Some((listener.service, listener.emits_events));
+        let next = Some((listener.service, listener.configured));
         position = if last == next { position + 1 } else { 0 };
         last = next;
         if let Some(thread) = per_thread.get_mut(position % threads.max(1)) {
@@ -144,16 +139,16 @@ pub(super) fn distribute(
     Ok((per_thread, copies))
 }
 
-/// Each service's name with each address that it listens on.
+/// The name and bound address of each listener.
 pub(super) fn bound(
     config: &Config,
     listeners: &[Listener],
 ) -> Result<Vec<(String, SocketAddr)>, BalancerError> {
     let mut all = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
-        for &emits_events in &service.listen {
+        for &configured in &service.listen {
             let same = |listener: &&Listener| {
-                listener.service == number && listener.emits_events == emits_events
+                listener.service == number && listener.configured == configured
             };
             if let Some(listener) = listeners.iter().find(same) {
                 all.push((service.name.clone(), listener.bound()?));
@@ -163,19 +158,18 @@ pub(super) fn bound(
     Ok(all)
 }
 
-/// What a thread is given.
 pub(super) struct WorkerSpec {
     pub number: usize,
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
     pub listeners: Vec<Listener>,
-    /// Where a service has its back ends chosen by a program.
+    /// Where a service uses an external chooser.
     pub external_chooser: Option<ExternalChooser>,
     pub opened: Sender<io::Result<()>>,
 }
 
-/// Starts a thread. It says by `opened` whether it could open its event loop.
+/// Starts a worker thread, which reports through `opened` whether its event loop opened.
 pub(super) fn spawn(kind: IoKind, spec: WorkerSpec) -> JoinHandle<()> {
     spec.shared.listening.fetch_add(1, Ordering::Release);
     std::thread::spawn(move || match kind {
@@ -189,7 +183,7 @@ fn run_worker<I: Io>(spec: WorkerSpec) {
     let http = spec.config.services.iter();
     let http = http.filter(|service| service.kind != ServiceKind::Tcp);
     let backends: usize = http.map(|service| service.backends.len()).sum();
-    // Each keeps one connection at least.
+    // At least one idle connection per back end.
     let idle = if backends > 0 {
         IDLE_MAX.max(backends) as u32
     } else {

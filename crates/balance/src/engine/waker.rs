@@ -1,18 +1,18 @@
-//! Wakes the thread that probes.
+//! Wakes a thread that sleeps in `poll`.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// A bell: any thread rings, one waits for it beside its connections.
+/// A self-pipe.
 #[derive(Debug)]
 pub struct Waker {
-    /// Without it, as where descriptors are lacking, whoever waits looks up from time to time.
+    /// `None` if descriptors ran out; the sleeper then polls.
     ends: Option<(UnixStream, UnixStream)>,
 }
 
 impl Waker {
-    /// A bell that has not rung.
+    /// A waker without a pending wake-up.
     pub fn new() -> Waker {
         let pair = || -> io::Result<_> {
             let (rung, response_begun) = UnixStream::pair()?;
@@ -23,21 +23,21 @@ impl Waker {
         Waker { ends: pair().ok() }
     }
 
-    /// Rings. Where nobody has heard the last ringing yet, this is a system call without effect.
+    /// Wakes the sleeper. If a wake-up is pending, this only costs a system call.
     pub fn wake(&self) {
         if let Some(mut rung) = self.ends.as_ref().map(|(rung, _)| rung) {
             let _ = rung.write(&[1]);
         }
     }
 
-    /// What becomes readable when it rings.
+    /// Readable while a wake-up is pending.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.ends
             .as_ref()
             .map(|(_, response_begun)| response_begun.as_fd())
     }
 
-    /// Takes note of all that has rung.
+    /// Clears pending wake-ups.
     pub(crate) fn drain(&self) {
         if let Some(mut response_begun) =
             self.ends.as_ref().map(|(_, response_begun)| response_begun)

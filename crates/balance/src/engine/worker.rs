@@ -1,8 +1,7 @@
-//! One thread of the balancer: its event loop, and what each event means.
+//! A worker thread: the event loop, and what each event means.
 //!
-//! That depends on the connection's [`Role`]. A further kind of service adds roles, and an arm for
-//! each to `data`, `drained`, `ended` and `failed`; accepting, limits, queues and the choice of a
-//! back end are the same for all.
+//! That depends on the connection's [`Role`]. A new kind of service adds roles, and arms in `data`,
+//! `drained`, `ended` and `failed`; accepting, limits, queues and dispatch are common to all.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,49 +16,46 @@ use super::service_worker::ServiceWorker;
 use super::shared::Shared;
 use super::state::ServiceState;
 
-/// A thread looks at its flags at least this often.
+/// Longest wait in the event loop, after which flags are checked.
 const POLL_NS: u64 = 50_000_000;
-/// As often it looks for places at back ends that other threads have given back, or for answers of
-/// programs, while clients wait for them.
+/// The same while clients wait for capacity that another thread may free, or for an external
+/// chooser.
 const QUEUE_POLL_NS: u64 = 2_000_000;
-/// An address for clients whose own nobody needs.
+/// Where the client's address is not needed.
 const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// What a worker is made of, apart from its event loop.
 pub(super) struct WorkerParts {
     pub shared: Arc<Shared>,
-    /// Most clients of this worker.
+    /// Client limit of this worker.
     pub clients_max: u32,
-    /// The service of each listener, in the loop's order.
+    /// The service of each listener of the event loop.
     pub listener_services: Vec<usize>,
     pub slots: usize,
     pub external_chooser: Option<ExternalChooser>,
 }
 
-/// One thread of the balancer.
 pub(super) struct Worker<I: Io> {
     pub(super) io: I,
     pub(super) connections: Vec<Connection>,
-    /// Slots from here on were never used.
+    /// Number of slots ever used.
     pub(super) used: usize,
     pub(super) services: Vec<ServiceWorker>,
     pub(super) shared: Arc<Shared>,
     pub(super) rng: fastrand::Rng,
-    /// Room for what is written: messages, and values in them.
+    /// Buffers for messages and for header values.
     pub(super) scratch: Vec<u8>,
     pub(super) values: Vec<u8>,
     listener_services: Vec<usize>,
     clients_max: u32,
     pub(super) clients: u32,
-    /// A place at a back end was given back in this turn.
+    /// Capacity was released in this iteration.
     pub(super) freed: bool,
-    /// The time, once it was asked for in this turn, ns.
+    /// Time of this iteration, ns; read on first use.
     now_ns: Option<u64>,
     scanned_ns: u64,
     listening: bool,
-    /// The balancer before this one may still accept from the same sockets.
+    /// The previous balancer may still accept from the same sockets.
     sharing: bool,
-    /// What it asks programs with.
     pub(super) external_chooser: Option<ExternalChooser>,
 }
 
@@ -88,7 +84,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Works until it is told to stop, or to drain and nothing is left.
+    /// Runs until it is stopped, or drained and idle.
     pub fn run(&mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let waiting = self
@@ -118,7 +114,7 @@ impl<I: Io> Worker<I> {
             }
             if self.listening && self.shared.draining.load(Ordering::Relaxed) {
                 self.listening = false;
-                // Those that the kernel has accepted are served.
+                // Serve what the kernel has accepted.
                 if self.poll_once(0).and_then(|()| self.poll_once(0)).is_err() {
                     return;
                 }
@@ -129,7 +125,7 @@ impl<I: Io> Worker<I> {
                 self.shared.listening.fetch_sub(1, Ordering::Release);
             }
             if !self.listening && self.is_done() {
-                // What was closed in this turn is closed by the loop.
+                // Let the loop close what was closed above.
                 let _ = self.poll_once(0);
                 if self.is_done() {
                     return;
@@ -141,8 +137,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Takes the clients that were announced to the balancer before this one only, once that has
-    /// stopped accepting.
+    /// Once the previous balancer no longer accepts: takes clients whose arrival only it was
+    /// notified of.
     fn check_earlier(&mut self) {
         let accepts = |count: &Arc<AtomicU32>| count.load(Ordering::Acquire) > 0;
         self.sharing = self.shared.earlier_listening.as_ref().is_some_and(accepts);
@@ -151,7 +147,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether nobody is served any more.
     fn is_done(&self) -> bool {
         let ending = |connection: &Connection| connection.role == Role::Ending;
         self.clients == 0 && !self.connections[..self.used].iter().any(ending)
@@ -166,7 +161,7 @@ impl<I: Io> Worker<I> {
         Ok(())
     }
 
-    /// The time of this turn, ns.
+    /// The time of this iteration, ns.
     pub(super) fn now(&mut self) -> u64 {
         *self.now_ns.get_or_insert_with(os::now_ns)
     }
@@ -223,7 +218,7 @@ impl<I: Io> Worker<I> {
     fn ended(&mut self, conn: ConnId) {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_ended(conn),
-            // It may have closed only its sending side; what it sent is held.
+            // It may only have shut down its sending side; its data is held.
             Role::Waiting => self.connection(conn).ended = true,
             Role::Greeting => self.end_client(conn),
             Role::HttpDownstream => self.downstream_ended(conn),
@@ -243,7 +238,7 @@ impl<I: Io> Worker<I> {
             Role::HttpUpstream => self.upstream_reset(conn),
             Role::HttpIdle => self.close_idle(conn),
             Role::HttpClosing | Role::HttpCut => self.end_http_client(conn, false),
-            // An attempt fails with an event of its own; this only makes sure.
+            // Failed attempts have their own event; this is a fallback.
             Role::Connecting => self.connect_failed(conn, 0),
             Role::Free => self.io.close(conn),
         }
@@ -262,7 +257,7 @@ impl<I: Io> Worker<I> {
         state.clients.add(1);
         let mut address = NO_ADDRESS;
         if service_worker.needs_client {
-            // A client that has gone again has no address any more.
+            // It has disconnected already.
             let Some(peer) = io.peer(conn) else {
                 return io.close(conn);
             };
@@ -299,14 +294,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Closes a client that has no back end, and lets go of what it had.
+    /// Closes a client without a back end.
     pub(super) fn end_client(&mut self, conn: ConnId) {
         if self.connection(conn).downstream.is_some() {
             return self.end_http_client(conn, false);
         }
         let connection = std::mem::take(self.connection(conn));
         if let Some(server) = connection.peer {
-            // It is still being connected.
+            // Still connecting.
             self.connections[server.slot()] = Connection::default();
             self.io.close(server);
             self.release_backend(connection.service as usize, connection.backend as usize);
@@ -323,7 +318,7 @@ impl<I: Io> Worker<I> {
         self.client_closed(connection.service as usize);
     }
 
-    /// Sends a client away for which there is no back end.
+    /// Rejects a client for which there is no back end.
     pub(super) fn reject_client(&mut self, conn: ConnId) {
         match self.connection(conn).downstream.is_some() {
             true => self.reject_http_client(conn),
@@ -331,13 +326,12 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client is no more.
     pub(super) fn client_closed(&mut self, service: usize) {
         self.clients -= 1;
         self.state(service).release();
     }
 
-    /// A connection to a back end, or an attempt at one, is no more.
+    /// Releases the capacity of a connection or attempt that has ended.
     pub(super) fn release_backend(&mut self, service: usize, backend: usize) {
         self.state(service).backends[backend].release();
         self.freed = true;

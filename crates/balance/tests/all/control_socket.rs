@@ -313,7 +313,7 @@ fn an_account_that_cannot_be_had_is_refused_at_the_start() {
     let refused = Supervisor::start(&config, &file, IoKind::Epoll)
         .err()
         .unwrap();
-    let said = "service `s`: `user_account` cannot be had: this machine has no user account \
+    let said = "service `s`: `user_account` cannot be used: there is no user account \
                 `nobody-of-that-name`";
     assert_eq!(refused.to_string(), said);
 }

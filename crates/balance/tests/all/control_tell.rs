@@ -146,7 +146,12 @@ fn mistakes_are_told_with_the_nearest_right_word() {
         "{error}"
     );
     let long = "x".repeat(5000);
-    assert!(running.refused(&long).0.contains("it is too long"));
+    assert!(
+        running
+            .refused(&long)
+            .0
+            .contains("it is longer than 4096 bytes")
+    );
 }
 
 #[test]

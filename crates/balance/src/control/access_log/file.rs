@@ -91,7 +91,9 @@ impl LogFile {
         self.open_from = Some(Instant::now() + REOPEN_INTERVAL);
         // Opening a pipe would wait for a reader.
         if fs::metadata(&self.path).is_ok_and(|found| found.file_type().is_fifo()) {
-            return Err(io::Error::other("it is a pipe; a log needs a file"));
+            return Err(io::Error::other(
+                "it is a named pipe; a log needs a regular file",
+            ));
         }
         // It holds clients' addresses: not for everybody.
         let mut options = OpenOptions::new();
@@ -126,7 +128,7 @@ impl LogFile {
     fn failed(&mut self, error: &io::Error, process: &ProcessState) {
         if !std::mem::replace(&mut self.failing, true) {
             let path = self.path.display();
-            let notice = format!("cannot write the log {path}: {error}; its lines are lost");
+            let notice = format!("cannot write the log {path}: {error}; lines are dropped");
             process.notices.push(notice);
         }
     }

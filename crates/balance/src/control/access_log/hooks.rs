@@ -54,7 +54,7 @@ impl Runner {
             let account = account(service.user_account.as_deref());
             account.unwrap_or_else(|why| {
                 let name = &service.name;
-                let notice = format!("the commands of service {name} are not run: {why}");
+                let notice = format!("hooks of service {name} do not run: {why}");
                 process.notices.push(notice);
                 Account::Unavailable
             })
@@ -89,7 +89,7 @@ impl Runner {
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sent {
             process.hook_failures.add(1);
             if !std::mem::replace(&mut self.full_is_reported, true) {
-                let why = "too many commands of hooks wait; some are left out";
+                let why = "too many hooks are waiting; some are skipped";
                 process.notices.push(why.to_owned());
             }
         }
@@ -155,20 +155,14 @@ impl RunningHooks {
             kill(child);
         }
         for _ in 0..left {
-            self.report(
-                HookFailure::End,
-                "commands of hooks were cut off at the end".into(),
-            );
+            self.report(HookFailure::End, "hooks were killed at shutdown".into());
         }
     }
 
     fn start(&mut self, job: &Job) {
         match shell(&job.command, job.account).spawn() {
             Ok(child) => self.children.push((child, Instant::now() + TIME_LIMIT)),
-            Err(error) => self.report(
-                HookFailure::Start,
-                format!("cannot start a command of a hook: {error}"),
-            ),
+            Err(error) => self.report(HookFailure::Start, format!("cannot start a hook: {error}")),
         }
     }
 
@@ -185,12 +179,15 @@ impl RunningHooks {
                 }
                 Ok(Some(status)) if status.success() => {}
                 Ok(Some(status)) => ended.push((HookFailure::Status, format!("failed: {status}"))),
-                Err(error) => ended.push((HookFailure::Status, format!("is lost: {error}"))),
+                Err(error) => ended.push((
+                    HookFailure::Status,
+                    format!("cannot be waited for: {error}"),
+                )),
             }
             false
         });
         for (kind, how) in ended {
-            self.report(kind, format!("a command of a hook {how}"));
+            self.report(kind, format!("a hook {how}"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an HTTP service's worker knows of its back ends.
+//! What a worker of an HTTP service knows of its back ends.
 
 use net::ConnId;
 
@@ -10,51 +10,48 @@ use crate::engine::state::{BackendState, ServiceState};
 use crate::http::RequestHead;
 use crate::sticky;
 
-/// Most connections to back ends that a thread keeps for later requests.
+/// Idle connections that a thread keeps, over all back ends.
 pub(in crate::engine) const IDLE_MAX: usize = 1024;
-/// Most of them to one back end.
+/// Idle connections to one back end.
 const IDLE_PER_BACKEND_MAX: usize = 256;
 
-/// What a worker knows of an HTTP service, beyond what it knows of every service.
+/// The HTTP part of a service worker.
 pub(in crate::engine) struct HttpServiceWorker {
-    /// Every message is looked at, or only the first of a connection.
+    /// Whether every message is inspected, or only the first of a connection.
     pub inspect_all: bool,
     pub name: String,
-    /// What a consistent hash is made of.
+    /// The key of a consistent hash.
     pub key: Option<HashKey>,
     pub backends: Vec<HttpBackendSlot>,
-    /// Whether any back end has a cookie.
+    /// Whether any back end has a sticky cookie.
     pub sticky: bool,
 }
 
-/// What a worker knows of a back end of an HTTP service.
 pub(in crate::engine) struct HttpBackendSlot {
     pub name: String,
-    /// Its host and port, for requests that name none.
+    /// `Host` for requests without one.
     pub host: Vec<u8>,
-    /// Changes of requests, and of answers.
+    /// Edits of requests, and of responses.
     pub to_server: Vec<HeaderEdit>,
     pub to_client: Vec<HeaderEdit>,
     pub cookie: Option<Cookie>,
-    /// Whether other clients' requests may follow on a connection. Not where a PROXY protocol
-    /// header names the client, or only first messages are looked at.
+    /// Whether requests of other clients may follow on a connection. Not with a PROXY protocol
+    /// header, which names the client, and not if only first messages are inspected.
     pub reusable: bool,
-    /// Connections that wait for a request; the last was used last.
+    /// Idle connections; most recently used last.
     pub idle: Vec<ConnId>,
     pub idle_max: usize,
 }
 
-/// A cookie that binds clients to a back end.
 pub(in crate::engine) struct Cookie {
     pub name: Vec<u8>,
     pub value: Vec<u8>,
-    /// The edit that sets it, where the balancer does so.
+    /// The edit that sets it, unless a configured edit does.
     pub set: Option<HeaderEdit>,
 }
 
 impl HttpServiceWorker {
-    /// Of a service; `None` when it is not of HTTP. `backends` is the number of back ends of all
-    /// HTTP services.
+    /// `None` for a TCP service. `backends` counts those of all HTTP services.
     pub fn new(
         service: &Service,
         state: &ServiceState,
@@ -89,7 +86,7 @@ impl HttpServiceWorker {
         })
     }
 
-    /// The back end that a request's cookie binds it to.
+    /// The back end that the request's cookie names.
     pub fn bound(&self, head: &RequestHead<'_>) -> Option<u32> {
         if !self.sticky {
             return None;
@@ -103,7 +100,7 @@ impl HttpServiceWorker {
         self.backends.iter().position(is_bound).map(|at| at as u32)
     }
 
-    /// What a consistent hash is made of, if the request has it.
+    /// The hash key of a request, if it has one.
     pub fn key<'h>(&self, head: &RequestHead<'h>) -> Option<&'h [u8]> {
         match self.key.as_ref()? {
             HashKey::ClientIp => None,
@@ -149,12 +146,11 @@ impl HttpBackendSlot {
     }
 }
 
-/// The edit that sets a cookie.
 fn set_cookie(name: &str, value: &str) -> Option<HeaderEdit> {
     use crate::config::Template;
     let mut text = Vec::new();
     sticky::set_cookie(name, value, &mut text);
-    // Both are ASCII, and the percent signs are doubled: this does not fail.
+    // Both are ASCII and percent signs are doubled, so this does not fail.
     let text = String::from_utf8(text).ok()?.replace('%', "%%");
     Some(HeaderEdit {
         recipient: Recipient::Client,

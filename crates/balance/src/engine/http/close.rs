@@ -1,4 +1,4 @@
-//! Ends of exchanges and of clients that are not the usual ones.
+//! Exceptional ends of exchanges and clients.
 
 use net::{Buf, ConnId, Io};
 
@@ -7,28 +7,26 @@ use crate::engine::connection::{Connection, Role};
 use crate::engine::worker::Worker;
 use crate::http::{Refusal, text_response};
 
-/// A client that was told that its connection ends may send so much more, bytes.
+/// How much a closing client may still send, bytes.
 const LATE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What is logged of a request whose client left before its answer had begun; no such status is
-/// ever sent. As nginx has it.
+/// Logged, as nginx does, where the client left before the response began; never sent.
 const CLIENT_LEFT: u16 = 499;
 
-/// What is wrong with a back end's connection during an exchange.
+/// Why an exchange fails on the back end's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamFailure {
-    /// It has ended, or was reset.
+    /// The connection ended or was reset.
     Gone,
-    /// Its back end was found dead while the answer was awaited.
+    /// The back end was found down before it responded.
     Dead,
-    /// The answer cannot be passed on.
+    /// The response is malformed.
     Bad,
-    /// The answer does not come, or the request is not taken.
+    /// The response did not come, or the request was not accepted, in time.
     Late,
 }
 
 impl<I: Io> Worker<I> {
-    /// A back end has ended its side.
     pub(in crate::engine) fn upstream_ended(&mut self, server: ConnId) {
         let connection = &self.connections[server.slot()];
         let Some(client) = connection.peer else {
@@ -46,7 +44,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A back end's connection was reset.
     pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId) {
         match self.connection(server).peer {
             Some(client) => self.exchange_failed(Pair { client, server }, UpstreamFailure::Gone),
@@ -54,8 +51,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// An exchange cannot go on. The request is sent again where that can be done without anybody
-    /// noticing; otherwise the client is told, or sees that its answer was cut off.
+    /// Ends a failed exchange. The request is sent again where the client cannot notice; otherwise
+    /// the client gets an error, or a truncated response.
     pub(super) fn exchange_failed(&mut self, pair: Pair, failure: UpstreamFailure) {
         let Pair { client, server } = pair;
         let connection = &self.connections[server.slot()];
@@ -75,7 +72,7 @@ impl<I: Io> Worker<I> {
             && !response_begun
             && downstream.can_repeat();
         if repeat && reused && gone {
-            // Its back end closed it before the request came there: that says nothing of it.
+            // A race with the back end's idle timeout; says nothing about its health.
             downstream.phase = Phase::Seeking;
             return self.dial(client, backend);
         }
@@ -97,19 +94,23 @@ impl<I: Io> Worker<I> {
         }
         match failure {
             UpstreamFailure::Late => {
-                self.respond_locally(client, 504, "the back end does not answer")
+                self.respond_locally(client, 504, "the back end did not respond in time")
             }
             UpstreamFailure::Gone | UpstreamFailure::Dead => {
-                self.respond_locally(client, 502, "the back end ended without an answer");
+                self.respond_locally(
+                    client,
+                    502,
+                    "the back end closed the connection without a response",
+                );
             }
             UpstreamFailure::Bad => {
-                self.respond_locally(client, 502, "the back end's answer is malformed")
+                self.respond_locally(client, 502, "the back end's response is malformed")
             }
         }
     }
 
-    /// Ends a client whose answer was cut off: it gets what there is, then a reset, so that it
-    /// does not take it for a whole one.
+    /// Ends a client whose response was truncated: it gets what is queued, then a reset, so that it
+    /// cannot take the response for complete.
     fn truncate_response(&mut self, client: ConnId) {
         if self.io.queued(client) == 0 {
             return self.end_http_client(client, true);
@@ -121,8 +122,8 @@ impl<I: Io> Worker<I> {
             (Role::HttpCut, now_ns, None);
     }
 
-    /// Refuses a request: what it said cannot be passed on, and where the next one begins is not
-    /// known.
+    /// Refuses an invalid request. The connection is closed, as the start of the next request is
+    /// unknown.
     pub(super) fn refuse_request(&mut self, client: ConnId, refusal: Refusal) {
         let service = self.connection(client).service as usize;
         self.state(service).bad_requests.add(1);
@@ -130,13 +131,13 @@ impl<I: Io> Worker<I> {
         self.respond_locally(client, refusal.status(), &text);
     }
 
-    /// There is no back end for a client, or no place in the queue.
+    /// No usable back end, or no room in the queue.
     pub(in crate::engine) fn reject_http_client(&mut self, client: ConnId) {
         self.respond_locally(client, 503, "no back end is available");
     }
 
-    /// Ends an exchange, if there is one, and answers in the back end's place, unless it has begun
-    /// to answer already. The client's connection is closed behind it.
+    /// Ends the exchange, if any, and sends the balancer's own response, unless one has begun. The
+    /// connection is closed after it.
     pub(super) fn respond_locally(&mut self, client: ConnId, status: u16, text: &str) {
         self.leave_exchange(client);
         let Some(downstream) = self.connection(client).downstream.as_deref_mut() else {
@@ -164,7 +165,7 @@ impl<I: Io> Worker<I> {
         self.http_close(client);
     }
 
-    /// Takes a client out of its exchange, or out of the queue.
+    /// Takes a client out of its exchange or the queue.
     fn leave_exchange(&mut self, client: ConnId) {
         let connection = &mut self.connections[client.slot()];
         let (service, backend) = (connection.service as usize, connection.backend as usize);
@@ -187,9 +188,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Closes a client once it has got everything that was sent. What it still sends is dropped
-    /// for a while: closing at once would reset the connection, and the client might never see
-    /// its answer.
+    /// Closes a client after its queue has drained. What it still sends is discarded for a while:
+    /// an immediate close would reset the connection, and the client might lose its response.
     pub(super) fn http_close(&mut self, client: ConnId) {
         let now_ns = self.now();
         let Worker {
@@ -205,7 +205,6 @@ impl<I: Io> Worker<I> {
         self.closing_ended(client, false);
     }
 
-    /// What comes from a client whose connection ends.
     pub(in crate::engine) fn closing_data(&mut self, client: ConnId, buf: Buf) {
         let connection = self.connection(client);
         connection.bytes += buf.len() as u64;
@@ -216,7 +215,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client whose connection ends has ended its side, or has got everything.
     pub(in crate::engine) fn closing_ended(&mut self, client: ConnId, ended: bool) {
         let connection = &mut self.connections[client.slot()];
         connection.ended |= ended;
@@ -225,7 +223,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client's connection was reset: there is nobody to answer.
+    /// A client was reset.
     pub(in crate::engine) fn downstream_reset(&mut self, client: ConnId) {
         let connection = self.connection(client);
         let peer = connection.peer;
@@ -241,7 +239,6 @@ impl<I: Io> Worker<I> {
         self.end_http_client(client, false);
     }
 
-    /// A client has ended its side.
     pub(in crate::engine) fn downstream_ended(&mut self, client: ConnId) {
         let connection = &mut self.connections[client.slot()];
         if std::mem::replace(&mut connection.ended, true) {
@@ -253,18 +250,17 @@ impl<I: Io> Worker<I> {
         match (downstream.phase, connection.peer) {
             (Phase::Reading, _) => self.next_input(client),
             (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
-            // The rest of its request will never come.
+            // The rest of the request will not come.
             (Phase::Exchanging | Phase::Seeking, _)
                 if !downstream.body.is_complete() && downstream.input.is_empty() =>
             {
                 self.downstream_reset(client);
             }
-            // It waits for its answer.
+            // It waits for its response.
             _ => {}
         }
     }
 
-    /// Lets go of a client.
     pub(in crate::engine) fn end_http_client(&mut self, client: ConnId, reset: bool) {
         self.leave_exchange(client);
         let service = self.connection(client).service as usize;

@@ -1,4 +1,4 @@
-//! Changes of header fields that the configuration asks for, filled in.
+//! Header edits of the configuration, with values filled in.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +7,7 @@ use crate::config::model::{EditKind as RequestContext, HeaderEdit, Recipient, Se
 use crate::engine::BalancerError;
 use crate::http::{Edit, EditError, EditKind};
 
-/// Most changes of one message: those of a back end, and one that sets a cookie.
+/// Edits per message: those of a back end, and one for a cookie.
 const EDITS_MAX: usize = 16;
 
 fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
@@ -19,8 +19,8 @@ fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError
     Edit::new(how, &edit.name, value)
 }
 
-/// Looks at all changes of a service, with an address for the client's: what is wrong with one is
-/// said at the start, and not to clients.
+/// Checks all edits of a service at the start, with a sample address, so that errors do not hit
+/// clients.
 pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
     for backend in &service.backends {
         let placeholders = Placeholders {
@@ -38,7 +38,7 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
             {
                 return Err(BalancerError::Unsupported {
                     service: service.name.clone(),
-                    what: "expected at most 16 header edits of a back end towards each side",
+                    what: "expected at most 16 header edits per back end and direction",
                 });
             }
         }
@@ -58,7 +58,8 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
     Ok(())
 }
 
-/// Fills changes in and hands them to `run`. `values` is room for them; nothing else is allocated.
+/// Fills in the edits and passes them to `run`. Values are written to `values`; nothing else is
+/// allocated.
 pub(super) fn filled<'f, R>(
     edits: impl Iterator<Item = &'f HeaderEdit> + Clone,
     placeholders: &Placeholders<'_>,
@@ -75,7 +76,7 @@ pub(super) fn filled<'f, R>(
     let mut all = edits.zip(ends).filter_map(|(edit, end)| {
         let value = &values[from..end];
         from = end;
-        // What cannot be made was refused at the start.
+        // Invalid edits were rejected at the start.
         made(edit, value).ok()
     });
     let Some(first) = all.next() else {

@@ -1,4 +1,4 @@
-//! A request's way to a back end, and what follows when its answer is complete.
+//! Assigning requests to back ends, and the end of an exchange.
 
 use net::{ConnId, Io, proxy_protocol};
 
@@ -14,7 +14,6 @@ use crate::health::HealthEvent;
 use crate::http::read_request;
 
 impl Connection {
-    /// How far a client of an HTTP service is.
     pub(super) fn downstream_phase(&mut self, phase: Phase) {
         if let Some(downstream) = &mut self.downstream {
             downstream.phase = phase;
@@ -23,7 +22,7 @@ impl Connection {
 }
 
 impl<I: Io> Worker<I> {
-    /// A connection to a back end becomes a client's, for one exchange.
+    /// Pairs a connection to a back end with a client for one exchange.
     pub(super) fn start_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
         let connection = &mut self.connections[pair.server.slot()];
@@ -47,7 +46,7 @@ impl<I: Io> Worker<I> {
             .add(1);
     }
 
-    /// Finds a back end for a request that is kept, or a place in the queue.
+    /// Chooses a back end for the held request, or queues it.
     pub(in crate::engine) fn select_http_backend(&mut self, client: ConnId) {
         self.connection(client).downstream_phase(Phase::Seeking);
         let choice = self.http_choose(client);
@@ -58,19 +57,18 @@ impl<I: Io> Worker<I> {
             .as_deref()
             .is_some_and(failed);
         match choice {
-            // It was asked, and others could not be: that is not for lack of back ends.
-            Choice::Nobody if spoiled => self.respond_locally(client, 502, "no back end answered"),
+            // A back end failed after it got the request, and no other is left: 502, not 503.
+            Choice::Nobody if spoiled => self.respond_locally(client, 502, "no back end responded"),
             choice => self.apply_choice(client, choice),
         }
     }
 
-    /// Whether a request is bound to one back end.
+    /// Whether the request is bound to one back end.
     pub(in crate::engine) fn is_sticky(&mut self, client: ConnId) -> bool {
         let downstream = self.connection(client).downstream.as_deref();
         downstream.is_some_and(|downstream| downstream.sticky.is_some())
     }
 
-    /// Chooses a back end for a request that is kept.
     pub(in crate::engine) fn http_choose(&mut self, client: ConnId) -> Choice {
         let now_ns = self.now();
         let Worker {
@@ -101,7 +99,7 @@ impl<I: Io> Worker<I> {
         )
     }
 
-    /// Sends a request that is kept to a back end, where a place was taken for it.
+    /// Sends the held request to a back end, on which capacity was reserved.
     pub(in crate::engine) fn assign_request(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
         let Worker {
@@ -139,7 +137,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A connection to a back end is open: the request goes there.
+    /// A back end is connected: send the request.
     pub(in crate::engine) fn http_connected(&mut self, client: ConnId, server: ConnId) {
         let pair = Pair { client, server };
         let now_ns = self.now();
@@ -199,7 +197,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// An answer is complete: the back end's connection is free, and the client's turn comes.
+    /// A response is complete: release the back end, and go on with the client.
     pub(super) fn finish_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
         let queued = self.io.queued(pair.server);
@@ -241,7 +239,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Tells of a request that is over, where anybody wants to know.
+    /// Emits the event of a finished request.
     pub(super) fn log_request(&mut self, client: ConnId, backend: Option<usize>) {
         let now_ns = self.now();
         let connection = &mut self.connections[client.slot()];
@@ -265,7 +263,7 @@ impl<I: Io> Worker<I> {
         });
     }
 
-    /// Notes how a back end has answered. What is not out of the ordinary takes no lock.
+    /// Reports a response to the health state. Takes no lock unless something changed.
     pub(super) fn note_response(&mut self, service: usize, backend: usize, well: bool) {
         let state = &self.shared.services[service];
         let one = &state.backends[backend];

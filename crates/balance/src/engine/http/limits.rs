@@ -1,4 +1,4 @@
-//! Limits of every wait of an HTTP connection.
+//! Time limits of HTTP connections.
 
 use net::{ConnId, Io};
 
@@ -7,14 +7,14 @@ use super::{Pair, Phase};
 use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
 
-/// How long a back end that was found dead may still take to begin its answer, before the request
-/// is sent to another one, ns.
+/// How long a back end that was found down may take to begin its response, before the request is
+/// sent elsewhere, ns.
 const DEAD_NS: u64 = 1_000_000_000;
-/// How long a client that got its last answer may take to close, ns.
+/// How long a client may take to close after its last response, ns.
 const LINGER_NS: u64 = 2_000_000_000;
 
 impl<I: Io> Worker<I> {
-    /// Looks at a connection of an HTTP service.
+    /// Checks the limits of a connection.
     pub(in crate::engine) fn http_scan(&mut self, conn: ConnId, now_ns: u64) {
         let connection = &self.connections[conn.slot()];
         let limits = self.services[connection.service as usize].limits;
@@ -60,12 +60,12 @@ impl<I: Io> Worker<I> {
             (Phase::Exchanging, Some(server)) => {
                 self.scan_exchange(Pair { client, server }, now_ns);
             }
-            // Queue and connecting have their own limits.
+            // The queue and connecting have limits of their own.
             _ => {}
         }
     }
 
-    /// A client whose next request is awaited.
+    /// A client between requests, or sending a head.
     fn scan_reading(&mut self, client: ConnId, now_ns: u64) {
         let draining = self
             .shared
@@ -94,13 +94,13 @@ impl<I: Io> Worker<I> {
         }
         self.state(service).timeouts.add(1);
         match response_sent {
-            true => self.respond_locally(client, 408, "the request's head did not come in time"),
+            true => self.respond_locally(client, 408, "the request head did not arrive in time"),
             false => self.http_close(client),
         }
     }
 
-    /// Whether a back end was found dead that has not begun to answer, and the request can be sent
-    /// to another one.
+    /// Whether the back end was found down, has not begun to respond, and the request can be sent
+    /// elsewhere.
     fn is_lost(&self, pair: Pair, service: usize, backend: usize) -> bool {
         let connection = &self.connections[pair.client.slot()];
         let response_begun = |pair: Pair| {
@@ -123,7 +123,6 @@ impl<I: Io> Worker<I> {
             )
     }
 
-    /// A request that is being sent or answered.
     fn scan_exchange(&mut self, pair: Pair, now_ns: u64) {
         let taken_late_ns = self.stalled_ns(pair.server, now_ns);
         let waits_for_client = self.io.queued(pair.client) > 0;
@@ -145,7 +144,7 @@ impl<I: Io> Worker<I> {
         let state = &self.shared.services[service].backends[backend];
         let down_ns = state.down_for_ns(now_ns);
         let over = down_ns.is_some_and(|down_ns| down_ns >= limits.drain);
-        // An operator has taken it down, or a reload has taken it away.
+        // Taken down by an operator, or removed by a reload.
         if over || now_ns >= state.cutoff_ns() {
             return self.exchange_failed(pair, UpstreamFailure::Dead);
         }
@@ -157,10 +156,10 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.state(service).timeouts.add(1);
-        // A client that keeps its body back is no fault of the back end.
+        // A client that withholds the body is not the back end's fault.
         match unsent && !stalled {
             true => {
-                self.respond_locally(pair.client, 408, "the request's body did not come in time")
+                self.respond_locally(pair.client, 408, "the request body did not arrive in time")
             }
             false => self.exchange_failed(pair, UpstreamFailure::Late),
         }

@@ -1,4 +1,4 @@
-//! Which back end takes a request, and what of the request goes there.
+//! Planning what to do with a request whose head was read.
 
 use net::ConnId;
 
@@ -17,18 +17,17 @@ use crate::http::{
     read_request, rewrite_request,
 };
 
-/// What is to be done with a request whose head was read.
 pub(super) struct Plan {
-    /// Where its head begins and ends, and where what is sent of it ends.
+    /// Where its head begins and ends, and the end of what is sent now.
     pub(super) begin: usize,
     pub(super) head_end: usize,
     pub(super) end: usize,
     pub(super) choice: Choice,
-    /// A connection that was kept, and how the head goes there.
+    /// A pooled connection, and how the head is sent there.
     pub(super) kept: Option<(ConnId, Rewritten)>,
 }
 
-/// What is needed to choose a back end for a request, beside the client.
+/// What planning needs, besides the client.
 pub(super) struct Chooser<'w> {
     pub(super) service_worker: &'w mut ServiceWorker,
     pub(super) state: &'w ServiceState,
@@ -40,8 +39,7 @@ pub(super) struct Chooser<'w> {
 }
 
 impl Chooser<'_> {
-    /// Reads a request, keeps what is needed of it later, and says what is to be done; `None` when
-    /// its head is not complete.
+    /// Parses a request, keeps what is needed later, and plans. `None`: the head is not complete.
     pub(super) fn plan(
         &mut self,
         downstream: &mut Downstream,
@@ -92,7 +90,7 @@ impl Chooser<'_> {
         client_state.external_choice = ExternalChoice::NotAsked;
         let waits = !self.service_worker.queue.is_empty() && self.service_worker.program.is_none();
         let choice = match !waits {
-            // Those who wait already go first.
+            // First come, first served.
             false => Choice::Full,
             true => choose(
                 self.service_worker,
@@ -137,7 +135,7 @@ impl Chooser<'_> {
     }
 }
 
-/// A request's head, as far as it is logged.
+/// The logged part of a head.
 fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_boxed_str();
     let field = |name: &[u8]| head.value(name).filter(|_| combined).map(text);
@@ -150,7 +148,7 @@ fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
     })
 }
 
-/// Chooses a back end for a request, and takes a place there.
+/// Chooses a back end for a request and reserves capacity.
 pub(super) fn choose(
     service_worker: &mut ServiceWorker,
     state: &ServiceState,
@@ -164,7 +162,7 @@ pub(super) fn choose(
         && !client_state.tried.contains(&at)
         && state.backends[at as usize].usable()
     {
-        // It waits for its own back end rather than go to another one.
+        // A sticky request waits rather than go elsewhere.
         return match state.backends[at as usize].reserve(service_worker.backends[at as usize].most)
         {
             true => Choice::Backend(at as usize),
@@ -178,7 +176,7 @@ pub(super) fn choose(
     service_worker.choose(state, client_state, key, now_ns, rng)
 }
 
-/// Says how a request's head goes to a back end, appending it to `scratch` where it is changed.
+/// Rewrites the head for a back end; a changed one is appended to `scratch`.
 pub(super) fn rewrite(
     http: &HttpServiceWorker,
     backend_slot: &HttpBackendSlot,

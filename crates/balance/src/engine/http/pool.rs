@@ -1,8 +1,7 @@
-//! Connections to back ends that wait for a request.
+//! The pool of idle connections to back ends.
 //!
-//! Each thread has its own. A connection that its back end ends while it waits is closed when the
-//! loop tells of it. Between the back end's decision and that moment a request may be sent on it;
-//! [`super::close`] sends it again.
+//! Each thread has its own. When the back end closes a pooled connection, the loop reports it and
+//! it is dropped. A request sent before that report is sent again by [`super::close`].
 
 use std::sync::atomic::Ordering;
 
@@ -13,13 +12,13 @@ use crate::engine::connection::{Connection, Role};
 use crate::engine::events::Event;
 use crate::engine::worker::Worker;
 
-/// A request that must not be sent twice goes on a connection only if it was used so short a time
-/// ago, ns: servers close what has been idle for some seconds.
+/// A request that must not be sent twice only takes a connection used within this time, ns: servers
+/// close idle connections after some seconds.
 const FRESH_NS: u64 = 1_000_000_000;
-/// For how long a connection waits, ns.
+/// Longest time in the pool, ns.
 const WAIT_NS: u64 = 60_000_000_000;
 
-/// Takes a connection to a back end that can be used at once, out of the pool.
+/// Takes a usable connection from the pool.
 pub(super) fn take_idle(
     connections: &[Connection],
     idle: &mut Vec<ConnId>,
@@ -40,7 +39,7 @@ pub(super) fn take_idle(
 }
 
 impl<I: Io> Worker<I> {
-    /// Puts a connection into the pool, or closes it where that is full.
+    /// Puts a connection into the pool, or closes it if the pool is full.
     pub(super) fn put_idle(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let Worker {
@@ -62,7 +61,7 @@ impl<I: Io> Worker<I> {
             .upstream
             .as_ref()
             .is_none_or(|upstream| upstream.address_version != address_version);
-        // Whoever still comes under a configuration that ends sends one request more at most.
+        // A draining balancer serves at most one more request per client.
         let draining = shared.draining.load(Ordering::Relaxed);
         if moved
             || draining
@@ -82,8 +81,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A connection in the pool has ended, or cannot be trusted: its back end sent something that
-    /// nobody had asked for.
+    /// Drops a pooled connection that ended, or on which the back end sent unsolicited data.
     pub(in crate::engine) fn close_idle(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
         let (service, backend) = (connection.service as usize, connection.backend as usize);
@@ -93,7 +91,7 @@ impl<I: Io> Worker<I> {
         self.close_upstream(conn);
     }
 
-    /// Closes a connection to a back end that belongs to nobody.
+    /// Closes a connection to a back end outside of an exchange.
     pub(super) fn close_upstream(&mut self, conn: ConnId) {
         self.count_upstream(conn);
         let now_ns = self.now();
@@ -115,7 +113,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Adds what has passed since the last time to the counters.
+    /// Adds bytes since the last call to the counters.
     pub(super) fn count_upstream(&mut self, conn: ConnId) {
         self.count_bytes(conn.slot());
         let connection = &mut self.connections[conn.slot()];
@@ -135,7 +133,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether a connection has waited for too long, or for nothing.
+    /// Drops a pooled connection that is too old or of no more use.
     pub(super) fn scan_idle(&mut self, conn: ConnId, now_ns: u64) {
         self.count_upstream(conn);
         let connection = &self.connections[conn.slot()];

@@ -1,4 +1,4 @@
-//! What clients send: heads that begin exchanges, and bodies.
+//! Data from clients: heads and bodies of requests.
 
 use net::{Buf, ConnId, Io};
 
@@ -9,7 +9,7 @@ use crate::engine::worker::Worker;
 use crate::http::{Rewritten, read_request};
 
 impl<I: Io> Worker<I> {
-    /// A client has come in: its first request is awaited.
+    /// Starts waiting for a client's first request.
     pub(in crate::engine) fn http_begin(&mut self, client: ConnId) {
         let now_ns = self.now();
         let connection = self.connection(client);
@@ -18,7 +18,6 @@ impl<I: Io> Worker<I> {
         connection.downstream = Some(Box::new(Downstream::new(now_ns)));
     }
 
-    /// A client has sent something.
     pub(in crate::engine) fn http_request(&mut self, client: ConnId, buf: Buf) {
         let connection = &mut self.connections[client.slot()];
         connection.bytes += buf.len() as u64;
@@ -57,7 +56,7 @@ impl<I: Io> Worker<I> {
         self.next_input(client);
     }
 
-    /// Reads a head at the front of a buffer, and sends the request on from there.
+    /// Parses a head in place, and forwards the request from its buffer.
     fn read_head(&mut self, client: ConnId, buf: Buf) {
         let now_ns = self.now();
         let Worker {
@@ -72,7 +71,7 @@ impl<I: Io> Worker<I> {
         } = self;
         let slot = client.slot();
         let service = connections[slot].service as usize;
-        // Out of the table while others of it are looked at.
+        // Taken out, as planning reads other entries of the table.
         let (Some(mut downstream), Some(mut client_state)) = (
             connections[slot].downstream.take(),
             connections[slot].client.take(),
@@ -104,7 +103,7 @@ impl<I: Io> Worker<I> {
         match plan {
             Ok(Some(plan)) => self.forward_request(client, plan, Some(buf)),
             Ok(None) => {
-                // The time limit of the head begins.
+                // Starts the time limit of the head.
                 self.connections[slot].since_ns = now_ns;
                 self.io.recycle(buf);
             }
@@ -115,7 +114,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Goes on with what was received before: the next request, or the body of this one.
+    /// Goes on with held input: the next request, or the rest of the body.
     pub(super) fn next_input(&mut self, client: ConnId) {
         let now_ns = self.now();
         let slot = client.slot();
@@ -135,7 +134,7 @@ impl<I: Io> Worker<I> {
             }
             return self.resume_client(client);
         }
-        // What waits for a client that does not read must not grow.
+        // Responses to a client that does not read must not pile up.
         if self.io.queued(client) >= QUEUE_MAX {
             return;
         }
@@ -172,7 +171,7 @@ impl<I: Io> Worker<I> {
         };
         let plan = chooser.plan(&mut downstream, &mut client_state, &input);
         if let Ok(Some(plan)) = &plan {
-            // A connection that was kept gets it now; otherwise it is kept in `request`.
+            // On a pooled connection it is sent now; otherwise it stays in `request`.
             if plan.kept.is_some_and(|(_, how)| how == Rewritten::AsIs) {
                 scratch.extend_from_slice(&input[plan.begin..plan.end]);
             } else if plan.kept.is_some() {
@@ -197,7 +196,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Does as planned. Without a buffer everything that is to be sent is in `scratch`.
+    /// Carries out the plan. Without `buf`, all that is sent is in `scratch`.
     fn forward_request(&mut self, client: ConnId, plan: Plan, buf: Option<Buf>) {
         let Some((server, how)) = plan.kept else {
             if let Some(buf) = buf {
@@ -231,7 +230,7 @@ impl<I: Io> Worker<I> {
         self.count_sent(pair, bytes, sends);
     }
 
-    /// Has what is sent of a request copied to a traffic log.
+    /// Copies the sent part of a request to the traffic log.
     #[cold]
     fn trace_request(&self, server: ConnId, plan: &Plan, how: Rewritten, buf: Option<&Buf>) {
         let from = match (buf, how) {
@@ -246,7 +245,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Sends the request that is kept to a connection that was just opened or taken.
+    /// Sends the held request on a connection that was just opened or taken.
     pub(super) fn send_held_request(&mut self, pair: Pair) {
         let Worker {
             io,
@@ -288,7 +287,7 @@ impl<I: Io> Worker<I> {
         self.forward_held_body(pair.client);
     }
 
-    /// Counts what was sent to a back end, and stops reading its client while it takes too little.
+    /// Counts what was sent, and pauses the client while the back end does not drain.
     fn count_sent(&mut self, pair: Pair, bytes: usize, sends: u32) {
         let Worker {
             io, connections, ..
@@ -305,11 +304,11 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Passes on a buffer of a connection whose first head alone was looked at.
+    /// Forwards a buffer of a connection that is not inspected further.
     fn forward_raw(&mut self, pair: Pair, buf: Buf) {
         let bytes = buf.len();
         if let Some(downstream) = self.connection(pair.client).downstream.as_deref_mut() {
-            // It could not be sent again: what of it was read is not known.
+            // Cannot be sent again: the back end may have read any part of it.
             downstream.whole = false;
         }
         if self.connection(pair.server).traced {
@@ -319,7 +318,6 @@ impl<I: Io> Worker<I> {
         self.count_sent(pair, bytes, 1);
     }
 
-    /// Passes on a buffer of a body.
     fn forward_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
             io, connections, ..
@@ -344,7 +342,7 @@ impl<I: Io> Worker<I> {
         self.count_sent(pair, taken, 1);
     }
 
-    /// Passes on what was received of a body before its back end was connected.
+    /// Forwards the body received before the back end was connected.
     fn forward_held_body(&mut self, client: ConnId) {
         let Worker {
             io, connections, ..
@@ -386,13 +384,13 @@ impl<I: Io> Worker<I> {
         let connection = &self.connections[client.slot()];
         let cut = |downstream: &Downstream| !downstream.raw && !downstream.body.is_complete();
         if connection.ended && connection.downstream.as_deref().is_some_and(cut) {
-            // The rest of the request will never come.
+            // The rest of the request will not come.
             return self.downstream_reset(client);
         }
         self.resume_client(client);
     }
 
-    /// Reads a client again that was not read for a while, where nothing speaks against it.
+    /// Resumes reading a client if there is room.
     pub(super) fn resume_client(&mut self, client: ConnId) {
         let Worker {
             io, connections, ..

@@ -1,4 +1,4 @@
-//! What back ends send: heads of answers, and bodies.
+//! Data from back ends: heads and bodies of responses.
 
 use net::{Buf, ConnId, Io};
 
@@ -14,10 +14,9 @@ use crate::http::{
     ResponseRewrite, Rewritten, ToClient, read_response, rewrite_response,
 };
 
-/// What is to be done with an answer whose head was read.
 struct Plan {
     head_end: usize,
-    /// Where what belongs to the answer ends.
+    /// End of what belongs to the response.
     end: usize,
     how: Rewritten,
     interim: bool,
@@ -26,7 +25,6 @@ struct Plan {
 }
 
 impl<I: Io> Worker<I> {
-    /// A back end has sent something.
     pub(in crate::engine) fn http_response(&mut self, server: ConnId, buf: Buf) {
         let Worker {
             io, connections, ..
@@ -57,7 +55,7 @@ impl<I: Io> Worker<I> {
             return self.response_heads(pair);
         }
         match self.plan_response(pair, Some(&buf)) {
-            // One that is followed by another is not sent on from its buffer.
+            // If another head may follow, the buffer is not forwarded.
             Ok(Some(plan)) if !plan.interim && !plan.switches => {
                 self.forward_response(pair, plan, Some(buf));
             }
@@ -78,7 +76,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Reads what has come of an answer in pieces: its interim heads and the final one.
+    /// Handles a response that came in pieces: interim heads and the final one.
     fn response_heads(&mut self, pair: Pair) {
         loop {
             let Some(upstream) = self.connection(pair.server).upstream.as_deref_mut() else {
@@ -103,8 +101,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Reads the head of an answer, and says how it goes on; a head that is changed is in
-    /// `scratch` then. Its bytes are in the buffer, or were gathered.
+    /// Parses a head from `buf`, or from what was gathered, and plans. A rewritten head is in
+    /// `scratch`.
     fn plan_response(
         &mut self,
         pair: Pair,
@@ -158,7 +156,7 @@ impl<I: Io> Worker<I> {
         plan
     }
 
-    /// Passes an interim answer on. Returns whether it may be followed by another.
+    /// Forwards an interim response. Returns whether another may follow.
     fn forward_interim(&mut self, pair: Pair, plan: &Plan) -> bool {
         let Worker {
             io,
@@ -187,7 +185,7 @@ impl<I: Io> Worker<I> {
         true
     }
 
-    /// Sends the head of the final answer on, with what of its body has come.
+    /// Forwards the final head with the part of the body behind it.
     fn forward_response(&mut self, pair: Pair, plan: Plan, buf: Option<Buf>) {
         let now_ns = self.now();
         let Worker {
@@ -206,7 +204,7 @@ impl<I: Io> Worker<I> {
         let client = pair.client;
         let sent_bytes = match plan.how {
             Rewritten::AsIs => plan.end,
-            // What came of a body without its chunks is in `scratch` already.
+            // The decoded part of the body is in `scratch` already.
             _ if upstream.pass == BodyPass::Dechunked => scratch.len(),
             _ => scratch.len() + plan.end - plan.head_end,
         };
@@ -265,7 +263,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Passes on a buffer of an answer's body.
     fn forward_response_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
             io,
@@ -291,7 +288,7 @@ impl<I: Io> Worker<I> {
             io.recycle(buf);
             return self.exchange_failed(pair, UpstreamFailure::Bad);
         };
-        // What comes behind an answer belongs to nobody.
+        // Data behind a response makes the connection unusable.
         upstream.keep &= taken.bytes == bytes.len();
         let sent = match upstream.pass {
             BodyPass::AsIs => {
@@ -317,7 +314,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Stops reading a back end while its client does not take what there is.
+    /// Pauses the back end while the client does not drain.
     fn pause_upstream(&mut self, pair: Pair) {
         let Worker {
             io, connections, ..
@@ -329,7 +326,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client has got everything that was for it.
     pub(in crate::engine) fn downstream_drained(&mut self, client: ConnId) {
         if let Some(server) = self.connection(client).peer
             && std::mem::take(&mut self.connection(server).paused)
@@ -349,7 +345,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A back end has got everything that was for it.
     pub(in crate::engine) fn upstream_drained(&mut self, server: ConnId) {
         if let Some(client) = self.connection(server).peer {
             self.resume_client(client);
@@ -357,7 +352,6 @@ impl<I: Io> Worker<I> {
     }
 }
 
-/// What an answer's head is read with.
 struct Reader<'w> {
     http: &'w HttpServiceWorker,
     backend_slot: &'w HttpBackendSlot,
@@ -417,7 +411,6 @@ impl Reader<'_> {
         Ok(Some(plan))
     }
 
-    /// Says how the head goes to the client.
     fn rewrite(
         &self,
         downstream: &Downstream,
@@ -430,7 +423,7 @@ impl Reader<'_> {
             backend: &self.backend_slot.name,
             service: &self.http.name,
         };
-        // Who has the cookie already need not be given it.
+        // The client has the cookie already.
         let cookie = self
             .backend_slot
             .cookie

@@ -1,5 +1,5 @@
-//! From messages to bytes: after an upgrade, and behind the first message where only that is
-//! looked at. Client and back end then are a pair like those of a TCP service.
+//! From messages to a byte stream: after an upgrade, or behind the first message where only that is
+//! inspected. From then on the pair is relayed as in a TCP service.
 
 use net::Io;
 
@@ -9,8 +9,8 @@ use crate::engine::worker::Worker;
 use crate::http::Rewritten;
 
 impl<I: Io> Worker<I> {
-    /// Both sides speak another protocol from here on. The head that says so is in `scratch` or
-    /// the first bytes of what was gathered.
+    /// Forwards the head of status 101, which is in `scratch` or at the front of what was gathered,
+    /// and starts relaying.
     pub(super) fn http_switch(&mut self, pair: Pair, how: Rewritten, head_end: usize) {
         let Worker {
             io,
@@ -35,7 +35,7 @@ impl<I: Io> Worker<I> {
         self.http_relay(pair);
     }
 
-    /// Makes a pair of both: what one sends goes to the other.
+    /// Turns the exchange into a relayed pair.
     pub(super) fn http_relay(&mut self, pair: Pair) {
         let now_ns = self.now();
         let backend = self.connection(pair.server).backend as usize;
@@ -56,7 +56,7 @@ impl<I: Io> Worker<I> {
         let connection = &mut connections[pair.client.slot()];
         connection.traced = traced;
         connection.role = Role::Relaying;
-        // Counted from here on by the pair's rules.
+        // From here on counted as a pair.
         (connection.bytes, connection.counted) = (input.len() as u64, 0);
         (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
         let paused = std::mem::take(&mut connection.paused);
