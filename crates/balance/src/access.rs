@@ -1,7 +1,7 @@
-//! Who may connect: lists of address prefixes that allow and deny.
+//! Access control by address prefix.
 //!
-//! As in Crossroads, the deny list is looked at first, and where there is an allow list, whoever
-//! is not on it is denied.
+//! As in Crossroads, the deny list is checked first; if there is an allow list, everybody else is
+//! denied.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,36 +9,35 @@ use std::str::FromStr;
 
 use written::units::shown;
 
-/// All addresses that begin with the same bits.
+/// An address prefix.
 ///
-/// IPv4 addresses in IPv6's form (`::ffff:10.0.0.1`) are IPv4 addresses here.
+/// IPv4-mapped IPv6 addresses (`::ffff:10.0.0.1`) count as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
-    /// The first address.
     address: IpAddr,
-    /// How many bits count: 0 to 32 or 0 to 128.
+    /// Prefix length: 0 to 32 or 0 to 128.
     bits: u8,
 }
 
-/// Why a text is no prefix.
+/// Why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// A part of an IPv4 address is no number from 0 to 255.
+    /// A part of an IPv4 address is not a number from 0 to 255.
     #[error("expected numbers from 0 to 255 between dots, found `{0}`")]
     Number(String),
-    /// There are more than four parts.
+    /// More than four parts.
     #[error("expected at most four numbers between dots")]
     Parts,
-    /// A number follows a `*`, or a mask does.
+    /// A number or a prefix length follows a `*`.
     #[error("expected nothing but `*` after a `*`")]
     Wildcard,
-    /// An IPv6 address is malformed.
+    /// A malformed IPv6 address.
     #[error("expected an IPv6 address, found `{0}`")]
     Ipv6(String),
-    /// The number of bits is no number, or too large.
+    /// The prefix length is not a number, or too large.
     #[error("expected a number of bits from 0 to {most}, found `{found}`")]
     Bits {
-        /// The address's length.
+        /// The address length.
         most: u8,
         /// What was found.
         found: String,
@@ -46,7 +45,7 @@ pub enum PrefixError {
 }
 
 impl Prefix {
-    /// The prefix of `bits` bits that an address is in; `bits` beyond its length count as all.
+    /// The prefix of an address; a larger `bits` is cut to the address length.
     pub fn new(address: IpAddr, bits: u8) -> Prefix {
         match address {
             IpAddr::V4(v4) => {
@@ -71,7 +70,7 @@ impl Prefix {
         }
     }
 
-    /// Whether an address is in it.
+    /// Whether the address matches.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(first), IpAddr::V4(v4)) => {
@@ -102,7 +101,7 @@ impl fmt::Display for Prefix {
 impl FromStr for Prefix {
     type Err = PrefixError;
 
-    /// Reads `2001:db8::/32`, `10.1.2.0/24`, and Crossroads' short forms: `10/8`, and `192.168` or
+    /// Parses `2001:db8::/32`, `10.1.2.0/24`, and Crossroads' short forms: `10/8`, and `192.168` or
     /// `192.168.*.*` for `192.168.0.0/16`.
     fn from_str(text: &str) -> Result<Prefix, PrefixError> {
         let (address, bits) = match text.split_once('/') {
@@ -140,7 +139,7 @@ impl FromStr for Prefix {
     }
 }
 
-/// A decimal number without leading zeroes: they would mean octal numbers to some.
+/// Decimal without leading zeros, which some read as octal.
 fn octet_of(part: &str) -> Option<u8> {
     let plain = part.bytes().all(|byte| byte.is_ascii_digit());
     let leading = part.len() > 1 && part.starts_with('0');
@@ -156,9 +155,9 @@ fn number_of_bits(text: &str, most: u8) -> Result<u8, PrefixError> {
         })
 }
 
-/// Allow and deny lists, ready to be asked about every client.
+/// Allow and deny lists, compiled for lookup.
 ///
-/// Asking takes a time that grows with the logarithm of a list's length, and allocates nothing.
+/// A lookup takes logarithmic time and allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
     allow: Option<Ranges>,
@@ -166,7 +165,7 @@ pub struct AccessRules {
 }
 
 impl AccessRules {
-    /// Rules from both lists. An empty allow list allows everybody.
+    /// An empty allow list allows everybody.
     pub fn new(allow: &[Prefix], deny: &[Prefix]) -> AccessRules {
         AccessRules {
             allow: (!allow.is_empty()).then(|| Ranges::new(allow)),
@@ -174,7 +173,7 @@ impl AccessRules {
         }
     }
 
-    /// Rules that allow nobody.
+    /// Rules that deny everybody.
     pub fn deny_all() -> AccessRules {
         AccessRules {
             allow: Some(Ranges::default()),
@@ -193,7 +192,7 @@ impl AccessRules {
     }
 }
 
-/// First and last addresses, in order and apart from each other.
+/// Sorted, disjoint ranges: first and last address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges {
     v4: Vec<(u32, u32)>,

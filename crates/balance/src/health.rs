@@ -1,34 +1,33 @@
-//! What is known of a back end's life.
+//! The health of a back end, as a state machine.
 //!
 //! ```text
 //!                      connection failed, or ejected
 //!          ┌──────────────────────────────────────────────┐
 //!          │                                              ▼     interval over
-//!      Available ◀── probe went well ── Waking ◀──── Unavailable
+//!      Available ◀── probe succeeded ── Waking ◀──── Unavailable
 //!                                          └── probe failed ──▶
-//!      Down: only an operator leads here, and only an operator leads away.
+//!      Down: only an operator enters or leaves this state.
 //! ```
 //!
-//! The states and what an operator can tell are those of Crossroads. Time is given in nanoseconds
-//! of any clock that does not go back; nothing here reads one.
+//! The states are those of Crossroads. Times are in nanoseconds of any monotonic clock.
 
 use std::str::FromStr;
 
-/// Whether a back end can be used.
+/// The state of a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is used. Crossroads calls this `available` or `up`.
+    /// In use. Crossroads also says `up`.
     Available,
-    /// It could not be reached, and may be woken.
+    /// Could not be reached; will be probed.
     Unavailable,
-    /// It is being probed: not used, but not given up.
+    /// Being probed; not in use.
     Waking,
-    /// An operator took it out; nothing but an operator brings it back.
+    /// Taken down by an operator; only an operator can change that.
     Down,
 }
 
 impl State {
-    /// The word that `tell` and `--status` use.
+    /// The name in `tell` and `--status`.
     pub fn word(self) -> &'static str {
         match self {
             State::Available => "available",
@@ -39,7 +38,7 @@ impl State {
     }
 }
 
-/// A word that names no state.
+/// Not the name of a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected up, available, unavailable, down or waking, found `{0}`")]
 pub struct UnknownState(String);
@@ -58,63 +57,63 @@ impl FromStr for State {
     }
 }
 
-/// How a service treats its back ends.
+/// A service's health policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// How long after it became unavailable a back end is probed, and after each probe that
-    /// failed, ns. 0: never, it stays unavailable until an operator says otherwise.
+    /// When an unavailable back end is probed, and after each failed probe, ns. 0: never, until an
+    /// operator changes its state.
     pub reviving_interval_ns: u64,
     /// How often an available back end is probed, ns. 0: never.
     pub check_interval_ns: u64,
-    /// So many probes in a row have to go well before it is used again; 0 is as 1.
+    /// Successful probes in a row before it is used again; 0 counts as 1.
     pub rise: u32,
-    /// So many probes in a row have to fail before an available one is left out; 0 is as 1.
+    /// Failed probes in a row before an available one is taken out; 0 counts as 1.
     pub fall: u32,
-    /// After so many failed answers in a row it is not used for a while. 0: never.
+    /// Failed responses in a row before it is ejected. 0: never.
     pub eject_after: u32,
-    /// For how long it is not used then, ns; it is probed before it is used again.
+    /// Length of an ejection, ns; it is probed before it is used again.
     pub eject_ns: u64,
-    /// How long a back end takes from its first use after a pause to its full share, ns.
+    /// Ramp from the first use after an outage to the full share, ns.
     pub slow_start_ns: u64,
 }
 
-/// What happened to a back end.
+/// A health event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthEvent {
-    /// It could not be reached for a client.
+    /// A client's connection failed.
     ConnectFailed,
-    /// It was reached, but its answer was none or told of an error of its own.
+    /// No response, or one that reports a server error.
     ResponseFailed,
-    /// It answered well.
+    /// A good response.
     ResponseOk,
-    /// A probe went well.
+    /// A probe succeeded.
     ProbeOk,
     /// A probe failed.
     ProbeFailed,
-    /// An operator said what it is.
+    /// An operator set the state.
     SetByOperator(State),
 }
 
-/// The life of one back end.
+/// Health of one back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
     state: State,
     failures_in_row: u32,
-    /// Probes that said so in a row: that it should not be what it is.
+    /// Probes in a row that contradict the state.
     probes_in_row: u32,
     /// When the next probe is due, ns; `None`: never.
     due_ns: Option<u64>,
-    /// Whether a probe was asked for and has not come back.
+    /// A probe is under way.
     probing: bool,
-    /// When it became available after a pause, ns; `None`: it was from the start.
+    /// When it became available after an outage, ns.
     available_since_ns: Option<u64>,
 }
 
-/// The share of a back end that has just come back, so that it gets something at all.
+/// The share at the start of the ramp.
 const FIRST_SHARE: f64 = 0.05;
 
 impl Health {
-    /// A back end at the start: as its configuration says.
+    /// The initial health.
     pub fn new(state: State, now_ns: u64, policy: &HealthPolicy) -> Health {
         let mut health = Health {
             state,
@@ -128,23 +127,22 @@ impl Health {
         health
     }
 
-    /// Its state.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether clients may be sent to it.
+    /// Whether clients are sent to it.
     pub fn usable(&self) -> bool {
         self.state == State::Available
     }
 
-    /// When [`Health::probe_due`] has to be asked next, ns; `None`: not before something happens.
+    /// When to call [`Health::probe_due`] next, ns; `None`: after the next event.
     pub fn due_ns(&self) -> Option<u64> {
         self.due_ns.filter(|_| !self.probing)
     }
 
-    /// Takes note of what happened. Returns whether clients are from now on sent to it, or no
-    /// longer.
+    /// Applies an event. Returns whether it became usable or unusable.
     pub fn note(&mut self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let before = self.state;
         match event {
@@ -168,9 +166,8 @@ impl Health {
         (before == State::Available) != (self.state == State::Available)
     }
 
-    /// Whether a probe is due now. It is asked for once; after it has ended it has to be noted
-    /// with [`HealthEvent::ProbeOk`] or [`HealthEvent::ProbeFailed`]. Whoever probes gives up a
-    /// probe that is under way when the state changes otherwise.
+    /// Whether a probe is due. Returns true once; the caller then reports [`HealthEvent::ProbeOk`]
+    /// or [`HealthEvent::ProbeFailed`], and cancels the probe if the state changes.
     pub fn probe_due(&mut self, now_ns: u64) -> bool {
         if self.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return false;
@@ -183,14 +180,14 @@ impl Health {
         true
     }
 
-    /// A probe that was under way has got lost with who made it: it is due again.
+    /// The probe under way was lost: it is due again.
     pub fn probe_lost(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.probing) {
             self.due_ns = Some(now_ns);
         }
     }
 
-    /// The share of its weight that it gets now: 1, or less while it starts slowly.
+    /// The share of its weight in effect: 1, or less during slow start.
     pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
         let Some(since_ns) = self.available_since_ns else {
             return 1.0;
@@ -203,7 +200,7 @@ impl Health {
     }
 
     fn probed(&mut self, well: bool, now_ns: u64, policy: &HealthPolicy) {
-        // One that nobody waits for any more.
+        // A stale result.
         if !std::mem::take(&mut self.probing) {
             return;
         }
@@ -212,7 +209,7 @@ impl Health {
             return;
         }
         if used == well {
-            // It is what it was thought to be.
+            // The probe confirms the state.
             self.probes_in_row = 0;
             match used {
                 true => self.schedule(now_ns, policy),
@@ -228,7 +225,7 @@ impl Health {
         if self.probes_in_row >= enough {
             return self.set_state(next, now_ns, policy);
         }
-        /// Between probes where no interval says when, ns.
+        /// Between probes if no interval is configured, ns.
         const AGAIN_NS: u64 = 1_000_000_000;
         let intervals = [policy.check_interval_ns, policy.reviving_interval_ns];
         let again_ns = intervals.into_iter().filter(|ns| *ns > 0).min();
@@ -242,7 +239,7 @@ impl Health {
         self.state = state;
         self.failures_in_row = 0;
         self.probes_in_row = 0;
-        // A probe that is still under way was asked for by what is no longer so.
+        // A probe under way is stale.
         self.probing = false;
         self.schedule(now_ns, policy);
     }

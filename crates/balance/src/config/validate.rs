@@ -1,6 +1,6 @@
-//! Where the parts of a configuration were written, and what is asked of the parts together.
+//! Checks across the parts of a configuration, with source locations.
 //!
-//! Both file forms leave their services here with the places of what can contradict each other.
+//! Both syntaxes use these.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,36 +10,36 @@ use written::tree::Place;
 
 use super::model::{Check, Config, Dispatch, HashKey, Service, ServiceKind};
 
-/// A service and where its parts stand.
+/// A service with source locations.
 #[derive(Debug)]
 pub(super) struct LocatedService {
     pub service: Service,
-    /// What says that it is TCP, or its name.
+    /// The protocol, or the name of the service.
     pub kind: Place,
-    /// Its dispatch mode, or its name.
+    /// The dispatch mode, or the name of the service.
     pub dispatch: Place,
-    /// One for each address that it listens on.
+    /// One per address.
     pub listen: Vec<Place>,
-    /// One for each back end.
+    /// One per back end.
     pub backends: Vec<BackendPlaces>,
 }
 
-/// Where the parts of a back end stand.
+/// Source locations of a back end.
 #[derive(Debug)]
 pub(super) struct BackendPlaces {
     pub address: Place,
     pub sticky_cookie: Option<Place>,
-    /// One for each header edit.
+    /// One per header edit.
     pub edits: Vec<Place>,
 }
 
-/// How a form says what this module's help has to name.
+/// Wording of help texts, by syntax.
 pub(super) struct HelpTerms {
-    /// How a service is made an HTTP one.
+    /// How to make a service HTTP.
     pub http: &'static str,
 }
 
-/// Notes what contradicts each other, within a service and between services.
+/// Reports conflicts within and between services.
 pub(super) fn check(
     reader: &mut Reader,
     services: &[LocatedService],
@@ -98,7 +98,7 @@ pub(super) fn check(
     }
 }
 
-/// What a TCP service cannot do.
+/// Reports what a TCP service cannot do.
 fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
     let mut fault = |place: Place, what: &str| {
         reader.fault(
@@ -129,7 +129,7 @@ fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
     }
 }
 
-/// A cookie that means two back ends means neither.
+/// Reports a cookie that two back ends share.
 fn same_cookie(reader: &mut Reader, located: &LocatedService) {
     let mut seen: HashMap<_, Place> = HashMap::new();
     for (backend, places) in located.service.backends.iter().zip(&located.backends) {
@@ -153,23 +153,22 @@ fn same_cookie(reader: &mut Reader, located: &LocatedService) {
     }
 }
 
-/// Whether a text can be the path of a probe.
+/// A valid path for a probe.
 pub(super) fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether a text can be the value of a header field: no control characters, no space around it.
+/// A valid header value: no control characters or surrounding whitespace.
 pub(super) fn is_field_value(text: &str) -> bool {
     text.trim() == text && !text.chars().any(char::is_control)
 }
 
-/// Whether a text can be the name of a header field (RFC 9110, 5.1).
+/// A valid header name (RFC 9110, 5.1).
 pub(super) fn is_field_name(text: &str) -> bool {
     crate::sticky::is_name(text)
 }
 
-/// Whether a text can be a host's name: labels of letters, digits, `-` and `_`, in all at most 253
-/// bytes.
+/// A valid host name: labels of letters, digits, `-` and `_`, at most 253 bytes.
 pub(super) fn is_host_name(text: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -180,7 +179,7 @@ pub(super) fn is_host_name(text: &str) -> bool {
             && !label.ends_with('-')
     };
     let last = text.strip_suffix('.').unwrap_or(text);
-    // What looks like an address and is none is a slip.
+    // A malformed IPv4 address is not a name.
     text.len() <= 253
         && last.split('.').all(label)
         && !last
@@ -188,8 +187,7 @@ pub(super) fn is_host_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// The header fields that say where a message ends, or belong to one connection; whoever changes
-/// them changes what the next server reads.
+/// Fields about framing or the connection; editing them would change what the next server parses.
 pub(super) fn is_framing(name: &str) -> bool {
     [
         "connection",

@@ -1,4 +1,4 @@
-//! A configuration as a native file, with every default written out.
+//! Printing a configuration as TOML, with every default.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::model::{
 };
 use super::template::Template;
 
-/// Prints a configuration in the native form; reading it gives the same configuration.
+/// Prints a configuration as TOML; parsing it gives the same configuration.
 ///
-/// What is not there by default, and so has no value to print, stands as a comment.
+/// Optional keys without a value are printed as comments.
 pub fn toml(config: &Config) -> String {
     let mut out = Writer::default();
     out.line("threads", config.threads);
@@ -170,7 +170,7 @@ fn backend(out: &mut Writer, backend: &Backend) {
         out.line("headers", "[]");
     } else {
         out.line("headers", "[");
-        // The list was opened with its key; its items stand on lines of their own.
+        // One item per line.
         for edit in &backend.header_edits {
             let _ = writeln!(out.text, "    {},", header(edit));
         }
@@ -272,7 +272,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// A key: bare where it can be.
+/// A key: bare if possible.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.is_empty() && name.chars().all(bare) {
@@ -282,7 +282,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A basic string of TOML.
+/// A basic string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -1,4 +1,4 @@
-//! The counters as Prometheus reads them: its text format, version 0.0.4.
+//! Counters in the Prometheus text format 0.0.4.
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::supervisor::Supervisor;
 use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
-/// Upper bounds of the histograms' buckets, as powers of two of microseconds: 16 us to 67 s, each
-/// four times the one before.
+/// Upper bounds of histogram buckets, as powers of two of microseconds: 16 us to 67 s, by factors
+/// of four.
 const BOUNDS: [usize; 12] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 
-/// The page.
+/// Renders the page.
 pub fn page(supervisor: &Supervisor) -> String {
     let shared = supervisor.shared();
     let (reloads, reload_failures) = supervisor.reloads();
@@ -276,7 +276,7 @@ impl Page {
     }
 
     fn histogram(&mut self, name: &str, labels: &Labels<'_>, times: &DurationHistogram) {
-        // One look, so that the buckets and the count agree.
+        // One snapshot, so that buckets and count agree.
         let counts = times.counts();
         let bucket = format!("{name}_bucket");
         let mut sample = |bound: &str, count: u64| {

@@ -1,6 +1,6 @@
-//! What operators can ask for on the socket.
+//! The server side of the control socket.
 //!
-//! A request is a line of words; the answer is one JSON object, after which the connection is
+//! A request is a line of words; the reply is one JSON object, after which the connection is
 //! closed.
 
 use std::io::{self, Read as _, Write as _};
@@ -18,15 +18,15 @@ use crate::engine::BalancerError;
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 4096;
-/// Of a longer one so much is read, so that its sender gets to see the answer.
+/// Read of an overlong request, so that its sender sees the error.
 const UNREAD_BYTES_MAX: usize = 65_536;
-/// How long a request may take to come, and its answer to be taken.
+/// Time limit of a request, and of its reply.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Exit statuses that an error stands for: it could not be done, and the words are wrong.
+/// Exit statuses: failed, and invalid request.
 const FAILED: u8 = 1;
 const INVALID: u8 = 2;
 
-/// An answer to a request that was not carried out.
+/// An error reply.
 struct Refusal {
     status: u8,
     error: String,
@@ -50,7 +50,7 @@ pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
         |refusal| json!({ "ok": false, "status": refusal.status, "error": refusal.error }),
     );
     let _ = stream.set_write_timeout(Some(LIMIT));
-    // Who has gone does not need it.
+    // The client may have gone.
     let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
@@ -172,7 +172,7 @@ fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
     }))
 }
 
-/// Mistakes, shown in their file.
+/// Renders errors with their source lines.
 fn render(error: &ConfigError) -> String {
     let theme = miette::GraphicalTheme::unicode_nocolor();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! A thread that accepts, and a few that answer: for what is asked now and then.
+//! A small threaded server for occasional requests.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -13,14 +13,14 @@ use net::wait::{Watch, wait};
 
 use crate::engine::waker::Waker;
 
-/// Connections that are answered at one time; further ones are closed.
+/// Concurrent connections; more are closed.
 const IN_FLIGHT_MAX: usize = 8;
-/// Pause after the system had no connection or thread to give.
+/// Pause after an error of accept or poll.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the end waits for those that are being answered.
+/// How long dropping waits for requests in flight.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Answers until it is dropped.
+/// Serves until it is dropped.
 pub(super) struct Server {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -103,12 +103,12 @@ impl Shared {
             answer(stream);
             drop(counted);
         });
-        // Where there is no thread to be had, everything that it was given is dropped.
+        // If the thread did not start, this closes the connection.
         drop(started);
     }
 }
 
-/// Counts down also when answering panics, or no thread could be started.
+/// Decrements the count even if answering panics or the thread did not start.
 struct InFlight(Arc<Shared>);
 
 impl Drop for InFlight {

@@ -1,4 +1,4 @@
-//! What a balancer says of itself.
+//! The status document.
 
 use std::sync::atomic::Ordering;
 
@@ -10,9 +10,8 @@ use crate::config::model::{Backend, Dispatch, Service, ServiceKind, Weight};
 use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
-/// The balancer's state and its counters since the start. Times are in microseconds, exact to an
-/// eighth; `session_us` is the length of connections, of an HTTP service the time to a complete
-/// answer.
+/// State and counters since the start. Times are in microseconds, exact to 1/8; `session_us` is the
+/// length of connections, of an HTTP service the time to the complete response.
 pub fn status(supervisor: &Supervisor) -> Value {
     let (config, shared) = (supervisor.config(), supervisor.shared());
     let addresses = supervisor.addresses();
@@ -99,7 +98,7 @@ fn quantiles(times: &DurationHistogram) -> Value {
     json!({ "p50": times.quantile_us(0.5), "p99": times.quantile_us(0.99) })
 }
 
-/// The mode's name in the native form.
+/// The name of the mode in TOML.
 fn mode(dispatch: &Dispatch) -> &'static str {
     match dispatch {
         Dispatch::RoundRobin => "round-robin",

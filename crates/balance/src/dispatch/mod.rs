@@ -1,9 +1,8 @@
 //! Choosing a back end.
 //!
-//! A [`Dispatcher`] belongs to one thread and one service. It is shown what is known of the back
-//! ends, and says which one gets a client. It has no clock and no random source of its own, does
-//! no input or output, and allocates nothing after it was made. A decision takes a time that grows
-//! with the number of back ends.
+//! A [`Dispatcher`] belongs to one thread and one service. It has no clock, random source or I/O of
+//! its own, and allocates nothing after construction. A decision takes time linear in the number of
+//! back ends.
 
 mod ewma;
 mod hash;
@@ -16,28 +15,25 @@ use std::time::Duration;
 
 use crate::config::model::{Backend, Dispatch};
 
-/// What is known of a back end when a client comes.
+/// A back end as seen when a client arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// Whether it may be chosen: it is available, not at its limit, and was not tried for this
-    /// client already.
+    /// Whether it may be chosen: available, below its limit, and not yet tried for this client.
     pub usable: bool,
-    /// Its connections, or requests under way.
+    /// Current connections or requests.
     pub active: u32,
-    /// The share of its weight that it gets now, more than 0 and at most 1: less than 1 while it
-    /// starts slowly.
+    /// The share of its weight in effect, in (0, 1]: below 1 during slow start.
     pub share: f64,
 }
 
-/// The client that a back end is chosen for.
+/// The client or request to dispatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     /// Its address.
     pub client: IpAddr,
-    /// What a consistent hash is made of, where that is not the address; `None` where the request
-    /// lacks it: the address is hashed then.
+    /// The key of a consistent hash, unless that is the address; without it, the address is hashed.
     pub key: Option<&'r [u8]>,
-    /// The time, ns, by a clock that does not go back.
+    /// Monotonic time, ns.
     pub now_ns: u64,
 }
 
@@ -60,10 +56,9 @@ enum Mode {
 }
 
 impl Dispatcher {
-    /// A dispatcher for these back ends, in the order in which they will be shown.
+    /// A dispatcher for these back ends; candidates come in the same order.
     ///
-    /// Where another program decides ([`Dispatch::External`]), this is what is done when the
-    /// program fails: one after the other.
+    /// For [`Dispatch::External`] this is the fallback: round robin.
     pub fn new(dispatch: &Dispatch, backends: &[Backend]) -> Dispatcher {
         use load::{Load, Measure};
         let mode = match dispatch {
@@ -92,10 +87,9 @@ impl Dispatcher {
         Dispatcher { mode }
     }
 
-    /// The back end that gets a client; `None` when none may be chosen.
+    /// Chooses a back end; `None` if none is usable.
     ///
-    /// A back end that then cannot be reached is shown as not usable when the next one is asked
-    /// for.
+    /// If it cannot be reached, call again with it marked unusable.
     pub fn choose(
         &mut self,
         candidates: &[Candidate],
@@ -114,15 +108,14 @@ impl Dispatcher {
         }
     }
 
-    /// Notes that a back end answered, so long after it was asked.
+    /// Reports the latency of a response.
     pub fn answered(&mut self, candidate: usize, latency_ns: u64, now_ns: u64) {
         if let Mode::Ewma(ewma) = &mut self.mode {
             ewma.answered(candidate, latency_ns, now_ns);
         }
     }
 
-    /// Notes that a connection to a back end has ended: bytes in both directions, and how long it
-    /// lasted.
+    /// Reports the end of a connection: bytes in both directions, and its length.
     pub fn finished(&mut self, candidate: usize, bytes: u64, duration_ns: u64) {
         if let Mode::Load(load) = &mut self.mode {
             load.finished(candidate, bytes, duration_ns);

@@ -1,9 +1,9 @@
-//! By lot.
+//! Random.
 
 use super::Candidate;
 use crate::config::model::Backend;
 
-/// Each back end in proportion to its weight.
+/// Draws a back end in proportion to its weight.
 #[derive(Clone, Debug)]
 pub(super) struct Random {
     weights: Box<[f64]>,
@@ -35,7 +35,7 @@ impl Random {
             }
             point -= weight;
         }
-        // Rounding may leave the point behind the last one, which it belongs to.
+        // Rounding may leave the point past the last one.
         last
     }
 }

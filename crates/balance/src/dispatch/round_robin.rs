@@ -1,16 +1,16 @@
-//! One after the other.
+//! Round robin.
 
 use super::Candidate;
 use crate::config::model::Backend;
 
-/// Round robin. One that starts slowly is passed over until its shares of a turn add up to one.
+/// Plain round robin. During slow start a back end is skipped until its shares add up to one turn.
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
     next: usize,
     saved: Box<[f64]>,
 }
 
-/// No share is so small that it takes more rounds to make a turn.
+/// Bounds the rounds for tiny shares.
 const ROUNDS_MAX: usize = 64;
 
 impl RoundRobin {
@@ -27,7 +27,7 @@ impl RoundRobin {
         for step in 0..count * ROUNDS_MAX {
             let at = (self.next + step) % count;
             if !candidates[at].usable {
-                // Nobody is usable: one round tells.
+                // After one round without a usable one, there is none.
                 if usable.is_none() && step >= count {
                     return None;
                 }
@@ -35,7 +35,7 @@ impl RoundRobin {
             }
             usable = Some(at);
             self.saved[at] += candidates[at].share;
-            // Parts of a turn add up with rounding.
+            // Tolerates rounding of summed shares.
             if self.saved[at] > 1.0 - 1e-9 {
                 self.saved[at] = (self.saved[at] - 1.0).clamp(0.0, 1.0);
                 self.next = (at + 1) % count;
@@ -46,10 +46,9 @@ impl RoundRobin {
     }
 }
 
-/// Smooth weighted round robin, as nginx has it since 1.3.1 ("Upstream: smooth weighted
-/// round-robin balancing", 2012): in each turn every back end gains its weight, the richest is
-/// chosen and pays what all have gained. A back end of twice the weight comes twice as often, and
-/// not twice in a row.
+/// Smooth weighted round robin, as in nginx since 1.3.1 ("Upstream: smooth weighted round-robin
+/// balancing", 2012): in each turn every back end gains its weight; the richest is chosen and pays
+/// what all have gained. One of twice the weight comes twice as often, but not twice in a row.
 #[derive(Clone, Debug)]
 pub(super) struct WeightedRoundRobin {
     weights: Box<[f64]>,

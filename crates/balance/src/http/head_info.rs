@@ -1,9 +1,9 @@
-//! What the fields of a head say of framing and of the connection, gathered field by field.
+//! What header fields say about framing and the connection.
 
 use super::fields::{Field, Fields, is_token};
 use super::{CONNECTION_NAMES_MAX, Direction, Refusal};
 
-/// What a field is to a proxy, by its name.
+/// The meaning of a field to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
     Connection,
@@ -13,15 +13,14 @@ pub(super) enum FieldKind {
     Expect,
     Upgrade,
     Te,
-    /// Of one connection only; never passed on (RFC 9110 7.6.1, and what RFC 2616 13.5.1 names).
+    /// Hop-by-hop; never forwarded (RFC 9110 7.6.1, RFC 2616 13.5.1).
     HopByHop,
     /// `Content_Length` and the like: CGI and many frameworks cannot tell it from the real one.
     Lookalike,
-    /// Everything else; passed on unless Connection names it.
+    /// Anything else; forwarded unless Connection names it.
     Other,
 }
 
-/// The kind of a field in a message of that direction.
 #[inline]
 pub(super) fn field_kind(direction: Direction, name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -29,7 +28,7 @@ pub(super) fn field_kind(direction: Direction, name: &[u8]) -> FieldKind {
     match name.len() {
         2 if is(b"te") => FieldKind::Te,
         4 if request && is(b"host") => FieldKind::Host,
-        // Programs that get fields as variables of the environment take it for HTTP_PROXY.
+        // CGI passes it as HTTP_PROXY.
         5 if request && is(b"proxy") => FieldKind::HopByHop,
         6 if request && is(b"expect") => FieldKind::Expect,
         7 if is(b"upgrade") => FieldKind::Upgrade,
@@ -48,18 +47,17 @@ pub(super) fn field_kind(direction: Direction, name: &[u8]) -> FieldKind {
     }
 }
 
-/// What the Connection fields ask for.
+/// The options in Connection fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConnectionOptions {
     pub(super) close: bool,
     pub(super) keep_alive: bool,
     pub(super) upgrade: bool,
     pub(super) te: bool,
-    /// How many other names there are.
+    /// Number of other names.
     pub(super) names: usize,
 }
 
-/// What the fields say.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadInfo<'a> {
     direction: Direction,
@@ -67,17 +65,17 @@ pub(super) struct HeadInfo<'a> {
     pub(super) chunked: bool,
     pub(super) options: ConnectionOptions,
     pub(super) host: Option<&'a [u8]>,
-    /// There is `Expect: 100-continue`.
+    /// `Expect: 100-continue`.
     pub(super) expect: bool,
-    /// There is an Upgrade field.
+    /// Upgrade is present.
     pub(super) upgrade: bool,
-    /// Upgrade names HTTP/2, behind which requests could not be looked at.
+    /// Upgrade names HTTP/2, whose requests could not be inspected.
     pub(super) upgrade_http2: bool,
-    /// There is a TE field.
+    /// TE is present.
     pub(super) te: bool,
     /// TE names `trailers`.
     pub(super) te_trailers: bool,
-    /// There is a field that is left out or written in another way, whatever else is asked for.
+    /// Some field has to be dropped or normalized in any case.
     pub(super) changes: bool,
 }
 
@@ -98,7 +96,6 @@ impl<'a> HeadInfo<'a> {
         }
     }
 
-    /// Takes a field.
     #[inline]
     pub(super) fn field(&mut self, field: &Field<'a>) -> Result<(), Refusal> {
         match field_kind(self.direction, field.name) {
@@ -148,7 +145,7 @@ impl<'a> HeadInfo<'a> {
             } else if is(b"te") {
                 self.options.te = true;
             } else {
-                // What frames or routes the message is for everybody on its way.
+                // Framing and routing fields are end-to-end.
                 let fixed = matches!(
                     field_kind(Direction::Request, option),
                     FieldKind::ContentLength
@@ -174,7 +171,7 @@ impl<'a> HeadInfo<'a> {
             Err(_) => return Err(Refusal::BodyTooLarge),
         };
         if let Some(known) = self.length {
-            // A client has to bear the same number twice (RFC 9110 8.6), a server has not.
+            // A client must accept repeated equal values (RFC 9110 8.6), a server need not.
             if self.direction == Direction::Request || known != length {
                 return Err(Refusal::ContentLengthRepeated);
             }
@@ -205,7 +202,7 @@ impl<'a> HeadInfo<'a> {
     }
 }
 
-/// The elements of a list in a value; empty ones are left out (RFC 9110 5.6.1).
+/// The elements of a list, without empty ones (RFC 9110 5.6.1).
 pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|byte| *byte == b',')
@@ -213,14 +210,14 @@ pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|element| !element.is_empty())
 }
 
-/// The names in Connection fields that are fields to leave out.
+/// The fields that Connection names, to be dropped.
 pub(super) struct NominatedNames<'a> {
     names: [&'a [u8]; CONNECTION_NAMES_MAX],
     count: usize,
 }
 
 impl<'a> NominatedNames<'a> {
-    /// Gathers the names from a head that has `count` of them.
+    /// Collects the names of a head that has `count` of them.
     pub(super) fn gather(fields: Fields<'a>, count: usize) -> Self {
         let mut named = NominatedNames {
             names: [b""; CONNECTION_NAMES_MAX],

@@ -1,19 +1,18 @@
-//! Answers that the balancer gives itself.
+//! Responses of the balancer itself.
 
 use std::io::Write as _;
 
 use super::Refusal;
 
-/// Appends the complete answer to a request that is refused. The connection is to be closed
-/// behind it: where the next request begins is not known.
+/// Appends the response to a refused request. Close the connection after it, as the start of the
+/// next request is unknown.
 pub fn refusal_response(refusal: &Refusal, out: &mut Vec<u8>) {
     text_response(refusal.status(), refusal.to_string().as_bytes(), out);
 }
 
-/// Appends a complete answer with a line of text, behind which the connection is to be closed.
+/// Appends a response with a line of text, after which the connection closes.
 ///
-/// `text` is plain text without a line end. To a HEAD request it may be sent all the same, as
-/// nothing follows.
+/// `text` has no line end. It may be sent in response to HEAD too, as nothing follows.
 pub fn text_response(status: u16, text: &[u8], out: &mut Vec<u8>) {
     // Writing into a vector cannot fail.
     let _ = write!(
@@ -26,7 +25,7 @@ pub fn text_response(status: u16, text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The reason phrase of the statuses that a balancer answers with itself (RFC 9110 section 15).
+/// Reason phrases (RFC 9110 section 15).
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -46,7 +45,7 @@ fn reason(status: u16) -> &'static str {
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
-        // A client has to ignore it.
+        // Clients ignore it.
         _ => "",
     }
 }

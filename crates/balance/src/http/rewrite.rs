@@ -1,77 +1,75 @@
-//! Heads as they go on.
+//! Rewriting heads.
 //!
-//! What goes out says what was understood, in one way only: HTTP/1.1, one framing field in its
-//! usual form, and no field that belongs to the connection it came by.
+//! The output is unambiguous: HTTP/1.1, one framing field in canonical form, and no hop-by-hop
+//! fields of the other connection.
 
 use super::edits::{Keep, write_fields};
 use super::fields::Field;
 use super::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
 use super::{Direction, Edit, Framing, RequestHead, ResponseHead};
 
-/// How a head goes on.
+/// The result of rewriting a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// As it came: `raw()` of the head can be sent, and nothing was written.
+    /// Unchanged: forward `raw()`; nothing was written.
     AsIs,
-    /// As it was appended to the output.
+    /// Rewritten: it was appended to the output.
     Written,
-    /// Not at all: an interim answer to a client of HTTP/1.0, which does not know them.
+    /// Not forwarded: an interim response to an HTTP/1.0 client.
     Dropped,
 }
 
-/// How a request goes to the upstream.
+/// How a request is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToUpstream<'e> {
-    /// Changes of fields, made in order.
+    /// Header edits, in order.
     pub edits: &'e [Edit<'e>],
-    /// Whether the upstream's connection is to be used again.
+    /// Whether to keep the upstream connection open.
     pub keep_alive: bool,
-    /// Whether another protocol may be asked for, if the client does.
+    /// Whether an upgrade may be requested, if the client does.
     pub upgrade: bool,
-    /// Host for a request of HTTP/1.0 that has none: the upstream's.
+    /// Host for an HTTP/1.0 request without one.
     pub host: &'e [u8],
-    /// The name that the balancer puts into Via (RFC 9110 7.6.3); none by default.
+    /// Pseudonym for Via (RFC 9110 7.6.3), if any.
     pub via: Option<&'e [u8]>,
 }
 
-/// How an answer goes to the client.
+/// How a response is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToClient<'e> {
-    /// Changes of fields, made in order. Not in interim answers.
+    /// Header edits, in order; not for interim responses.
     pub edits: &'e [Edit<'e>],
-    /// Whether the client's connection may be used again: its request wants that
-    /// ([`RequestHead::keep_alive`]), and nothing else speaks against it.
+    /// Whether the client connection may persist: the request allows it
+    /// ([`RequestHead::keep_alive`]), and nothing else prevents it.
     pub keep_alive: bool,
-    /// The minor version of its request.
+    /// Minor version of the request.
     pub minor_version: u8,
-    /// The name that the balancer puts into Via; none by default.
+    /// Pseudonym for Via, if any.
     pub via: Option<&'e [u8]>,
 }
 
-/// What becomes of an answer.
+/// The result of rewriting a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseRewrite {
-    /// Its head.
+    /// The head.
     pub head: Rewritten,
-    /// Its body.
+    /// The body.
     pub body: BodyPass,
-    /// Whether the client's connection stays open behind it, as its head says. After 101 it does,
-    /// with another protocol.
+    /// Whether the client connection persists, as the head says. True after 101.
     pub keep_alive: bool,
 }
 
-/// How a body goes on.
+/// How a body is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyPass {
-    /// Byte by byte.
+    /// Unchanged.
     AsIs,
-    /// Its content only ([`super::BodyTracker::take_content`]): chunks towards a client of
-    /// HTTP/1.0, for whom the end of the connection is the end of the body.
+    /// Decoded ([`super::BodyTracker::take_content`]): chunks to an HTTP/1.0 client, where the end
+    /// of the connection ends the body.
     Dechunked,
 }
 
-/// Says how the head of a request goes to an upstream, and appends it to `out` unless it can go as
-/// it came. That allocates nothing; a written head may make `out` grow.
+/// Rewrites the head of a request. A changed head is appended to `out`; nothing else is allocated.
 pub fn rewrite_request<'a>(
     head: &RequestHead<'a>,
     to: &ToUpstream<'_>,
@@ -122,7 +120,7 @@ pub fn rewrite_request<'a>(
         write_field(b"Host", &[host], out);
     }
     match (upgrade, to.keep_alive, te) {
-        // With an upgrade the connection's end is not asked for.
+        // With an upgrade, `close` is not sent.
         (true, _, false) => write_field(b"Connection", &[b"upgrade"], out),
         (true, _, true) => write_field(b"Connection", &[b"upgrade, TE"], out),
         (false, false, false) => write_field(b"Connection", &[b"close"], out),
@@ -138,11 +136,10 @@ pub fn rewrite_request<'a>(
     Rewritten::Written
 }
 
-/// Says how the head of an answer goes to the client, and appends it to `out` unless it can go as
-/// it came. That allocates nothing; a written head may make `out` grow.
+/// Rewrites the head of a response. A changed head is appended to `out`; nothing else is allocated.
 ///
-/// A client of HTTP/1.0 gets a body in chunks without their coding, ended by the connection's end,
-/// and no interim answers.
+/// An HTTP/1.0 client gets chunked bodies decoded, ended by the connection's end, and no interim
+/// responses.
 pub fn rewrite_response<'a>(
     head: &ResponseHead<'a>,
     to: &ToClient<'_>,
@@ -162,7 +159,7 @@ pub fn rewrite_response<'a>(
         true => (&[][..], None),
         false => (to.edits, to.via),
     };
-    // Before the final answer nothing is said of the connection.
+    // Interim responses say nothing about persistence.
     let unfinished = head.status < 200;
     let dechunked = head.framing == Framing::Chunked && !http_11;
     let keep_alive =
@@ -176,11 +173,11 @@ pub fn rewrite_response<'a>(
         keep_alive,
     };
 
-    // RFC 9110 7.8 wants Upgrade in 426, which says what to upgrade to.
+    // RFC 9110 7.8 wants Upgrade in 426, to say what to upgrade to.
     let upgrade = matches!(head.status, 101 | 426) && info.upgrade;
-    // Fields that RFC 9110 8.6 and RFC 9112 6.1 forbid there; a client may believe them.
+    // RFC 9110 8.6 and RFC 9112 6.1 forbid framing fields here; a client may believe them.
     let unframed = unfinished || head.status == 204;
-    // To HEAD and in 304 the coding is told without being used.
+    // For HEAD and in 304 the coding is stated but not used.
     let no_coding = unframed || !http_11;
     let kept = !changes(info, edits, via)
         && head.minor_version == 1
@@ -208,7 +205,7 @@ pub fn rewrite_response<'a>(
     let keep = |field: &Field<'a>| match field_kind(Direction::Response, field.name) {
         FieldKind::Other if named.has(field.name) => false,
         FieldKind::Other if dechunked && field.is(b"trailer") => false,
-        // The same number twice goes on as one.
+        // Equal values are merged.
         FieldKind::ContentLength => {
             !unframed
                 && first_length.is_some_and(|first| first.line.as_ptr() == field.line.as_ptr())
@@ -235,17 +232,17 @@ pub fn rewrite_response<'a>(
     answered(Rewritten::Written)
 }
 
-/// Length of a status line that has no reason and no blank before it.
+/// A status line without reason and the space before it.
 const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
 
-/// Whether there is something to change whatever the connection is to be.
+/// Whether the head changes regardless of the connection.
 fn changes(info: &HeadInfo<'_>, edits: &[Edit<'_>], via: Option<&[u8]>) -> bool {
     info.changes || info.options.names > 0 || !edits.is_empty() || via.is_some()
 }
 
-/// Whether the Connection and Upgrade fields say what they are to say on the next connection.
+/// Whether Connection and Upgrade already say what the next hop needs.
 ///
-/// `keep-alive` may stand there also where it is not needed, as many clients and servers send it.
+/// A redundant `keep-alive` is tolerated, as many clients and servers send it.
 fn connection_is(info: &HeadInfo<'_>, upgrade: bool, close: bool) -> bool {
     let options = info.options;
     options.close == close
@@ -255,7 +252,7 @@ fn connection_is(info: &HeadInfo<'_>, upgrade: bool, close: bool) -> bool {
         && !options.te
 }
 
-/// A field of framing in its usual form, and any other as it came.
+/// Framing fields in canonical form, others unchanged.
 fn framing_line<'a>(field: &Field<'a>) -> Keep<'a> {
     let value = field.value;
     if field.is(b"transfer-encoding") && value != b"chunked" {

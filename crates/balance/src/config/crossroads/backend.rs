@@ -15,13 +15,13 @@ use crate::config::model::{
 use crate::config::validate::{self, BackendPlaces};
 use crate::sticky;
 
-/// A back end and its places; `None` where its address is missing or wrong.
+/// A back end with locations; `None` if its address is missing or invalid.
 pub(super) fn backend(
     diagnostics: &mut Diagnostics<'_>,
     block: &Block,
 ) -> Option<(Backend, BackendPlaces)> {
     values::once_each(diagnostics, block);
-    // A stand-in, so that the other statements are looked at even if the address is wrong.
+    // A placeholder, so that the other statements are checked too.
     let unknown = Address {
         host: Host::Name(String::new()),
         port: 0,
@@ -63,12 +63,12 @@ pub(super) fn backend(
     Some((backend, places))
 }
 
-/// The statements that stand for themselves.
+/// Independent statements.
 fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, backend: &mut Backend) {
     match statement.keyword.as_str() {
         "verbosity" => {
             let _ = diagnostics.boolean(statement);
-            diagnostics.ignored(statement, "what is told does not depend on it");
+            diagnostics.ignored(statement, "messages do not depend on it");
         }
         "retries" => backend.retries = diagnostics.count(statement, 0..=100).unwrap_or_default(),
         "maxconnections" => backend.connections_max = diagnostics.limit(statement),
@@ -114,7 +114,7 @@ fn command(
     diagnostics.template(statement, &text)
 }
 
-/// `server` and `port`: the port stands in either.
+/// `server` and `port`: either has the port.
 fn place(
     diagnostics: &mut Diagnostics<'_>,
     block: &Block,
@@ -205,7 +205,7 @@ fn sticky_cookie(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Op
     }
 }
 
-/// A header edit that sets the cookie does what the balancer would do otherwise.
+/// If a header edit sets the cookie, the balancer does not.
 fn check_cookie_setter(
     diagnostics: &mut Diagnostics<'_>,
     statement: &Statement,

@@ -36,7 +36,7 @@ pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<Lo
         .collect()
 }
 
-/// Notes names that stand twice.
+/// Reports duplicate names.
 fn check_unique_names(diagnostics: &mut Diagnostics<'_>, blocks: &[Block], noun: &str) {
     let mut seen: HashMap<&str, Place> = HashMap::new();
     for block in blocks {
@@ -126,7 +126,7 @@ fn service(diagnostics: &mut Diagnostics<'_>, block: &Block) -> LocatedService {
     located
 }
 
-/// `port` and `bindto`, which may stand in any order.
+/// `port` and `bindto`, in any order.
 #[derive(Default)]
 struct Listen {
     given: Option<Place>,
@@ -179,7 +179,7 @@ fn kind(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<bool
     }
 }
 
-/// The statements that stand for themselves.
+/// Independent statements.
 fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut Service) {
     match statement.keyword.as_str() {
         "dispatchmode" => {
@@ -189,7 +189,7 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
         }
         "verbosity" => {
             service.verbosity = diagnostics.boolean(statement).unwrap_or_default();
-            diagnostics.ignored(statement, "what is told does not depend on it");
+            diagnostics.ignored(statement, "messages do not depend on it");
         }
         "revivinginterval" => {
             if let Some(interval) = diagnostics.seconds(statement) {
@@ -228,12 +228,11 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
         "useraccount" => {
             service.user_account = diagnostics.text(statement, "the name of an account")
         }
-        // `service` sees to the others.
+        // `service` handles the others.
         _ => {}
     }
 }
 
-/// The path of a file.
 pub(super) fn path(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<PathBuf> {
     diagnostics
         .text(statement, "the name of a file")

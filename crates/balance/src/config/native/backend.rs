@@ -36,7 +36,7 @@ const KEYS: [&str; 16] = [
     "initial_state",
 ];
 
-/// A table, or its address alone. `shared` are the service's header edits, which come first.
+/// A table, or just an address. `shared`: the service's header edits, which come first.
 pub(super) fn backend(
     reader: &mut Reader,
     entry: &Entry,
@@ -104,7 +104,7 @@ fn fill(reader: &mut Reader, section: &Section<'_>, backend: &mut Backend) {
             "v1" => ProxyVersion::V1,
             _ => ProxyVersion::V2,
         });
-    // Waking is where a probe leads, not where one begins.
+    // A back end never starts as `waking`.
     let states = ["available", "up", "unavailable", "down"];
     if let Some(state) = section
         .word(reader, "initial_state", &states)
@@ -181,7 +181,7 @@ fn cookie(reader: &mut Reader, section: &Section<'_>) -> Option<StickyCookie> {
     })
 }
 
-/// `headers = [{ recipient, how, name, value }]` of a back end or a whole service.
+/// `headers = [{ towards, how, name, value }]` of a back end or service.
 pub(super) fn headers(reader: &mut Reader, section: &Section<'_>) -> Vec<(HeaderEdit, Place)> {
     let Some((entry, path)) = section.entry("headers") else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The native form: TOML.
+//! The TOML syntax.
 
 mod backend;
 mod fields;
@@ -23,10 +23,10 @@ const KEYS: [&str; 5] = [
 const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
      [\"127.0.0.1:8081\"]; or a table [services.NAME] with listen and backends";
 
-/// More services or back ends than this are noise.
+/// Limit of services, and of back ends of a service.
 const NAMES_MAX: usize = 1024;
 
-/// Reads the reader's first source. `None`: there was a mistake, and it was noted.
+/// Parses the first source. `None` after reporting an error.
 pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
     let table = open::parse(reader, text)?;
     let top = Section::whole(&table);

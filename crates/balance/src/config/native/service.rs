@@ -42,7 +42,6 @@ const KEYS: [&str; 22] = [
     "headers",
 ];
 
-/// The modes that take no further keys, and those that do.
 const MODES: [&str; 12] = [
     "round-robin",
     "random",
@@ -139,7 +138,7 @@ pub(super) fn service(
     })
 }
 
-/// Notes that a key has to be given.
+/// Reports a missing key.
 pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
     if section.entry(key).is_some() {
         return Some(());
@@ -379,7 +378,7 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
 fn ejection(reader: &mut Reader, section: &Section<'_>) -> Option<Ejection> {
     let table = section.section(reader, "ejection")?;
     table.only(reader, &["failures", "duration"]);
-    // In a row, so that a back end that fails now and then stays; 30 s, as a restart takes.
+    // In a row, so that occasional errors do not eject it; 30 s, as a restart takes.
     let mut ejection = Ejection {
         failures: 5,
         duration: Duration::from_secs(30),

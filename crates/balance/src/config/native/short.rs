@@ -1,4 +1,4 @@
-//! The short form: one TCP service, round robin over its upstreams.
+//! The short form: one TCP service with round robin.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const KEYS: [&str; 6] = [
     "connect_timeout_ms",
 ];
 
-/// What the service of a short form is called.
+/// Name of its service.
 pub(super) const NAME: &str = "balance";
 
 pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {

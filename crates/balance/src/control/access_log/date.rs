@@ -1,4 +1,4 @@
-//! Dates of a log.
+//! Dates in logs.
 
 use std::fmt;
 
@@ -6,15 +6,13 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Seconds since 1970, shown as the Common Log Format has them, in UTC:
-/// `10/Oct/2000:20:55:36 +0000`.
+/// Seconds since 1970, shown in UTC as in the Common Log Format: `10/Oct/2000:20:55:36 +0000`.
 pub(super) struct Date(pub(super) u64);
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, second) = (self.0 / 86_400, self.0 % 86_400);
-        // The civil calendar in eras of 400 years that begin in March (H. Hinnant, "chrono-
-        // compatible low-level date algorithms").
+        // Days to a civil date (H. Hinnant, "chrono-compatible low-level date algorithms").
         let days = days + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
         let year_of_era =

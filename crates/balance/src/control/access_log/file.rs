@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 
 use crate::engine::shared::ProcessState;
 
-/// How long after a file could not be opened it is tried again.
+/// How long after a failed open it is tried again.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
-/// What is gathered at most before it is written, bytes.
+/// Limit of what is buffered before a write, bytes.
 const PENDING_MAX: usize = 1 << 20;
 
-/// A file that lines are appended to.
+/// An append-only log.
 ///
-/// Lines that cannot be written are counted and forgotten: a full disk must not fill the memory.
-/// The first failure is reported, and the next one after it has gone well again.
+/// Lines that cannot be written are counted and dropped: a full disk must not fill the memory. The
+/// first failure is reported, and the next one after a success.
 pub(super) struct LogFile {
     path: PathBuf,
     file: Option<File>,
     pending: Vec<u8>,
     lines: u64,
-    /// Lines that found no room.
+    /// Lines that did not fit the buffer.
     lost: u64,
     failing: bool,
-    /// When it may be opened again.
+    /// No open before this time.
     open_from: Option<Instant>,
-    /// The file ends in a part of a line.
+    /// The file ends within a line.
     partial_line: bool,
 }
 
@@ -49,7 +49,7 @@ impl LogFile {
         file
     }
 
-    /// Adds a line that `line` writes.
+    /// Adds a line, written by `line`.
     pub(super) fn append(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
         if self.pending.len() > PENDING_MAX {
             self.lost += 1;
@@ -59,7 +59,7 @@ impl LogFile {
         self.lines += 1;
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffer.
     pub(super) fn write(&mut self, process: &ProcessState) {
         if self.lines == 0 {
             return;
@@ -72,7 +72,7 @@ impl LogFile {
                 self.failing = false;
             }
             Err(error) => {
-                // Of what was written in part, a few lines are there and counted all the same.
+                // A few of them may have been written all the same.
                 process.log_failures.add(lost + self.lines);
                 self.failed(&error, process);
             }
@@ -89,13 +89,13 @@ impl LogFile {
             return Err(io::ErrorKind::NotFound.into());
         }
         self.open_from = Some(Instant::now() + REOPEN_INTERVAL);
-        // Opening a pipe would wait for a reader.
+        // Opening a named pipe would block.
         if fs::metadata(&self.path).is_ok_and(|found| found.file_type().is_fifo()) {
             return Err(io::Error::other(
                 "it is a named pipe; a log needs a regular file",
             ));
         }
-        // It holds clients' addresses: not for everybody.
+        // It has clients' addresses: not world-readable.
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).mode(0o640);
         self.file = Some(file.open(&self.path)?);

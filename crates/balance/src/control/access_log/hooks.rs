@@ -1,7 +1,6 @@
-//! Commands that run when something happens to a back end.
+//! Hooks: commands that run on events of back ends.
 //!
-//! Commands run side by side up to a bound, each up to a time limit, as the account that the
-//! service names.
+//! They run concurrently up to a bound, each with a time limit, as the service's `user_account`.
 
 use std::collections::HashSet;
 use std::process::Child;
@@ -14,19 +13,18 @@ use crate::command::{Account, account, kill, shell};
 use crate::config::Config;
 use crate::engine::shared::ProcessState;
 
-/// Commands that run at one time: they are short, and a flood of clients must not become a flood
-/// of processes.
+/// Concurrent hooks: a flood of clients must not become a flood of processes.
 const RUNNING_MAX: usize = 16;
-/// Commands that wait for one of them to end.
+/// Hooks in the queue.
 const WAITING_MAX: usize = 1024;
-/// How long a command may take.
+/// Time limit of a hook.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// How long commands may go on when the balancer has ended.
+/// How long hooks may run on at shutdown.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
-/// How often commands that run are looked after.
+/// How often running hooks are polled.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What has been reported, so that it is not again.
+/// Kinds of failure; each is reported once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum HookFailure {
     Start,
@@ -35,7 +33,7 @@ enum HookFailure {
     End,
 }
 
-/// Runs commands; dropping it waits for them, but not for long.
+/// Runs hooks. Dropping it waits for them, briefly.
 pub(super) struct Runner {
     check_accounts: Vec<Account>,
     jobs: Option<SyncSender<Job>>,
@@ -71,7 +69,7 @@ impl Runner {
         }
     }
 
-    /// Has a command of a service run.
+    /// Queues a hook of a service.
     pub(super) fn run(&mut self, service: usize, command: &[u8], process: &ProcessState) {
         let account = self.check_accounts.get(service).copied();
         let account = account.unwrap_or(Account::Unavailable);
@@ -105,7 +103,6 @@ impl Drop for Runner {
     }
 }
 
-/// The commands that run.
 struct RunningHooks {
     process: Arc<ProcessState>,
     children: Vec<(Child, Instant)>,
@@ -166,7 +163,7 @@ impl RunningHooks {
         }
     }
 
-    /// Collects those that have ended, and ends those that took too long.
+    /// Reaps hooks that have exited, and kills those over the limit.
     fn reap(&mut self) {
         let mut ended = Vec::new();
         self.children.retain_mut(|(child, end)| {

@@ -1,4 +1,4 @@
-//! The lines of logs.
+//! Formats of log lines.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -8,23 +8,22 @@ use super::date::Date;
 use crate::config::model::LogFormat;
 use crate::engine::events::RequestLine;
 
-/// What was served.
 pub(super) enum Served<'l> {
-    /// A connection, of which only bytes are known.
+    /// A TCP connection.
     Connection,
-    /// A request.
+    /// An HTTP request.
     Request {
-        /// `None` where its head could not be read.
+        /// `None`: its head could not be parsed.
         line: Option<&'l RequestLine>,
         status: u16,
     },
 }
 
-/// What a line tells.
+/// The data of a line.
 pub(super) struct Line<'l> {
     pub(super) client: IpAddr,
     pub(super) served: Served<'l>,
-    /// Bytes from the client, where they are known.
+    /// Bytes from the client, if known.
     pub(super) bytes_to: Option<u64>,
     /// Bytes to the client.
     pub(super) bytes_from: u64,
@@ -32,8 +31,8 @@ pub(super) struct Line<'l> {
 }
 
 impl Line<'_> {
-    /// Appends a line of the access log: the Common Log Format or the combined one, and behind it
-    /// what they lack. `whose` are the service and the back end.
+    /// Appends a line of the access log: Common or Combined Log Format, and further fields.
+    /// `whose`: service and back end.
     pub(super) fn access(
         &self,
         form: LogFormat,
@@ -85,8 +84,8 @@ impl Line<'_> {
         out.push(b'\n');
     }
 
-    /// Appends a line of the throughput log: the time in seconds since 1970, bytes from the
-    /// client (`-` where unknown), bytes to it, and the duration in microseconds.
+    /// Appends a line of the throughput log: Unix time, bytes from the client (`-`: unknown), bytes
+    /// to the client, and microseconds.
     pub(super) fn throughput(&self, time: Duration, out: &mut Vec<u8>) {
         let _ = write!(out, "{}.{:06} ", time.as_secs(), time.subsec_micros());
         match self.bytes_to {
@@ -97,8 +96,7 @@ impl Line<'_> {
     }
 }
 
-/// Appends a line of the traffic log: the time in seconds since 1970, the client, the direction,
-/// the back end, and what passed.
+/// Appends a line of the traffic log: Unix time, client, direction, back end, and data.
 pub(super) fn traffic(
     time: Duration,
     client: SocketAddr,
@@ -114,8 +112,7 @@ pub(super) fn traffic(
     out.extend_from_slice(b"\"\n");
 }
 
-/// Appends what a client sent so that it can neither end the quotes nor the line, nor drive a
-/// terminal: as Apache and nginx write it.
+/// Escapes a client's data as Apache and nginx do: no quotes, line ends or control characters.
 fn quoted(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {

@@ -1,8 +1,7 @@
-//! The thread that writes logs and hands hooks to their runner.
+//! The thread that writes logs and starts hooks.
 //!
-//! It takes [`Event`] from the workers' channel. Whatever it does, however slow a disk or a
-//! command is, a worker never waits for it: the channel is bounded, and what does not fit is lost
-//! and counted.
+//! It reads [`Event`]s from the workers' bounded channel. Workers never wait for a slow disk or
+//! command; events that do not fit are dropped and counted.
 
 mod date;
 mod file;
@@ -27,15 +26,14 @@ use file::LogFile;
 use hooks::Runner;
 use lines::{Line, Served};
 
-/// Events are taken and lines written in rounds of this length, so that under load neither a
-/// worker's send has to wake this thread nor each line costs a system call.
+/// Events are taken and lines written in batches, to save wake-ups and system calls.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Starts the thread. It ends when all senders are gone and everything is written; hooks that run
-/// then have a second to end. Log files are opened now, to append to.
+/// Starts the thread and opens the logs. It ends when all senders are gone and everything is
+/// written; running hooks have one more second.
 ///
 /// # Panics
-/// When the system has no thread to give, as [`std::thread::spawn`] does.
+/// When the thread cannot be started, as [`std::thread::spawn`] does.
 pub fn spawn(
     config: Arc<Config>,
     process: Arc<ProcessState>,
@@ -45,7 +43,7 @@ pub fn spawn(
     std::thread::spawn(move || access_log.run(&events))
 }
 
-/// The time; a clock that stands before 1970 shows 1970.
+/// Unix time; 0 if the clock is set before 1970.
 fn unix_time() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
@@ -58,11 +56,11 @@ struct AccessLog {
     /// By service.
     services: Vec<Logs>,
     runner: Option<Runner>,
-    /// A command as it is filled in.
+    /// Buffer for a command line.
     command: Vec<u8>,
 }
 
-/// Places in the list of files.
+/// Indexes into `files`.
 #[derive(Default)]
 struct Logs {
     access: Option<usize>,
@@ -76,7 +74,7 @@ impl AccessLog {
     fn new(config: Arc<Config>, process: Arc<ProcessState>) -> AccessLog {
         let mut files = Vec::new();
         let mut known = HashMap::<PathBuf, usize>::new();
-        // Logs on the same path share a file, so that lines stay whole.
+        // Logs with the same path share a file, so that lines are not torn.
         let mut file = |path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             Some(*known.entry(path.clone()).or_insert_with(|| {
@@ -149,7 +147,7 @@ impl AccessLog {
                 bytes_from,
                 duration_ns,
             } => {
-                // Of an HTTP service the requests are logged.
+                // HTTP services log requests instead.
                 if matches!(self.kind(*service), Some(ServiceKind::Tcp)) {
                     let line = Line {
                         client: client.ip(),
@@ -277,7 +275,7 @@ impl AccessLog {
         let Some(template) = which(one) else { return };
         self.command.clear();
         let placeholders = Placeholders {
-            // A probe's: nobody.
+            // Probes have no client.
             client: client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.ip()),
             backend: &one.name,
             service: &model.name,
