@@ -7,7 +7,7 @@
 pub fn cookie<'h>(field: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     field.split(|byte| *byte == b';').find_map(|pair| {
         let pair = pair.trim_ascii();
-        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let at = memchr::memchr(b'=', pair)?;
         let (key, value) = (
             pair[..at].trim_ascii_end(),
             pair[at + 1..].trim_ascii_start(),
@@ -33,11 +33,7 @@ pub fn set_cookie(name: &str, value: &str, out: &mut Vec<u8>) {
 
 /// Whether a text is a valid cookie name: a token of RFC 9110 (5.6.2).
 pub fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token)
-}
-
-pub(crate) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    crate::http::is_token(text.as_bytes())
 }
 
 /// Whether a text is a valid cookie value: RFC 6265 (4.1.1), without quotes.

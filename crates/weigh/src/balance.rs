@@ -201,18 +201,11 @@ fn print_notices(supervisor: &Supervisor) {
 }
 
 fn print_summary(supervisor: &Supervisor) {
-    let (config, shared) = (supervisor.config(), supervisor.shared());
-    let (mut clients, mut refused, mut served) = (0, 0, Vec::new());
-    for (service, state) in config.services.iter().zip(&shared.services) {
-        let http = service.kind != balance::config::model::ServiceKind::Tcp;
-        clients += state.clients.get();
-        refused += state.refused.get();
-        served.extend(state.backends.iter().map(|one| match http {
-            true => one.requests.get(),
-            false => one.connections.get(),
-        }));
-    }
-    eprintln!("{clients} clients, {refused} refused, by back end: {served:?}");
+    let stats = supervisor.stats();
+    eprintln!(
+        "{} clients, {} refused, by back end: {:?}",
+        stats.clients, stats.refused, stats.served
+    );
 }
 
 /// Where the balancer that runs a configuration answers.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::template::Template;
 use crate::access::Prefix;
 use crate::health::State;
+pub use crate::http::EditKind;
 
 /// The configuration of a balancer.
 #[derive(Clone, Debug, PartialEq)]
@@ -208,6 +209,26 @@ pub enum Dispatch {
         /// The key.
         key: HashKey,
     },
+}
+
+impl Dispatch {
+    /// The name of the mode in TOML.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Dispatch::RoundRobin => "round-robin",
+            Dispatch::Random => "random",
+            Dispatch::BySize { .. } => "by-size",
+            Dispatch::ByDuration { .. } => "by-duration",
+            Dispatch::ByConnections { .. } => "by-connections",
+            Dispatch::ByOrder => "by-order",
+            Dispatch::ByClientIp => "by-client-ip",
+            Dispatch::External { .. } => "external",
+            Dispatch::WeightedRoundRobin => "weighted-round-robin",
+            Dispatch::LeastConnections => "least-connections",
+            Dispatch::PeakEwma { .. } => "peak-ewma",
+            Dispatch::ConsistentHash { .. } => "consistent-hash",
+        }
+    }
 }
 
 /// Default of [`Dispatch::PeakEwma`].
@@ -505,17 +526,6 @@ pub enum Recipient {
     Client,
     /// Requests, to the back end.
     Server,
-}
-
-/// How a header field is edited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EditKind {
-    /// Adds a field, beside any of the same name.
-    Add,
-    /// Appends to the field of that name; adds one if there is none.
-    Append,
-    /// Replaces all fields of that name.
-    Set,
 }
 
 /// The version of a PROXY protocol header.

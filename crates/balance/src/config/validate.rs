@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use written::reader::{Fault, Reader};
 use written::tree::Place;
 
-use super::model::{Check, Config, Dispatch, HashKey, Service, ServiceKind};
+pub(super) use crate::sticky::is_name as is_field_name;
+
+use super::model::{Config, Dispatch, HashKey, Service, ServiceKind};
 
 /// A service with source locations.
 #[derive(Debug)]
@@ -163,11 +165,6 @@ pub(super) fn is_field_value(text: &str) -> bool {
     text.trim() == text && !text.chars().any(char::is_control)
 }
 
-/// A valid header name (RFC 9110, 5.1).
-pub(super) fn is_field_name(text: &str) -> bool {
-    crate::sticky::is_name(text)
-}
-
 /// A valid host name: labels of letters, digits, `-` and `_`, at most 253 bytes.
 pub(super) fn is_host_name(text: &str) -> bool {
     let label = |label: &str| {
@@ -201,9 +198,4 @@ pub(super) fn is_framing(name: &str) -> bool {
     ]
     .iter()
     .any(|framing| name.eq_ignore_ascii_case(framing))
-}
-
-/// A probe by HTTP.
-pub(super) fn http_check(path: String, host: Option<String>, status: u16) -> Check {
-    Check::Http { path, host, status }
 }

@@ -186,37 +186,22 @@ fn backend(out: &mut Writer, backend: &Backend) {
 }
 
 fn dispatch(dispatch: &Dispatch) -> String {
-    let over = |mode: &str, over: &Option<u32>| match over {
-        Some(over) => format!("{{ mode = {}, over = {over} }}", quoted(mode)),
-        None => quoted(mode),
+    let mode = quoted(dispatch.name());
+    let rest = match dispatch {
+        Dispatch::BySize { over: Some(over) }
+        | Dispatch::ByDuration { over: Some(over) }
+        | Dispatch::ByConnections { over: Some(over) } => format!("over = {over}"),
+        Dispatch::External { command } => format!("command = {}", template(command)),
+        Dispatch::PeakEwma { decay } => format!("decay = {}", quoted(&duration_text(*decay))),
+        Dispatch::ConsistentHash { key } => match key {
+            HashKey::ClientIp => "key = \"client-ip\"".to_owned(),
+            HashKey::Header(name) => format!("key = \"header\", name = {}", quoted(name)),
+            HashKey::Cookie(name) => format!("key = \"cookie\", name = {}", quoted(name)),
+            HashKey::Path => "key = \"path\"".to_owned(),
+        },
+        _ => return mode,
     };
-    match dispatch {
-        Dispatch::RoundRobin => quoted("round-robin"),
-        Dispatch::Random => quoted("random"),
-        Dispatch::BySize { over: last } => over("by-size", last),
-        Dispatch::ByDuration { over: last } => over("by-duration", last),
-        Dispatch::ByConnections { over: last } => over("by-connections", last),
-        Dispatch::ByOrder => quoted("by-order"),
-        Dispatch::ByClientIp => quoted("by-client-ip"),
-        Dispatch::External { command } => {
-            format!("{{ mode = \"external\", command = {} }}", template(command))
-        }
-        Dispatch::WeightedRoundRobin => quoted("weighted-round-robin"),
-        Dispatch::LeastConnections => quoted("least-connections"),
-        Dispatch::PeakEwma { decay } => format!(
-            "{{ mode = \"peak-ewma\", decay = {} }}",
-            quoted(&duration_text(*decay))
-        ),
-        Dispatch::ConsistentHash { key } => {
-            let key = match key {
-                HashKey::ClientIp => "key = \"client-ip\"".to_owned(),
-                HashKey::Header(name) => format!("key = \"header\", name = {}", quoted(name)),
-                HashKey::Cookie(name) => format!("key = \"cookie\", name = {}", quoted(name)),
-                HashKey::Path => "key = \"path\"".to_owned(),
-            };
-            format!("{{ mode = \"consistent-hash\", {key} }}")
-        }
-    }
+    format!("{{ mode = {mode}, {rest} }}")
 }
 
 fn check(check: &Check, probing: &Probing) -> String {

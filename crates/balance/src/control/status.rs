@@ -6,7 +6,7 @@ use net::os;
 use serde_json::{Value, json};
 
 use super::supervisor::Supervisor;
-use crate::config::model::{Backend, Dispatch, Service, ServiceKind, Weight};
+use crate::config::model::{Backend, Service, ServiceKind, Weight};
 use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
@@ -51,7 +51,7 @@ fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> 
     json!({
         "name": service.name,
         "kind": if http { "http" } else { "tcp" },
-        "dispatch": mode(&service.dispatch),
+        "dispatch": service.dispatch.name(),
         "listen": listen,
         "active": state.active.load(Ordering::Relaxed),
         "queued": state.queued.load(Ordering::Relaxed),
@@ -96,22 +96,4 @@ fn one_backend(backend: &Backend, backend_state: &BackendState, http: bool) -> V
 
 fn quantiles(times: &DurationHistogram) -> Value {
     json!({ "p50": times.quantile_us(0.5), "p99": times.quantile_us(0.99) })
-}
-
-/// The name of the mode in TOML.
-fn mode(dispatch: &Dispatch) -> &'static str {
-    match dispatch {
-        Dispatch::RoundRobin => "round-robin",
-        Dispatch::Random => "random",
-        Dispatch::BySize { .. } => "by-size",
-        Dispatch::ByDuration { .. } => "by-duration",
-        Dispatch::ByConnections { .. } => "by-connections",
-        Dispatch::ByOrder => "by-order",
-        Dispatch::ByClientIp => "by-client-ip",
-        Dispatch::External { .. } => "external",
-        Dispatch::WeightedRoundRobin => "weighted-round-robin",
-        Dispatch::LeastConnections => "least-connections",
-        Dispatch::PeakEwma { .. } => "peak-ewma",
-        Dispatch::ConsistentHash { .. } => "consistent-hash",
-    }
 }

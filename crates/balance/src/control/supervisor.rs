@@ -22,7 +22,7 @@ use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
 use crate::engine::state::ServiceState;
-use crate::engine::{Balancer, BalancerError};
+use crate::engine::{Balancer, BalancerError, Stats};
 use crate::health::{HealthEvent, State};
 
 /// Old configurations with clients, at most; each has its threads and buffers.
@@ -197,6 +197,11 @@ impl Supervisor {
     /// The shared state of the current balancer.
     pub fn shared(&self) -> Arc<Shared> {
         self.current().balancer.shared()
+    }
+
+    /// Counts of the current configuration.
+    pub fn stats(&self) -> Stats {
+        self.current().balancer.stats()
     }
 
     /// The name and bound address of each listener.

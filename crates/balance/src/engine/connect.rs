@@ -6,6 +6,7 @@ use net::{Buf, ConnId, Io, proxy_protocol};
 
 use super::connection::{Connection, Role};
 use super::events::Event;
+use super::http::choose_held;
 use super::service_worker::Choice;
 use super::worker::Worker;
 use crate::config::model::ProxyVersion;
@@ -50,22 +51,24 @@ impl<I: Io> Worker<I> {
         if self.connection(client).downstream.is_some() {
             return self.select_http_backend(client);
         }
+        let choice = self.choose(client);
+        self.apply_choice(client, choice);
+    }
+
+    /// Chooses a back end for a client, or for the request it holds, and reserves capacity.
+    pub(super) fn choose(&mut self, client: ConnId) -> Choice {
         let now_ns = self.now();
-        let Worker {
-            connections,
-            services,
-            shared,
-            rng,
-            ..
-        } = self;
-        let connection = &connections[client.slot()];
-        let Some(client_state) = &connection.client else {
-            return;
+        let connection = &self.connections[client.slot()];
+        let Some(client_state) = connection.client.as_deref() else {
+            return Choice::NoneUsable;
         };
         let service = connection.service as usize;
-        let choice =
-            services[service].choose(&shared.services[service], client_state, None, now_ns, rng);
-        self.apply_choice(client, choice);
+        let state = &self.shared.services[service];
+        let (service_worker, rng) = (&mut self.services[service], &mut self.rng);
+        match connection.downstream.as_deref() {
+            None => service_worker.choose(state, client_state, None, now_ns, rng),
+            Some(held) => choose_held(service_worker, state, held, client_state, now_ns, rng),
+        }
     }
 
     pub(super) fn apply_choice(&mut self, client: ConnId, choice: Choice) {
@@ -75,8 +78,8 @@ impl<I: Io> Worker<I> {
             }
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
-            Choice::Ask => self.ask(client),
-            Choice::Nobody => {
+            Choice::AskProgram => self.ask(client),
+            Choice::NoneUsable => {
                 let service = self.connection(client).service as usize;
                 self.state(service).refused.add(1);
                 self.reject_client(client);
@@ -160,11 +163,8 @@ impl<I: Io> Worker<I> {
         self.io.close(conn);
         let client = connection.peer?;
         self.connection(client).peer = None;
-        Some((
-            client,
-            connection.service as usize,
-            connection.backend as usize,
-        ))
+        let (service, backend) = connection.indexes();
+        Some((client, service, backend))
     }
 
     /// Reports that a back end could not be reached.
@@ -185,19 +185,19 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A back end is connected: forward what the client has sent so far.
+    /// A back end is connected.
     pub(super) fn connected(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let connection = self.connection(conn);
-        let Some(client) = connection
-            .peer
-            .filter(|_| connection.role == Role::Connecting)
-        else {
+        let connecting = connection.role == Role::Connecting;
+        let Some(client) = connection.peer.filter(|_| connecting) else {
             return;
         };
-        if self.connection(client).downstream.is_some() {
-            return self.http_connected(client, conn);
-        }
+        let took_ns = now_ns.saturating_sub(connection.since_ns);
+        let (service, backend) = connection.indexes();
+        let state = &self.state(service).backends[backend];
+        state.connections.add(1);
+        state.connect_times.record_ns(took_ns);
         let Worker {
             io,
             connections,
@@ -205,68 +205,63 @@ impl<I: Io> Worker<I> {
             shared,
             ..
         } = self;
-        let connection = &mut connections[conn.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
-        connection.role = Role::Relaying;
-        let client_state = &shared.services[service].backends[backend];
-        client_state.connections.add(1);
-        let took_ns = now_ns.saturating_sub(connection.since_ns);
-        client_state.connect_times.record_ns(took_ns);
-        // For TCP, the connect time is the only sign of a back end's load.
-        services[service].answered(backend, took_ns, now_ns);
-        let downstream = &mut connections[client.slot()];
-        downstream.role = Role::Relaying;
-        (downstream.since_ns, downstream.taken_ns) = (now_ns, now_ns);
-        let mut held = Vec::new();
-        if let Some(client_state) = &mut downstream.client {
-            held = std::mem::take(&mut client_state.held);
-            if let Some(version) = services[service].backends[backend].proxy_out {
-                let mut header = Vec::with_capacity(64);
-                match version {
-                    ProxyVersion::V1 => {
-                        proxy_protocol::encode_v1(
-                            client_state.address,
-                            client_state.local,
-                            &mut header,
-                        );
-                    }
-                    ProxyVersion::V2 => {
-                        proxy_protocol::encode_v2(
-                            client_state.address,
-                            client_state.local,
-                            &mut header,
-                        );
-                    }
-                }
+        let service_worker = &services[service];
+        let backend_slot = &service_worker.backends[backend];
+        if let Some(client) = &connections[client.slot()].client {
+            let (src, dst, mut header) = (client.address, client.local, Vec::new());
+            match backend_slot.proxy_out {
+                None => {}
+                Some(ProxyVersion::V1) => proxy_protocol::encode_v1(src, dst, &mut header),
+                Some(ProxyVersion::V2) => proxy_protocol::encode_v2(src, dst, &mut header),
+            }
+            if !header.is_empty() {
                 io.send_copy(conn, &header);
             }
-            if services[service].emits_events {
+            if service_worker.emits_events {
                 shared.emit(Event::ConnectionOpened {
                     service,
                     backend,
-                    client: client_state.address,
+                    client: src,
                 });
             }
         }
-        let (ended, paused) = (downstream.ended, std::mem::take(&mut downstream.paused));
-        let connection = &mut connections[conn.slot()];
+        connections[conn.slot()].traced = backend_slot.traced;
+        if connections[client.slot()].downstream.is_some() {
+            return self.http_connected(client, conn);
+        }
+        // For TCP, the connect time is the only sign of a back end's load.
+        self.services[service].answered(backend, took_ns, now_ns);
+        self.start_relay(client, conn);
+    }
+
+    /// Forwards what a client has sent so far, and starts relaying.
+    fn start_relay(&mut self, client: ConnId, server: ConnId) {
+        let now_ns = self.now();
+        let connection = self.connection(server);
+        let traced = connection.traced;
+        connection.role = Role::Relaying;
         (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
-        connection.sends += held.len() as u32;
-        let traced = services[service].backends[backend].traced;
-        connection.traced = traced;
-        connections[client.slot()].traced = traced;
+        let downstream = self.connection(client);
+        downstream.role = Role::Relaying;
+        downstream.traced = traced;
+        (downstream.since_ns, downstream.taken_ns) = (now_ns, now_ns);
+        let (ended, paused) = (downstream.ended, std::mem::take(&mut downstream.paused));
+        let held = match &mut downstream.client {
+            Some(client_state) => std::mem::take(&mut client_state.held),
+            None => Vec::new(),
+        };
+        self.connection(server).sends += held.len() as u32;
         for buf in held {
             if traced {
                 self.trace(client, &buf);
             }
-            self.io.forward(conn, buf);
+            self.io.forward(server, buf);
         }
-        let Worker { io, .. } = self;
         if ended {
-            io.finish(conn);
+            self.io.finish(server);
         }
         if paused {
-            io.resume(client);
+            self.io.resume(client);
         }
     }
 }

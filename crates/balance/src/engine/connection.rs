@@ -69,6 +69,19 @@ pub(super) struct Connection {
     pub upstream: Option<Box<Upstream>>,
 }
 
+impl Connection {
+    /// Whether it is a client of an HTTP service of which this is true.
+    #[inline]
+    pub fn downstream_is(&self, test: impl Fn(&Downstream) -> bool) -> bool {
+        self.downstream.as_deref().is_some_and(test)
+    }
+
+    /// Service and back end.
+    pub fn indexes(&self) -> (usize, usize) {
+        (self.service as usize, self.backend as usize)
+    }
+}
+
 /// State of a client that relaying does not need.
 pub(super) struct Client {
     /// From the kernel or the PROXY protocol header; unspecified where nothing needs it.

@@ -1,11 +1,13 @@
-//! Name resolution on its own thread: the system's resolver blocks.
+//! Name resolution: at the start, and later on its own thread, as the system's resolver blocks.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::BalancerError;
 use super::waker::Waker;
+use crate::config::model::{Config, Host};
 
 /// Resolves a name.
 pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
@@ -23,6 +25,33 @@ struct Job {
 
 pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((name, port).to_socket_addrs()?.collect())
+}
+
+/// The address of each back end, by service: the first that the system returns.
+pub(super) fn all_backends(config: &Config) -> Result<Vec<Vec<SocketAddr>>, BalancerError> {
+    let mut all = Vec::new();
+    for service in &config.services {
+        let mut own = Vec::new();
+        for backend in &service.backends {
+            let found = match &backend.address.host {
+                Host::Ip(ip) => Ok(SocketAddr::new(*ip, backend.address.port)),
+                Host::Name(name) => first(name, backend.address.port),
+            };
+            own.push(found.map_err(|source| BalancerError::Resolve {
+                service: service.name.clone(),
+                backend: backend.name.clone(),
+                address: backend.address.to_string(),
+                source,
+            })?);
+        }
+        all.push(own);
+    }
+    Ok(all)
+}
+
+fn first(name: &str, port: u16) -> io::Result<SocketAddr> {
+    let found = by_system(name, port)?.first().copied();
+    found.ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 /// The lookup thread; it does one lookup at a time.

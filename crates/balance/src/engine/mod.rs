@@ -18,7 +18,6 @@ mod probe;
 mod proxy_header;
 mod queue;
 mod relay;
-mod resolve;
 mod scan;
 mod service_worker;
 pub mod shared;
@@ -134,7 +133,6 @@ pub struct Balancer {
     first: SocketAddr,
     config: Arc<Config>,
     shared: Arc<Shared>,
-    http: Vec<bool>,
     listeners: Mutex<Vec<Listener>>,
     threads: Vec<JoinHandle<()>>,
     health_checker: Mutex<Option<HealthChecker>>,
@@ -169,7 +167,7 @@ impl Balancer {
         earlier: Option<&Balancer>,
     ) -> Result<Balancer, BalancerError> {
         check(config)?;
-        let addresses = resolve::backends(config)?;
+        let addresses = lookups::all_backends(config)?;
         let mut rules = Vec::new();
         for service in &config.services {
             rules.push(
@@ -202,11 +200,6 @@ impl Balancer {
         let mut balancer = Balancer {
             addresses: bound,
             first,
-            http: config
-                .services
-                .iter()
-                .map(|service| service.kind != ServiceKind::Tcp)
-                .collect(),
             config: config.clone(),
             shared: shared.clone(),
             listeners: Mutex::new(copies),
@@ -280,14 +273,14 @@ impl Balancer {
     /// Counts since the start.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for (service, http) in self.shared.services.iter().zip(&self.http) {
+        for (service, config) in self.shared.services.iter().zip(&self.config.services) {
             stats.clients += service.clients.get();
             stats.refused += service.refused.get();
             stats
                 .served
-                .extend(service.backends.iter().map(|backend| match http {
-                    true => backend.requests.get(),
-                    false => backend.connections.get(),
+                .extend(service.backends.iter().map(|backend| match config.kind {
+                    ServiceKind::Tcp => backend.connections.get(),
+                    ServiceKind::Http { .. } => backend.requests.get(),
                 }));
         }
         stats

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_bounded_and_what_did_not_fit_is_counted() {
+    fn messages_are_bounded_and_dropped_ones_are_counted() {
         let notices = Notices::default();
         for number in 0..WAITING_MAX + 3 {
             notices.push(number.to_string());
@@ -50,7 +50,7 @@ mod tests {
         let taken = notices.take();
         assert_eq!(taken.len(), WAITING_MAX + 1);
         assert_eq!(taken[0], "0");
-        assert_eq!(taken[WAITING_MAX], "3 more messages did not fit");
+        assert_eq!(taken[WAITING_MAX], "3 more messages were dropped");
         assert!(notices.take().is_empty());
     }
 }

@@ -51,38 +51,15 @@ impl<I: Io> Worker<I> {
             // Clients bound to one back end do not block the others.
             let mut bound = 0;
             while let Some(&conn) = self.services[service].queue.get(bound) {
-                let now_ns = self.now();
-                if self.connection(conn).downstream.is_some() {
-                    let choice = self.http_choose(conn);
-                    if choice == Choice::Full {
-                        if !self.is_sticky(conn) {
-                            break;
-                        }
-                        bound += 1;
-                        continue;
-                    }
+                let choice = self.choose(conn);
+                if choice != Choice::Full {
                     self.out_of_queue(service, conn);
                     self.apply_choice(conn, choice);
-                    continue;
-                }
-                let Worker {
-                    connections,
-                    services,
-                    shared,
-                    rng,
-                    ..
-                } = self;
-                let Some(client) = &mut connections[conn.slot()].client else {
-                    services[service].queue.pop_front();
-                    continue;
-                };
-                let choice =
-                    services[service].choose(&shared.services[service], client, None, now_ns, rng);
-                if choice == Choice::Full {
+                } else if self.is_sticky(conn) {
+                    bound += 1;
+                } else {
                     break;
                 }
-                self.out_of_queue(service, conn);
-                self.apply_choice(conn, choice);
             }
         }
     }

@@ -49,7 +49,7 @@ impl<I: Io> Worker<I> {
     /// Abandons an attempt on a back end that was found down meanwhile.
     fn scan_attempt(&mut self, conn: ConnId) {
         let connection = &self.connections[conn.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let Some(client) = connection.peer else {
             return;
         };
@@ -67,7 +67,7 @@ impl<I: Io> Worker<I> {
             return;
         };
         let connection = &self.connections[conn.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         if now_ns >= self.shared.services[service].backends[backend].cutoff_ns() {
             return self.cut_pair(conn);
         }
@@ -89,7 +89,7 @@ impl<I: Io> Worker<I> {
             return self.end_late_pair(conn, false);
         }
         let connection = &self.connections[conn.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let down_ns = self.state(service).backends[backend].down_for_ns(now_ns);
         if down_ns.is_some_and(|down_ns| down_ns >= self.services[service].limits.drain) {
             self.close_pair(conn, false);

@@ -95,9 +95,9 @@ pub(super) enum Choice {
     /// All usable ones are at their limit.
     Full,
     /// None is usable.
-    Nobody,
+    NoneUsable,
     /// The external chooser has to be asked first.
-    Ask,
+    AskProgram,
 }
 
 /// In nanoseconds; zero means no limit.
@@ -199,7 +199,7 @@ impl ServiceWorker {
     ) -> Choice {
         let tried = &client_state.tried;
         match client_state.external_choice {
-            ExternalChoice::NotAsked if self.program.is_some() => return Choice::Ask,
+            ExternalChoice::NotAsked if self.program.is_some() => return Choice::AskProgram,
             ExternalChoice::Chosen(Some(at)) if !tried.contains(&at) => {
                 let at = at as usize;
                 if state.backends[at].usable() && state.backends[at].reserve(self.backends[at].most)
@@ -238,7 +238,7 @@ impl ServiceWorker {
                 Some(at) if !state.backends[at].reserve(self.backends[at].most) => {}
                 Some(at) => return Choice::Backend(at),
                 None if full => return Choice::Full,
-                None => return Choice::Nobody,
+                None => return Choice::NoneUsable,
             }
         }
     }

@@ -119,6 +119,10 @@ impl Shared {
         }
     }
 
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
     /// Sends an event; never blocks.
     pub fn emit(&self, happened: Event) {
         if self.sender.try_send(happened).is_err() {

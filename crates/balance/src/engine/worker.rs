@@ -112,7 +112,7 @@ impl<I: Io> Worker<I> {
                 self.scanned_ns = now_ns;
                 self.scan();
             }
-            if self.listening && self.shared.draining.load(Ordering::Relaxed) {
+            if self.listening && self.shared.is_draining() {
                 self.listening = false;
                 // Serve what the kernel has accepted.
                 if self.poll_once(0).and_then(|()| self.poll_once(0)).is_err() {

@@ -3,6 +3,7 @@
 use memchr::memchr;
 
 use super::{HEAD_BYTES_MAX, Refusal};
+use crate::sticky::cookie;
 
 /// A header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,18 +50,7 @@ impl<'a> Fields<'a> {
     /// The value of a cookie, without quotes; the first if there are several. Parsed as RFC 6265
     /// (5.4) has it, as leniently as servers do.
     pub fn cookie(self, name: &[u8]) -> Option<&'a [u8]> {
-        self.values(b"cookie")
-            .flat_map(|value| value.split(|byte| *byte == b';'))
-            .find_map(|pair| {
-                let pair = pair.trim_ascii();
-                let at = memchr(b'=', pair)?;
-                let (key, value) = (pair[..at].trim_ascii_end(), pair[at + 1..].trim_ascii());
-                let value = match value {
-                    [b'"', inner @ .., b'"'] => inner,
-                    plain => plain,
-                };
-                (key == name).then_some(value)
-            })
+        self.values(b"cookie").find_map(|value| cookie(value, name))
     }
 }
 
@@ -196,7 +186,7 @@ pub(super) fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
 }
 

@@ -2,14 +2,6 @@
 
 use std::io::Write as _;
 
-use super::Refusal;
-
-/// Appends the response to a refused request. Close the connection after it, as the start of the
-/// next request is unknown.
-pub fn refusal_response(refusal: &Refusal, out: &mut Vec<u8>) {
-    text_response(refusal.status(), refusal.to_string().as_bytes(), out);
-}
-
 /// Appends a response with a line of text, after which the connection closes.
 ///
 /// `text` has no line end. It may be sent in response to HEAD too, as nothing follows.
@@ -52,6 +44,7 @@ fn reason(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use crate::http::Refusal;
     use net::http::{Progress, ResponseParser};
 
     use super::*;
@@ -66,7 +59,7 @@ mod tests {
             Refusal::LengthRequired,
         ] {
             let mut out = Vec::new();
-            refusal_response(&refusal, &mut out);
+            text_response(refusal.status(), refusal.to_string().as_bytes(), &mut out);
             let mut parser = ResponseParser::new(false);
             let mut body = Vec::new();
             let end = parser.feed(&out, |bytes| body.extend_from_slice(bytes));

@@ -2,7 +2,7 @@
 //!
 //! 1. [`HeadScan`] says when an incomplete head is worth parsing again.
 //! 2. [`read_request`] or [`read_response`] parses the head and refuses whatever is ambiguous (RFC
-//!    9112 section 11.2); [`refusal_response`] is the response to that.
+//!    9112 section 11.2); [`text_response`] writes the response to that.
 //! 3. [`rewrite_request`] or [`rewrite_response`] says how to forward the head: mostly unchanged
 //!    ([`Rewritten::AsIs`]), so that the received bytes can be sent.
 //! 4. A [`BodyTracker`] finds the end of the message.
@@ -23,8 +23,9 @@ mod target;
 mod tracker;
 
 pub use edits::{Edit, EditError, EditKind};
+pub(crate) use fields::is_token;
 pub use fields::{Field, Fields};
-pub use local_response::{refusal_response, text_response};
+pub use local_response::text_response;
 pub use refusal::{BadResponse, Refusal};
 pub use request::{Method, RequestHead, read_request};
 pub use response::{RequestContext, ResponseHead, read_response};

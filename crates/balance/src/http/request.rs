@@ -76,7 +76,7 @@ pub struct RequestHead<'a> {
 /// bytes too.
 ///
 /// # Errors
-/// When the request must not be forwarded: send [`super::refusal_response`] and close.
+/// When the request must not be forwarded: respond with [`Refusal::status`] and close.
 pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
     let mut lines = Lines::new(input);
     let mut empty_lines = 0;

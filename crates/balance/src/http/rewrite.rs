@@ -30,8 +30,6 @@ pub struct ToUpstream<'e> {
     pub upgrade: bool,
     /// Host for an HTTP/1.0 request without one.
     pub host: &'e [u8],
-    /// Pseudonym for Via (RFC 9110 7.6.3), if any.
-    pub via: Option<&'e [u8]>,
 }
 
 /// How a response is forwarded.
@@ -44,8 +42,6 @@ pub struct ToClient<'e> {
     pub keep_alive: bool,
     /// Minor version of the request.
     pub minor_version: u8,
-    /// Pseudonym for Via, if any.
-    pub via: Option<&'e [u8]>,
 }
 
 /// The result of rewriting a response.
@@ -80,7 +76,7 @@ pub fn rewrite_request<'a>(
     let expect = head.expects_continue();
     let http_11 = head.minor_version == 1;
     let te = http_11 && info.te_trailers;
-    let kept = !changes(info, to.edits, to.via)
+    let kept = !changes(info, to.edits)
         && http_11
         && head.target.authority.is_none()
         && !info.te
@@ -131,7 +127,6 @@ pub fn rewrite_request<'a>(
     if te {
         write_field(b"TE", &[b"trailers"], out);
     }
-    write_via(head.minor_version, to.via, out);
     out.extend_from_slice(b"\r\n");
     Rewritten::Written
 }
@@ -155,9 +150,9 @@ pub fn rewrite_response<'a>(
     if head.is_interim() && !http_11 {
         return passes_as_is(Rewritten::Dropped);
     }
-    let (edits, via) = match head.is_interim() {
-        true => (&[][..], None),
-        false => (to.edits, to.via),
+    let edits = match head.is_interim() {
+        true => &[],
+        false => to.edits,
     };
     // Interim responses say nothing about persistence.
     let unfinished = head.status < 200;
@@ -179,7 +174,7 @@ pub fn rewrite_response<'a>(
     let unframed = unfinished || head.status == 204;
     // For HEAD and in 304 the coding is stated but not used.
     let no_coding = unframed || !http_11;
-    let kept = !changes(info, edits, via)
+    let kept = !changes(info, edits)
         && head.minor_version == 1
         && head.line.len() > STATUS_LINE_BYTES
         && !info.te
@@ -227,7 +222,6 @@ pub fn rewrite_response<'a>(
         (false, true, false) => write_field(b"Connection", &[b"keep-alive"], out),
         (false, true, true) => {}
     }
-    write_via(head.minor_version, via, out);
     out.extend_from_slice(b"\r\n");
     answered(Rewritten::Written)
 }
@@ -236,8 +230,8 @@ pub fn rewrite_response<'a>(
 const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
 
 /// Whether the head changes regardless of the connection.
-fn changes(info: &HeadInfo<'_>, edits: &[Edit<'_>], via: Option<&[u8]>) -> bool {
-    info.changes || info.options.names > 0 || !edits.is_empty() || via.is_some()
+fn changes(info: &HeadInfo<'_>, edits: &[Edit<'_>]) -> bool {
+    info.changes || info.options.names > 0 || !edits.is_empty()
 }
 
 /// Whether Connection and Upgrade already say what the next hop needs.
@@ -272,10 +266,4 @@ fn write_field(name: &[u8], values: &[&[u8]], out: &mut Vec<u8>) {
         out.extend_from_slice(value);
     }
     out.extend_from_slice(b"\r\n");
-}
-
-fn write_via(minor_version: u8, via: Option<&[u8]>, out: &mut Vec<u8>) {
-    if let Some(name) = via {
-        write_field(b"Via", &[b"1.", &[b'0' + minor_version], b" ", name], out);
-    }
 }

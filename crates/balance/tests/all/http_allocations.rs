@@ -23,13 +23,11 @@ fn the_common_case_allocates_nothing() {
         keep_alive: true,
         upgrade: true,
         host: b"a",
-        via: None,
     };
     let down = ToClient {
         edits: &[],
         keep_alive: true,
         minor_version: 1,
-        via: None,
     };
     let mut out = Vec::new();
     let used = allocations(|| {
@@ -58,7 +56,6 @@ fn changes_and_bodies_allocate_nothing_beyond_the_output() {
         keep_alive: false,
         upgrade: true,
         host: b"a",
-        via: Some(b"weigh"),
     };
     let mut out = Vec::with_capacity(4096);
     let body = b"5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n";

@@ -11,13 +11,11 @@ const UP: ToUpstream<'_> = ToUpstream {
     keep_alive: true,
     upgrade: true,
     host: b"10.1.1.100:8080",
-    via: None,
 };
 const DOWN: ToClient<'_> = ToClient {
     edits: &[],
     keep_alive: true,
     minor_version: 1,
-    via: None,
 };
 
 fn read(text: &str) -> RequestHead<'_> {
@@ -128,14 +126,6 @@ fn what_belongs_to_the_clients_connection_stays_there() {
     assert_eq!(
         up(text, &UP).as_deref(),
         Some("GET / HTTP/1.1\r\nHost: a\r\nx-kept: 1\r\nConnection: TE\r\nTE: trailers\r\n\r\n")
-    );
-    let via = ToUpstream {
-        via: Some(b"weigh"),
-        ..UP
-    };
-    assert_eq!(
-        up("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &via).as_deref(),
-        Some("GET / HTTP/1.1\r\nHost: a\r\nVia: 1.1 weigh\r\n\r\n")
     );
 }
 

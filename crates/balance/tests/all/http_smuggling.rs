@@ -25,7 +25,6 @@ const TO: ToUpstream<'_> = ToUpstream {
     keep_alive: true,
     upgrade: true,
     host: b"upstream",
-    via: None,
 };
 
 fn fate(bytes: &[u8]) -> Fate {

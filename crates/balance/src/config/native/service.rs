@@ -372,7 +372,7 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
             ));
         }
     }
-    Some(validate::http_check(path, host, status))
+    Some(Check::Http { path, host, status })
 }
 
 fn ejection(reader: &mut Reader, section: &Section<'_>) -> Option<Ejection> {

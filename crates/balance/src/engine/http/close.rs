@@ -56,7 +56,7 @@ impl<I: Io> Worker<I> {
     pub(super) fn exchange_failed(&mut self, pair: Pair, failure: UpstreamFailure) {
         let Pair { client, server } = pair;
         let connection = &self.connections[server.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let (reused, response_begun) = match &connection.upstream {
             Some(upstream) => (upstream.reused, upstream.response_begun),
             None => (false, true),
@@ -168,7 +168,7 @@ impl<I: Io> Worker<I> {
     /// Takes a client out of its exchange or the queue.
     fn leave_exchange(&mut self, client: ConnId) {
         let connection = &mut self.connections[client.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         if let Some(server) = connection.peer.take() {
             match self.connection(server).role {
                 Role::HttpUpstream => self.close_upstream(server),

@@ -3,20 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::config::Placeholders;
-use crate::config::model::{EditKind as RequestContext, HeaderEdit, Recipient, Service};
+use crate::config::model::{HeaderEdit, Recipient, Service};
 use crate::engine::BalancerError;
-use crate::http::{Edit, EditError, EditKind};
+use crate::http::{Edit, EditError};
 
 /// Edits per message: those of a back end, and one for a cookie.
 const EDITS_MAX: usize = 16;
 
 fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
-    let how = match edit.how {
-        RequestContext::Add => EditKind::Add,
-        RequestContext::Append => EditKind::Append,
-        RequestContext::Set => EditKind::Set,
-    };
-    Edit::new(how, &edit.name, value)
+    Edit::new(edit.how, &edit.name, value)
 }
 
 /// Checks all edits of a service at the start, with a sample address, so that errors do not hit
@@ -30,12 +25,8 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
         };
         let edits = &backend.header_edits;
         for recipient in [Recipient::Client, Recipient::Server] {
-            if edits
-                .iter()
-                .filter(|edit| edit.recipient == recipient)
-                .count()
-                > EDITS_MAX
-            {
+            let same = edits.iter().filter(|edit| edit.recipient == recipient);
+            if same.count() > EDITS_MAX {
                 return Err(BalancerError::Unsupported {
                     service: service.name.clone(),
                     what: "expected at most 16 header edits per back end and direction",

@@ -1,17 +1,14 @@
 //! Assigning requests to back ends, and the end of an exchange.
 
-use net::{ConnId, Io, proxy_protocol};
+use net::{ConnId, Io};
 
-use super::plan::choose;
 use super::pool::take_idle;
-use super::{Downstream, Pair, Phase, Upstream, empty};
-use crate::config::model::ProxyVersion;
+use super::{Pair, Phase, Upstream, empty};
 use crate::engine::connection::{Connection, Role};
 use crate::engine::events::Event;
 use crate::engine::service_worker::Choice;
 use crate::engine::worker::Worker;
 use crate::health::HealthEvent;
-use crate::http::read_request;
 
 impl Connection {
     pub(super) fn downstream_phase(&mut self, phase: Phase) {
@@ -49,54 +46,21 @@ impl<I: Io> Worker<I> {
     /// Chooses a back end for the held request, or queues it.
     pub(in crate::engine) fn select_http_backend(&mut self, client: ConnId) {
         self.connection(client).downstream_phase(Phase::Seeking);
-        let choice = self.http_choose(client);
-        let failed = |downstream: &Downstream| downstream.failed;
-        let spoiled = self
-            .connection(client)
-            .downstream
-            .as_deref()
-            .is_some_and(failed);
+        let choice = self.choose(client);
+        let spoiled = self.connection(client).downstream_is(|one| one.failed);
         match choice {
             // A back end failed after it got the request, and no other is left: 502, not 503.
-            Choice::Nobody if spoiled => self.respond_locally(client, 502, "no back end responded"),
+            Choice::NoneUsable if spoiled => {
+                self.respond_locally(client, 502, "no back end responded")
+            }
             choice => self.apply_choice(client, choice),
         }
     }
 
     /// Whether the request is bound to one back end.
     pub(in crate::engine) fn is_sticky(&mut self, client: ConnId) -> bool {
-        let downstream = self.connection(client).downstream.as_deref();
-        downstream.is_some_and(|downstream| downstream.sticky.is_some())
-    }
-
-    pub(in crate::engine) fn http_choose(&mut self, client: ConnId) -> Choice {
-        let now_ns = self.now();
-        let Worker {
-            connections,
-            services,
-            shared,
-            rng,
-            ..
-        } = self;
-        let connection = &connections[client.slot()];
-        let (Some(downstream), Some(client_state)) = (
-            connection.downstream.as_deref(),
-            connection.client.as_deref(),
-        ) else {
-            return Choice::Nobody;
-        };
-        let service = connection.service as usize;
-        let head = read_request(&downstream.request).ok().flatten();
-        let (service_worker, state) = (&mut services[service], &shared.services[service]);
-        choose(
-            service_worker,
-            state,
-            downstream,
-            client_state,
-            head.as_ref(),
-            now_ns,
-            rng,
-        )
+        self.connection(client)
+            .downstream_is(|one| one.sticky.is_some())
     }
 
     /// Sends the held request to a back end, on which capacity was reserved.
@@ -139,61 +103,20 @@ impl<I: Io> Worker<I> {
 
     /// A back end is connected: send the request.
     pub(in crate::engine) fn http_connected(&mut self, client: ConnId, server: ConnId) {
-        let pair = Pair { client, server };
         let now_ns = self.now();
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            ..
-        } = self;
-        let connection = &mut connections[pair.server.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
-        let client_state = &shared.services[service].backends[backend];
-        client_state.connections.add(1);
-        client_state
-            .connect_times
-            .record_ns(now_ns.saturating_sub(connection.since_ns));
-        let address_version = client_state.address_version();
-        let downstream = &connections[client.slot()];
+        let (service, backend) = self.connection(server).indexes();
+        let address_version = self.state(service).backends[backend].address_version();
+        let downstream = &self.connections[client.slot()];
         let ended = downstream.ended;
         if let Some(client) = &downstream.client {
             let upstream = Upstream::new(address_version, client.address, now_ns);
-            if let Some(version) = services[service].backends[backend].proxy_out {
-                let mut header = Vec::with_capacity(64);
-                match version {
-                    ProxyVersion::V1 => {
-                        proxy_protocol::encode_v1(client.address, client.local, &mut header);
-                    }
-                    ProxyVersion::V2 => {
-                        proxy_protocol::encode_v2(client.address, client.local, &mut header);
-                    }
-                }
-                io.send_copy(pair.server, &header);
-            }
-            if services[service].emits_events {
-                shared.emit(Event::ConnectionOpened {
-                    service,
-                    backend,
-                    client: client.address,
-                });
-            }
-            let connection = &mut connections[server.slot()];
-            connection.upstream = Some(Box::new(upstream));
-            connection.traced = services[service].backends[backend].traced;
+            self.connection(server).upstream = Some(Box::new(upstream));
         }
+        let pair = Pair { client, server };
         self.start_exchange(pair);
         self.send_held_request(pair);
-        let raw = |downstream: &Downstream| downstream.raw;
-        if ended
-            && self
-                .connection(pair.client)
-                .downstream
-                .as_deref()
-                .is_some_and(raw)
-        {
-            self.io.finish(pair.server);
+        if ended && self.connection(client).downstream_is(|one| one.raw) {
+            self.io.finish(server);
         }
     }
 
@@ -202,7 +125,7 @@ impl<I: Io> Worker<I> {
         let now_ns = self.now();
         let queued = self.io.queued(pair.server);
         let connection = &mut self.connections[pair.server.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let (keep, sent_ns) = match &connection.upstream {
             Some(upstream) => (upstream.keep, upstream.sent_ns),
             None => (false, now_ns),

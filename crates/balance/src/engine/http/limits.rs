@@ -67,10 +67,7 @@ impl<I: Io> Worker<I> {
 
     /// A client between requests, or sending a head.
     fn scan_reading(&mut self, client: ConnId, now_ns: u64) {
-        let draining = self
-            .shared
-            .draining
-            .load(std::sync::atomic::Ordering::Relaxed);
+        let draining = self.shared.is_draining();
         let connection = &self.connections[client.slot()];
         let service = connection.service as usize;
         let limits = &self.services[service].limits;
@@ -78,14 +75,14 @@ impl<I: Io> Worker<I> {
             return;
         };
         let waited_ns = now_ns.saturating_sub(connection.since_ns);
-        let response_sent = !downstream.input.is_empty();
+        let head_begun = !downstream.input.is_empty();
         if self.io.queued(client) > 0 {
             return;
         }
-        if draining && !response_sent && downstream.responses > 0 {
+        if draining && !head_begun && downstream.responses > 0 {
             return self.http_close(client);
         }
-        let limit_ns = match response_sent || downstream.responses == 0 {
+        let limit_ns = match head_begun || downstream.responses == 0 {
             true => limits.client_header,
             false => limits.client_idle,
         };
@@ -93,7 +90,7 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.state(service).timeouts.add(1);
-        match response_sent {
+        match head_begun {
             true => self.respond_locally(client, 408, "the request head did not arrive in time"),
             false => self.http_close(client),
         }

@@ -28,6 +28,7 @@ use crate::http::{BodyPass, BodyTracker, Direction, Framing, HeadScan, Method, R
 
 pub(super) use backend_slot::{HttpServiceWorker, IDLE_MAX};
 pub(super) use edits::check;
+pub(super) use plan::choose_held;
 
 /// Buffers queued to a peer before the sender is paused.
 const QUEUE_MAX: usize = 8;

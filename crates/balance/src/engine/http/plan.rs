@@ -148,8 +148,22 @@ fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
     })
 }
 
+/// Chooses a back end for a held request and reserves capacity.
+pub(in crate::engine) fn choose_held(
+    service_worker: &mut ServiceWorker,
+    state: &ServiceState,
+    held: &Downstream,
+    client_state: &Client,
+    now_ns: u64,
+    rng: &mut fastrand::Rng,
+) -> Choice {
+    let head = read_request(&held.request).ok().flatten();
+    let head = head.as_ref();
+    choose(service_worker, state, held, client_state, head, now_ns, rng)
+}
+
 /// Chooses a back end for a request and reserves capacity.
-pub(super) fn choose(
+fn choose(
     service_worker: &mut ServiceWorker,
     state: &ServiceState,
     downstream: &Downstream,
@@ -203,7 +217,6 @@ pub(super) fn rewrite(
                 },
                 upgrade: true,
                 host: &backend_slot.host,
-                via: None,
             };
             rewrite_request(head, &to, scratch)
         },

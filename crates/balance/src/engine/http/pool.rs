@@ -3,8 +3,6 @@
 //! Each thread has its own. When the back end closes a pooled connection, the loop reports it and
 //! it is dropped. A request sent before that report is sent again by [`super::close`].
 
-use std::sync::atomic::Ordering;
-
 use net::{ConnId, Io};
 
 use super::Upstream;
@@ -62,7 +60,7 @@ impl<I: Io> Worker<I> {
             .as_ref()
             .is_none_or(|upstream| upstream.address_version != address_version);
         // A draining balancer serves at most one more request per client.
-        let draining = shared.draining.load(Ordering::Relaxed);
+        let draining = shared.is_draining();
         if moved
             || draining
             || !backend_slot.reusable
@@ -84,7 +82,7 @@ impl<I: Io> Worker<I> {
     /// Drops a pooled connection that ended, or on which the back end sent unsolicited data.
     pub(in crate::engine) fn close_idle(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         if let Some(http) = &mut self.services[service].http {
             http.backends[backend].idle.retain(|one| *one != conn);
         }
@@ -137,7 +135,7 @@ impl<I: Io> Worker<I> {
     pub(super) fn scan_idle(&mut self, conn: ConnId, now_ns: u64) {
         self.count_upstream(conn);
         let connection = &self.connections[conn.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let waited_ns = now_ns.saturating_sub(connection.since_ns);
         let limit_ns = self.services[service].backends[backend].idle.min(WAIT_NS);
         let address_version = self.state(service).backends[backend].address_version();
@@ -146,7 +144,7 @@ impl<I: Io> Worker<I> {
             .as_ref()
             .is_none_or(|upstream| upstream.address_version != address_version);
         let usable = self.state(service).backends[backend].usable();
-        let draining = self.shared.draining.load(Ordering::Relaxed);
+        let draining = self.shared.is_draining();
         if moved || !usable || draining || waited_ns >= limit_ns {
             self.close_idle(conn);
         }

@@ -383,7 +383,7 @@ impl<I: Io> Worker<I> {
         self.count_sent(Pair { client, server }, taken, 1);
         let connection = &self.connections[client.slot()];
         let cut = |downstream: &Downstream| !downstream.raw && !downstream.body.is_complete();
-        if connection.ended && connection.downstream.as_deref().is_some_and(cut) {
+        if connection.ended && connection.downstream_is(cut) {
             // The rest of the request will not come.
             return self.downstream_reset(client);
         }

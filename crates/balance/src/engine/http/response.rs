@@ -108,10 +108,7 @@ impl<I: Io> Worker<I> {
         pair: Pair,
         buf: Option<&Buf>,
     ) -> Result<Option<Plan>, BadResponse> {
-        let draining = self
-            .shared
-            .draining
-            .load(std::sync::atomic::Ordering::Relaxed);
+        let draining = self.shared.is_draining();
         let Worker {
             io,
             connections,
@@ -196,16 +193,17 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let connection = &mut connections[pair.server.slot()];
-        let (service, backend) = (connection.service as usize, connection.backend as usize);
+        let (service, backend) = connection.indexes();
         let Some(upstream) = connection.upstream.as_deref_mut() else {
             return;
         };
+        let dechunks = upstream.pass == BodyPass::Dechunked;
         services[service].answered(backend, now_ns.saturating_sub(upstream.sent_ns), now_ns);
         let client = pair.client;
         let sent_bytes = match plan.how {
             Rewritten::AsIs => plan.end,
             // The decoded part of the body is in `scratch` already.
-            _ if upstream.pass == BodyPass::Dechunked => scratch.len(),
+            _ if dechunks => scratch.len(),
             _ => scratch.len() + plan.end - plan.head_end,
         };
         let body = plan.head_end..plan.end;
@@ -213,11 +211,11 @@ impl<I: Io> Worker<I> {
         match (buf, plan.how) {
             (Some(buf), Rewritten::AsIs) => io.forward_part(client, buf, 0..plan.end),
             (None, Rewritten::AsIs) => io.send_copy(client, &upstream.head[..plan.end]),
-            (Some(buf), _) if upstream.pass == BodyPass::Dechunked => {
+            (Some(buf), _) if dechunks => {
                 io.recycle(buf);
                 io.send_copy(client, scratch);
             }
-            (None, _) if upstream.pass == BodyPass::Dechunked => io.send_copy(client, scratch),
+            (None, _) if dechunks => io.send_copy(client, scratch),
             (Some(buf), _) if body.len() <= COPY_MAX => {
                 scratch.extend_from_slice(&io.bytes(&buf)[body]);
                 io.recycle(buf);
@@ -249,11 +247,6 @@ impl<I: Io> Worker<I> {
             }
         }
         self.note_response(service, backend, well);
-        let dechunks = |upstream: &Upstream| upstream.pass == BodyPass::Dechunked;
-        let dechunks = self.connections[pair.server.slot()]
-            .upstream
-            .as_deref()
-            .is_some_and(dechunks);
         if raw && !dechunks {
             return self.http_relay(pair);
         }
@@ -335,12 +328,7 @@ impl<I: Io> Worker<I> {
         let reading = |downstream: &Downstream| {
             downstream.phase == super::Phase::Reading && !downstream.input.is_empty()
         };
-        if self
-            .connection(client)
-            .downstream
-            .as_deref()
-            .is_some_and(reading)
-        {
+        if self.connection(client).downstream_is(reading) {
             self.next_input(client);
         }
     }
@@ -441,7 +429,6 @@ impl Reader<'_> {
                     false => head.keep_alive(),
                 },
                 minor_version: downstream.minor_version,
-                via: None,
             };
             rewrite_response(head, &to, scratch)
         })
