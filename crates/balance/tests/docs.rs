@@ -4,7 +4,7 @@
 use balance::config::{Form, parse_text, write};
 
 fn document() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/balance-config.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/balance-config.md");
     std::fs::read_to_string(path).unwrap()
 }
 

@@ -14,7 +14,7 @@ use support::{good, parse, parse_set, recipes, rendered, scratch};
 
 fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs")
+        .join("../../docs/src/reference")
         .join(name);
     std::fs::read_to_string(path).unwrap()
 }
@@ -52,11 +52,11 @@ fn the_example_of_an_experiment_can_be_run() {
 
 #[test]
 fn the_example_of_hosts_can_be_run() {
-    let text = &blocks(&document("hosts.md"), "toml")[0];
+    let text = &blocks(&document("../how-to/hosts.md"), "toml")[0];
     let experiment = good(parse(text));
     assert!(experiment.hosts_are_apart());
     assert_eq!(experiment.conditions().len(), 3);
-    let text = &blocks(&document("hosts.md"), "toml")[1];
+    let text = &blocks(&document("../how-to/hosts.md"), "toml")[1];
     assert!(good(parse(text)).hosts_are_machines());
 }
 
