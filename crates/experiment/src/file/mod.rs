@@ -2,7 +2,7 @@
 //!
 //! [`Experiment::parse`] turns the text of a file into an [`Experiment`] in which every name
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
-//! shows each mistake in its place. `docs/experiments.md` describes the format.
+//! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
 mod drivers;
 mod error;
