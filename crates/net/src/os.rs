@@ -4,22 +4,26 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::net::sockopt;
+use rustix::process::{self, Resource, Rlimit};
+use rustix::thread::{self, CpuSet};
+
 use crate::address::{Address, from_raw};
 
-/// Nanoseconds of the monotonic clock.
+/// Nanoseconds of CLOCK_MONOTONIC.
 #[inline]
 pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the monotonic clock as of the kernel's last tick, some milliseconds ago at most;
-/// cheaper to ask for than [`now_ns`].
+/// Nanoseconds of CLOCK_MONOTONIC_COARSE: as of the kernel's last tick, some milliseconds ago at most,
+/// and cheaper to read than [`now_ns`].
 #[inline]
 pub fn coarse_now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC_COARSE)
 }
 
-/// Nanoseconds since 1970, by the clock that people set.
+/// Nanoseconds of CLOCK_REALTIME, since 1970.
 #[inline]
 pub(crate) fn real_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
@@ -62,82 +66,62 @@ pub fn children_cpu_ns() -> u64 {
 /// # Errors
 /// When none of them exists or may be used.
 pub fn bind_to_cpus(cpus: &[u32]) -> io::Result<()> {
-    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let mut set = CpuSet::new();
     for &cpu in cpus {
-        if (cpu as usize) < libc::CPU_SETSIZE as usize {
-            // SAFETY: the index is inside the set.
-            unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+        if (cpu as usize) < CpuSet::MAX_CPU {
+            set.set(cpu as usize);
         }
     }
-    // SAFETY: `set` is valid and of the size given; 0 is the calling thread.
-    check(unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) }).map(drop)
+    Ok(thread::sched_setaffinity(None, &set)?)
 }
 
 /// The CPUs that this process may use.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel refuses to tell.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place of the size given.
-    check(unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) })?;
-    Ok((0..libc::CPU_SETSIZE as u32)
-        // SAFETY: the index is inside the set.
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu as usize, &set) })
-        .collect())
+    let set = thread::sched_getaffinity(None)?;
+    let cpus = 0..CpuSet::MAX_CPU as u32;
+    Ok(cpus.filter(|&cpu| set.is_set(cpu as usize)).collect())
 }
 
 /// Bytes of a page of memory.
 pub fn page_bytes() -> u64 {
-    // SAFETY: takes a number, touches no memory.
-    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(told).unwrap_or(4096)
+    rustix::param::page_size() as u64
 }
 
 /// How many files this process may have open.
 pub fn open_files() -> u64 {
-    limit_of_open_files().map_or(1024, |limit| limit.rlim_cur)
+    process::getrlimit(Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX)
 }
 
-fn limit_of_open_files() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid place.
-    let told = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
-    told.then_some(limit)
-}
-
-/// Raises the limit of open files as far as the system lets it; returns the new limit.
+/// Raises the limit of open files as far as the system allows; returns the new limit.
 pub fn raise_open_files() -> u64 {
-    let Some(limit) = limit_of_open_files() else {
-        return 1024;
-    };
+    let limit = process::getrlimit(Resource::Nofile);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
         .ok()
         .and_then(|text| text.trim().parse::<u64>().ok())
-        .unwrap_or(limit.rlim_max)
+        .unwrap_or(hard)
         .min(1 << 20);
-    for wanted in [most.max(limit.rlim_max), limit.rlim_max] {
-        let new = libc::rlimit {
-            rlim_cur: wanted,
-            rlim_max: wanted.max(limit.rlim_max),
+    for wanted in [most.max(hard), hard] {
+        let new = Rlimit {
+            current: Some(wanted),
+            maximum: Some(wanted.max(hard)),
         };
-        // SAFETY: `new` is valid.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &new) } == 0 {
+        if process::setrlimit(Resource::Nofile, new).is_ok() {
             return wanted;
         }
     }
-    limit.rlim_cur
+    open_files()
 }
 
-/// Makes the calling thread's timers exact to the microsecond rather than to 50.
+/// Sets the timer slack of the calling thread to 1 ns; the default of 50 us delays its timers.
 pub fn sharpen_timers() {
-    // SAFETY: takes a number, touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    // Without it timers are late, which shows as schedule lag.
+    let _ = thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
 /// Has the calling thread run before others that want the same CPU, as a thread that works in short
@@ -150,21 +134,20 @@ pub fn sharpen_timers() {
 /// When this process may not.
 pub fn run_first() -> io::Result<()> {
     const HIGHEST: i32 = -20;
-    // SAFETY: no memory is involved; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) }).map(drop)
+    Ok(process::setpriority_process(None, HIGHEST)?)
 }
 
 /// Makes this process the parent of its descendants' orphans.
 pub fn adopt_orphans() {
-    // SAFETY: takes numbers, touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    // Without it init adopts them.
+    let _ = process::set_child_subreaper(Some(process::getpid()));
 }
 
 /// Kills the calling process when the thread that started it ends. Call it in the child, before
 /// it runs its program.
 pub fn die_with_parent() {
-    // SAFETY: takes numbers, touches no memory; async-signal-safe.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // A system call and nothing else: safe between fork and exec.
+    let _ = process::set_parent_process_death_signal(Some(process::Signal::KILL));
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
@@ -178,10 +161,8 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
 
 /// Collects an ended child without waiting; `None` when there is none (more).
 pub fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place.
-    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
+    let (pid, status) = process::wait(process::WaitOptions::NOHANG).ok()??;
+    Some((pid.as_raw_pid(), status.as_raw()))
 }
 
 /// Opens a listening socket: address reuse, and several threads' sockets on one port when
@@ -203,18 +184,12 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
 }
 
 fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
-    let address = Address::Inet(address);
-    let fd = stream_socket(address.family(), false)?;
-    set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-    if share_port {
-        set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-    }
-    set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    let (storage, len) = address.raw();
-    // SAFETY: `storage` holds a socket address of length `len`.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), len) })?;
-    // SAFETY: takes numbers, touches no memory.
-    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+    let fd = stream_socket(Address::Inet(address).family(), false)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    sockopt::set_socket_reuseport(&fd, share_port)?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    rustix::net::bind(&fd, &address)?;
+    rustix::net::listen(&fd, backlog)?;
     Ok(TcpListener::from(fd))
 }
 
@@ -359,14 +334,12 @@ pub(crate) fn check(result: i32) -> io::Result<i32> {
 
 /// Whether this process runs as root.
 pub fn is_root() -> bool {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() == 0 }
+    process::geteuid().is_root()
 }
 
 /// The number of the user that this process runs as.
 pub fn user_id() -> u32 {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() }
+    process::geteuid().as_raw()
 }
 
 /// Goes on as another user, with that user's group and no other, in all threads and for good.
@@ -462,14 +435,8 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
 
 /// Columns of the terminal that standard error or output goes to, if it is one.
 pub fn terminal_columns() -> Option<u16> {
-    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-        // SAFETY: a winsize is plain numbers, all zero is valid.
-        let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-        // SAFETY: `size` is a valid place for the answer.
-        let got = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &mut size) };
-        if got == 0 && size.ws_col > 0 {
-            return Some(size.ws_col);
-        }
-    }
-    None
+    let out = rustix::termios::tcgetwinsize(std::io::stdout());
+    let sizes = [out, rustix::termios::tcgetwinsize(std::io::stderr())];
+    let mut columns = sizes.into_iter().flatten().map(|size| size.ws_col);
+    columns.find(|columns| *columns > 0)
 }
