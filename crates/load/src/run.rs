@@ -101,6 +101,16 @@ pub fn run(
     stop: &Arc<AtomicBool>,
     mut tell: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
+    run_job(job, stop, &mut tell)
+}
+
+/// [`run`], not generic: otherwise each caller's crate would compile the engine once more, and with
+/// its own optimisation.
+fn run_job(
+    job: &Job,
+    stop: &Arc<AtomicBool>,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
     net::os::raise_open_files();
     let shared = Arc::new(job.clone());
