@@ -8,10 +8,19 @@ use super::wire::Order;
 
 /// An answer that is so much later than the order may take does not come any more.
 const LATE: Duration = Duration::from_secs(30);
+/// Sets another time, s; for tests.
+const LATE_VARIABLE: &str = "WEIGH_AGENT_SILENCE_S";
 /// After it was told to stop, an agent has so much time.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 /// A target is asked a few times before there is a load, and says nothing of it.
 const ASKED_BEFORE: u64 = 5;
+
+fn late() -> Duration {
+    std::env::var(LATE_VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .map_or(LATE, Duration::from_secs)
+}
 
 /// How long an agent may be silent while it carries out an order.
 fn silence(order: &Order) -> Duration {
@@ -35,14 +44,14 @@ fn silence(order: &Order) -> Duration {
         }
         _ => 0,
     };
-    LATE.saturating_add(Duration::from_millis(own_ms))
+    late().saturating_add(Duration::from_millis(own_ms))
 }
 
 /// How long it may be silent once it has said something: a load tells of its progress a few times a
 /// second.
 fn later_silence(order: &Order) -> Duration {
     match order {
-        Order::Load(order) => LATE.saturating_add(order.job.timeout),
+        Order::Load(order) => late().saturating_add(order.job.timeout),
         other => silence(other),
     }
 }

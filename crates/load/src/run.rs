@@ -106,6 +106,16 @@ pub fn run(
     stop: &Arc<AtomicBool>,
     mut report: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
+    run_job(job, stop, &mut report)
+}
+
+/// [`run`], not generic: otherwise each caller's crate would compile the engine once more, and with
+/// its own optimisation.
+fn run_job(
+    job: &Job,
+    stop: &Arc<AtomicBool>,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
     let mut job = job.clone();
     prepare(&mut job, stop)?;

@@ -3,7 +3,10 @@
 use balance::config::{Syntax, parse_text, write};
 
 fn document() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/balance-config.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/src/reference/balance-config.md"
+    );
     std::fs::read_to_string(path).unwrap()
 }
 

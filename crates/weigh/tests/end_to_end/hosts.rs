@@ -198,69 +198,6 @@ fn a_builder_that_waits() {
     std::thread::sleep(Duration::from_secs(100));
 }
 
-#[test]
-fn who_is_killed_leaves_nothing_behind() {
-    // A run of another test would remove what this one looks for.
-    let place = Place::alone();
-    let (seen, before) = (devices(), networks());
-    for kill_agent_too in [false, true] {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "hosts::a_builder_that_waits", "--nocapture"]);
-        place.settle(&mut command);
-        let mut builder = command
-            .env(BUILDER, "1")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        for line in BufReader::new(builder.stdout.take().unwrap()).lines() {
-            said = line.unwrap();
-            if said.contains("BUILT") || said.contains("CANNOT") {
-                break;
-            }
-        }
-        let family = descendants(builder.id());
-        if kill_agent_too {
-            // Then nobody is left to tidy up.
-            for process in family
-                .iter()
-                .filter(|one| one.to_string().ends_with(" agent)"))
-            {
-                net::os::kill(process.pid, KILL).unwrap();
-            }
-        }
-        builder.kill().unwrap();
-        let pid = builder.id();
-        builder.wait().unwrap();
-        if let Some((_, why)) = said.split_once("CANNOT ") {
-            return skip(why);
-        }
-        assert!(said.contains("BUILT"), "{said}");
-        assert!(family.len() >= 3, "{family:?}");
-        if !kill_agent_too {
-            wait_until("all processes are gone", Duration::from_secs(2), || {
-                alive(&family).is_empty()
-            });
-        }
-        // What has a name is removed by the next run.
-        assert!(!groups_of_hosts(pid).is_empty());
-        let done = place.run(&["run", "proxy-cost", "--dry-run"]);
-        assert_eq!(done.status, 0, "{}", done.err);
-        drop(crate::common::topology(&[spec("next")], None).unwrap());
-        assert_eq!(groups_of_hosts(pid), BTreeSet::new());
-        wait_until("all processes are gone", Duration::from_secs(2), || {
-            alive(&family).is_empty()
-        });
-    }
-    assert_eq!(devices(), seen);
-    // Other tests' hosts come and go, so only what was made meanwhile and stays counts.
-    wait_until("the namespaces are gone", crate::common::LIMIT, || {
-        networks().is_subset(&before)
-    });
-    let _ = place;
-}
-
 /// What the copy of this program does that an ordinary user runs.
 #[test]
 fn an_ordinary_users_hosts() {
@@ -322,4 +259,71 @@ fn an_ordinary_user_has_hosts_too() {
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("GOOD"), "{said}{errors}");
+}
+
+mod alone {
+    use super::*;
+
+    #[test]
+    fn who_is_killed_leaves_nothing_behind() {
+        // A run of another test would remove what this one looks for.
+        let place = Place::alone();
+        let (seen, before) = (devices(), networks());
+        for kill_agent_too in [false, true] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "hosts::a_builder_that_waits", "--nocapture"]);
+            place.settle(&mut command);
+            let mut builder = command
+                .env(BUILDER, "1")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut said = String::new();
+            for line in BufReader::new(builder.stdout.take().unwrap()).lines() {
+                said = line.unwrap();
+                if said.contains("BUILT") || said.contains("CANNOT") {
+                    break;
+                }
+            }
+            let family = descendants(builder.id());
+            if kill_agent_too {
+                // Then nobody is left to tidy up.
+                for process in family
+                    .iter()
+                    .filter(|one| one.to_string().ends_with(" agent)"))
+                {
+                    net::os::kill(process.pid, KILL).unwrap();
+                }
+            }
+            builder.kill().unwrap();
+            let pid = builder.id();
+            builder.wait().unwrap();
+            if let Some((_, why)) = said.split_once("CANNOT ") {
+                return skip(why);
+            }
+            assert!(said.contains("BUILT"), "{said}");
+            assert!(family.len() >= 3, "{family:?}");
+            if !kill_agent_too {
+                wait_until("all processes are gone", Duration::from_secs(2), || {
+                    alive(&family).is_empty()
+                });
+            }
+            // What has a name is removed by the next run.
+            assert!(!groups_of_hosts(pid).is_empty());
+            let done = place.run(&["run", "proxy-cost", "--dry-run"]);
+            assert_eq!(done.status, 0, "{}", done.err);
+            drop(crate::common::topology(&[spec("next")], None).unwrap());
+            assert_eq!(groups_of_hosts(pid), BTreeSet::new());
+            wait_until("all processes are gone", Duration::from_secs(2), || {
+                alive(&family).is_empty()
+            });
+        }
+        assert_eq!(devices(), seen);
+        // Other tests' hosts come and go, so only what was made meanwhile and stays counts.
+        wait_until("the namespaces are gone", crate::common::LIMIT, || {
+            networks().is_subset(&before)
+        });
+        let _ = place;
+    }
 }

@@ -58,87 +58,6 @@ pub fn can_be_made() -> bool {
     hosts_or_skip(&[small], Some(LinkKind::UserSpace)).is_some()
 }
 
-#[test]
-fn a_run_measures_from_each_vantage_point() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::alone();
-    place.write("x.toml", &experiment());
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
-    let document = done.result();
-    assert_eq!(document["trials"]["done"], 12, "{}", done.err);
-    let folder = place.path("r");
-    let hosts: serde_json::Value =
-        serde_json::from_slice(&fs::read(folder.join("hosts.json")).unwrap()).unwrap();
-    let apart = &hosts["apart"];
-    assert_eq!(apart["links"], "user_space");
-    assert_eq!(
-        apart["hosts"]["vm"]["settings"]["net.core.somaxconn"],
-        "3000"
-    );
-    assert_eq!(apart["hosts"]["far"]["link"]["rtt_ns"], 50_000_000);
-    let mut bound = false;
-    for trial in trials(&folder) {
-        let reading = &trial["outcome"]["done"];
-        let load = &reading["throughput"];
-        let number = |value: &serde_json::Value| value.as_f64().unwrap();
-        let per_s = number(&load["requests"]) / number(&load["duration_s"]);
-        // Each request has a connection of its own, so two round trips.
-        let most = 8.0 / 0.1;
-        if trial["condition"]["from"] == "far" {
-            assert!(per_s < 1.05 * most && per_s > 0.5 * most, "{per_s}");
-            bound |= trial["block"] == 1 && trial["again"] == false && per_s > 0.92 * most;
-        } else {
-            assert!(per_s > 1.2 * most, "{per_s}");
-        }
-        // Servers are on other hosts than the load; what they do is counted all the same.
-        for server in array(&reading["servers"]) {
-            assert!(number(&server["cpu_s"]) > 0.0, "{trial}");
-        }
-        let behind = number(&reading["upstream_connections_per_request"]);
-        let expected = if trial["subject"] == "proxy" {
-            1.0
-        } else {
-            0.0
-        };
-        assert!(
-            (behind - expected).abs() < 0.2,
-            "{}: {behind}",
-            trial["subject"]
-        );
-    }
-    done.says(&["links are made in user space"]);
-    // A machine that is busy with other things may keep them from it.
-    if bound {
-        done.says(&["this is the distance"]);
-    }
-    assert!(place.left().is_empty(), "{:?}", place.left());
-}
-
-/// A lost SYN is sent again after a second, which is longer than the slices here.
-#[test]
-fn a_link_that_loses_packets_makes_no_trial_invalid() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::alone();
-    let hosts =
-        "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
-    let parts = proxy_and_backend("vm", "vm");
-    let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"500ms\"\n\
-                  window = \"2s\"\nlatency_window = \"1s\"\nbottleneck = false\n";
-    place.write("x.toml", &format!("{hosts}{parts}{design}"));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
-    let document = done.result();
-    assert_eq!(document["trials"]["done"], 3, "{}", done.err);
-    assert_eq!(document["trials"]["invalid"], 0, "{document:#}");
-    for trial in trials(&place.path("r")) {
-        let reading = &trial["outcome"]["done"]["throughput"];
-        assert_eq!(reading["connections_open_min"], 32, "{trial}");
-    }
-}
-
 /// An experiment with a setting of one host.
 fn with_setting(setting: &str) -> String {
     let parts = proxy_and_backend("vm", "vm");
@@ -277,7 +196,7 @@ fn hosts_whose_links_are_lost_are_made_afresh() {
     if !can_be_made() {
         return;
     }
-    let place = Place::alone();
+    let place = Place::new();
     let document = with_a_killed(&place, |process| process.ends_with(" netns-holder)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
@@ -290,12 +209,97 @@ fn trials_name_the_agent_that_was_lost() {
     if !can_be_made() {
         return;
     }
-    let place = Place::alone();
+    let place = Place::new();
     // The first is that of the first host, on which the proxy is: not the one that makes the load.
     let document = with_a_killed(&place, |process| process.ends_with(" agent)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
         assert!(reason.contains("lost the agent: it ended"), "{reason}");
         assert!(reason.starts_with("host `"), "{reason}");
+    }
+}
+
+mod alone {
+    use super::*;
+
+    #[test]
+    fn a_run_measures_from_each_vantage_point() {
+        if !can_be_made() {
+            return;
+        }
+        let place = Place::alone();
+        place.write("x.toml", &experiment());
+        let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+        let document = done.result();
+        assert_eq!(document["trials"]["done"], 12, "{}", done.err);
+        let folder = place.path("r");
+        let hosts: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.join("hosts.json")).unwrap()).unwrap();
+        let apart = &hosts["apart"];
+        assert_eq!(apart["links"], "user_space");
+        assert_eq!(
+            apart["hosts"]["vm"]["settings"]["net.core.somaxconn"],
+            "3000"
+        );
+        assert_eq!(apart["hosts"]["far"]["link"]["rtt_ns"], 50_000_000);
+        let mut bound = false;
+        for trial in trials(&folder) {
+            let reading = &trial["outcome"]["done"];
+            let load = &reading["throughput"];
+            let number = |value: &serde_json::Value| value.as_f64().unwrap();
+            let per_s = number(&load["requests"]) / number(&load["duration_s"]);
+            // Each request has a connection of its own, so two round trips.
+            let most = 8.0 / 0.1;
+            if trial["condition"]["from"] == "far" {
+                assert!(per_s < 1.05 * most && per_s > 0.5 * most, "{per_s}");
+                bound |= trial["block"] == 1 && trial["again"] == false && per_s > 0.92 * most;
+            } else {
+                assert!(per_s > 1.2 * most, "{per_s}");
+            }
+            // Servers are on other hosts than the load; what they do is counted all the same.
+            for server in array(&reading["servers"]) {
+                assert!(number(&server["cpu_s"]) > 0.0, "{trial}");
+            }
+            let behind = number(&reading["upstream_connections_per_request"]);
+            let expected = if trial["subject"] == "proxy" {
+                1.0
+            } else {
+                0.0
+            };
+            assert!(
+                (behind - expected).abs() < 0.2,
+                "{}: {behind}",
+                trial["subject"]
+            );
+        }
+        done.says(&["links are made in user space"]);
+        // A machine that is busy with other things may keep them from it.
+        if bound {
+            done.says(&["this is the distance"]);
+        }
+        assert!(place.left().is_empty(), "{:?}", place.left());
+    }
+
+    /// A lost SYN is sent again after a second, which is longer than the slices here.
+    #[test]
+    fn a_link_that_loses_packets_makes_no_trial_invalid() {
+        if !can_be_made() {
+            return;
+        }
+        let place = Place::alone();
+        let hosts =
+            "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
+        let parts = proxy_and_backend("vm", "vm");
+        let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"500ms\"\n\
+                  window = \"2s\"\nlatency_window = \"1s\"\nbottleneck = false\n";
+        place.write("x.toml", &format!("{hosts}{parts}{design}"));
+        let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+        let document = done.result();
+        assert_eq!(document["trials"]["done"], 3, "{}", done.err);
+        assert_eq!(document["trials"]["invalid"], 0, "{document:#}");
+        for trial in trials(&place.path("r")) {
+            let reading = &trial["outcome"]["done"]["throughput"];
+            assert_eq!(reading["connections_open_min"], 32, "{trial}");
+        }
     }
 }

@@ -50,42 +50,6 @@ fn is_20_ms(added: f64) -> bool {
 }
 
 #[test]
-fn a_round_trip_is_what_it_shall_be_beside_a_control_of_none() {
-    let _turn = Turn::alone();
-    let link = |rtt_ms: u64| LinkSpec {
-        rtt_ns: rtt_ms * 1_000_000,
-        ..LinkSpec::default()
-    };
-    for kind in KINDS {
-        let hosts = [far("near", link(0)), far("far", link(20)), spec("server")];
-        let Some(topology) = made(&hosts, kind) else {
-            continue;
-        };
-        let _back_end = BackEnd::on(&topology, "server");
-        // Other programs of the machine may get in the way of a connection, and of most in a round,
-        // but then they get in the way of those that pass no link, too.
-        let mut rounds = Vec::new();
-        for _ in 0..8 {
-            let ((least, median), (near_least, near_median)) =
-                (connect_ms(&topology, "far"), connect_ms(&topology, "near"));
-            // Nothing makes it shorter.
-            assert!(least > 19.99, "{kind:?}: {least} ms");
-            rounds.push((least - near_least, median - near_median, near_median));
-            if is_20_ms(median - near_median) {
-                break;
-            }
-        }
-        assert!(
-            rounds
-                .iter()
-                .any(|&(least, median, _)| is_20_ms(least) || is_20_ms(median))
-                || rounds.iter().all(|&(_, _, near)| near > 0.5),
-            "{kind:?}: least and median ms that were added, and the median without: {rounds:?}"
-        );
-    }
-}
-
-#[test]
 fn what_is_lost_is_counted_and_is_the_share_that_it_shall_be() {
     let _turn = Turn::shared();
     const PACKETS: u64 = 40_000;
@@ -159,52 +123,6 @@ fn send_datagrams(topology: &Topology, count: u64) -> std::io::Result<u64> {
 }
 
 #[test]
-fn a_rate_is_kept() {
-    let _turn = Turn::alone();
-    const BITS_PER_S: u64 = 100_000_000;
-    for kind in KINDS {
-        let slow = LinkSpec {
-            rate_bits_per_s: Some(BITS_PER_S),
-            rtt_ns: 1_000_000,
-            ..LinkSpec::default()
-        };
-        let control = LinkSpec {
-            rate_bits_per_s: None,
-            ..slow
-        };
-        let hosts = [far("client", slow), far("control", control), spec("server")];
-        let Some(topology) = made(&hosts, kind) else {
-            continue;
-        };
-        let _back_end = BackEnd::on(&topology, "server");
-        // Of an IP packet of 1500 bytes, 1448 are the answer's.
-        // Only whole answers are counted, so they are small beside what is sent in the time.
-        let url = format!("{URL}bytes/20000");
-        let share_from = |host: &str| {
-            let words = [url.as_str(), "-c", "8", "--warmup", "500ms", "-d", "2s"];
-            let document = load_on(&topology, host, &words);
-            let bytes = document["bytes_read"].as_f64().unwrap();
-            let seconds = document["duration_s"].as_f64().unwrap();
-            bytes * 8.0 * 1_500.0 / 1_448.0 / seconds / BITS_PER_S as f64
-        };
-        // Never more; and not less, unless the machine does not carry much more at all.
-        let (mut share, mut at_all) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
-            share.push(share_from("client"));
-            at_all.push(share_from("control"));
-        }
-        assert!(
-            share.iter().all(|&share| share < 1.03),
-            "{kind:?}: {share:?}"
-        );
-        assert!(
-            share.iter().any(|&share| share > 0.97) || at_all.iter().all(|&share| share < 2.0),
-            "{kind:?}: {share:?} of the rate, {at_all:?} without one"
-        );
-    }
-}
-
-#[test]
 fn a_host_outside_reaches_the_others_by_external_addresses() {
     let _turn = Turn::shared();
     let outside = HostSpec {
@@ -225,6 +143,92 @@ fn a_host_outside_reaches_the_others_by_external_addresses() {
         for url in [URL, by_address.as_str()] {
             let document = load_on(&topology, from, &[url, "-c", "4", "-n", "100"]);
             assert_eq!(document["requests"], 100, "{from}: {document}");
+        }
+    }
+}
+
+mod alone {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_is_what_it_shall_be_beside_a_control_of_none() {
+        let _turn = Turn::alone();
+        let link = |rtt_ms: u64| LinkSpec {
+            rtt_ns: rtt_ms * 1_000_000,
+            ..LinkSpec::default()
+        };
+        for kind in KINDS {
+            let hosts = [far("near", link(0)), far("far", link(20)), spec("server")];
+            let Some(topology) = made(&hosts, kind) else {
+                continue;
+            };
+            let _back_end = BackEnd::on(&topology, "server");
+            // Other programs of the machine may get in the way of a connection, and of most in a round,
+            // but then they get in the way of those that pass no link, too.
+            let mut rounds = Vec::new();
+            for _ in 0..8 {
+                let ((least, median), (near_least, near_median)) =
+                    (connect_ms(&topology, "far"), connect_ms(&topology, "near"));
+                // Nothing makes it shorter.
+                assert!(least > 19.99, "{kind:?}: {least} ms");
+                rounds.push((least - near_least, median - near_median, near_median));
+                if is_20_ms(median - near_median) {
+                    break;
+                }
+            }
+            assert!(
+                rounds
+                    .iter()
+                    .any(|&(least, median, _)| is_20_ms(least) || is_20_ms(median))
+                    || rounds.iter().all(|&(_, _, near)| near > 0.5),
+                "{kind:?}: least and median ms that were added, and the median without: {rounds:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rate_is_kept() {
+        let _turn = Turn::alone();
+        const BITS_PER_S: u64 = 100_000_000;
+        for kind in KINDS {
+            let slow = LinkSpec {
+                rate_bits_per_s: Some(BITS_PER_S),
+                rtt_ns: 1_000_000,
+                ..LinkSpec::default()
+            };
+            let control = LinkSpec {
+                rate_bits_per_s: None,
+                ..slow
+            };
+            let hosts = [far("client", slow), far("control", control), spec("server")];
+            let Some(topology) = made(&hosts, kind) else {
+                continue;
+            };
+            let _back_end = BackEnd::on(&topology, "server");
+            // Of an IP packet of 1500 bytes, 1448 are the answer's.
+            // Only whole answers are counted, so they are small beside what is sent in the time.
+            let url = format!("{URL}bytes/20000");
+            let share_from = |host: &str| {
+                let words = [url.as_str(), "-c", "8", "--warmup", "500ms", "-d", "2s"];
+                let document = load_on(&topology, host, &words);
+                let bytes = document["bytes_read"].as_f64().unwrap();
+                let seconds = document["duration_s"].as_f64().unwrap();
+                bytes * 8.0 * 1_500.0 / 1_448.0 / seconds / BITS_PER_S as f64
+            };
+            // Never more; and not less, unless the machine does not carry much more at all.
+            let (mut share, mut at_all) = (Vec::new(), Vec::new());
+            for _ in 0..3 {
+                share.push(share_from("client"));
+                at_all.push(share_from("control"));
+            }
+            assert!(
+                share.iter().all(|&share| share < 1.03),
+                "{kind:?}: {share:?}"
+            );
+            assert!(
+                share.iter().any(|&share| share > 0.97) || at_all.iter().all(|&share| share < 2.0),
+                "{kind:?}: {share:?} of the rate, {at_all:?} without one"
+            );
         }
     }
 }

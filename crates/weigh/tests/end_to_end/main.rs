@@ -2,19 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod alone;
 mod balance_control;
-mod balance_failover;
-mod bottleneck;
-mod bottlenecks;
 mod capacity;
 mod catalogue;
 mod common;
 mod drivers;
-mod events;
 mod hosts;
 mod hosts_run;
 mod kill;
-mod lighttpd;
 mod links;
 mod load;
 mod load_live;
@@ -26,7 +22,6 @@ mod load_words;
 mod looks;
 mod odd_servers;
 mod ordinary_user;
-mod probes;
 mod read;
 mod recipes;
 mod recipes_apps;

@@ -3,7 +3,7 @@
 
 use readings::{LinkKind, LinkSpec};
 
-use crate::bottleneck::{confirmed, provoked};
+use super::bottleneck::{confirmed, provoked};
 use crate::common::{Place, array, far, hosts_or_skip, skip};
 
 /// Whether this machine can have hosts with links; says so when it cannot.

@@ -1,5 +1,4 @@
-//! Bottlenecks provoked on purpose: each is named. What a change must show hangs on what else the
-//! machine does, so names are asserted, and no speeds.
+//! Bottlenecks provoked on purpose: each is named. Names are asserted, no speeds.
 
 use crate::common::{Place, RUN, array, quickly, skip};
 use serde_json::Value;
@@ -21,8 +20,7 @@ fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
     found
 }
 
-/// What was found under this name, and all that was found. A machine that is busy with other things
-/// may hide a bottleneck once; it has five tries.
+/// What was found under this name, and all that was found.
 #[track_caller]
 pub fn provoked(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
     found(place, text, |one| one["bottleneck"] == bottleneck)
@@ -38,14 +36,11 @@ pub fn confirmed(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Val
 
 #[track_caller]
 fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
-    let mut last = Vec::new();
-    for _ in 0..5 {
-        last = bottlenecks(place, text);
-        if let Some(one) = last.iter().find(|one| is_it(one)) {
-            return (one.clone(), last);
-        }
+    let all = bottlenecks(place, text);
+    match all.iter().find(|one| is_it(one)) {
+        Some(one) => (one.clone(), all.clone()),
+        None => panic!("not found in {all:#?}"),
     }
-    panic!("not found in {last:#?}");
 }
 
 fn cpus() -> Vec<u32> {

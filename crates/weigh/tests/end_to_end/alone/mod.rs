@@ -1,0 +1,10 @@
+//! Tests that measure, or count what the whole machine does: they run one at a time.
+//!
+//! `./check` runs what has `alone::` in its path after all else, on one thread.
+
+mod balance_failover;
+mod bottleneck;
+mod bottlenecks;
+mod events;
+mod lighttpd;
+mod probes;
