@@ -26,7 +26,8 @@ pub use errors::ErrorCounts;
 pub use events::{EventReading, EventsReading};
 pub use histogram::{Histogram, HistogramError};
 pub use journal::{
-    Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
+    Condition, Journal, JournalRow, JournalTextError, Outcome, Published, RateChoice, Reading,
+    RunHeader, ServerReading, Trial,
 };
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,

@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    ClientReading, Condition, Histogram, LoadReading, Outcome, Pacing, Probed, Reading, RunHeader,
-    ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing, Probed,
+    Reading, RunHeader, ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
 };
+
+pub fn journal() -> Journal {
+    let rows = trials().into_iter();
+    let rows = rows.map(|trial| JournalRow::Trial(Box::new(trial)));
+    Journal::new(header(), rows.collect())
+}
 
 pub fn header() -> RunHeader {
     RunHeader {

@@ -55,13 +55,13 @@ fn bottlenecks(analysis: &Analysis) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     #[test]
     fn the_contract_holds() {
-        let (header, trials) = (header(), trials());
-        let doc = json(&header, &analyse(&header, &trials));
+        let journal = journal();
+        let doc = json(&journal.header, &analyse(&journal));
         assert_eq!(doc["experiment"], "proxy-cost");
         assert_eq!(doc["seed"], 42);
         assert_eq!(doc["bottlenecks"], object!([]));

@@ -155,13 +155,13 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     #[test]
     fn the_summary_says_the_same_as_the_terminal() {
-        let (header, trials) = (header(), trials());
-        let text = markdown(&header, &analyse(&header, &trials));
+        let journal = journal();
+        let text = markdown(&journal.header, &analyse(&journal));
         for part in [
             "# What a \\<balancer> costs\n\n- **slower**: balance costs 31",
             "- **invalid**: lighttpd against direct, throughput at connections=96: 6 of 6 blocks",

@@ -228,14 +228,14 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     fn shown(width: usize, colour: bool) -> String {
-        let (header, trials) = (header(), trials());
+        let journal = journal();
         terminal(
-            &header,
-            &analyse(&header, &trials),
+            &journal.header,
+            &analyse(&journal),
             width,
             colour,
             Some("runs/7"),

@@ -1,4 +1,6 @@
-use readings::{Condition, Outcome, RateChoice, RunHeader, Trial};
+use std::collections::BTreeMap;
+
+use readings::{Condition, Journal, Outcome, RateChoice, RunHeader, Trial};
 use serde::Serialize;
 
 use crate::bottleneck::Finding;
@@ -33,13 +35,13 @@ pub struct Analysis {
     pub invalid: Vec<InvalidTrial>,
     /// What the reader should know.
     pub warnings: Vec<String>,
-    /// What limits each subject, by [`with_bottlenecks`](crate::with_bottlenecks).
+    /// What limits each subject.
     pub bottlenecks: Vec<Finding>,
-    /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
+    /// At which rate latency is compared and where that comes from.
     pub rates: Vec<String>,
     /// What looking at servers and machine cost.
     pub probes: Option<ProbesCost>,
-    /// How the compared servers were set, by [`with_settings`](crate::with_settings).
+    /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
 }
 
@@ -71,16 +73,30 @@ pub struct InvalidTrial {
     pub reasons: Vec<String>,
 }
 
-/// Says what a run's trials show, by the rules that its header declares.
+/// Says what a run's journal shows, by the rules that its header declares.
 ///
 /// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
 /// is valid, the last that was measured.
-pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
-    analyse_with(&Rules::of(header), header, trials)
+pub fn analyse(journal: &Journal) -> Analysis {
+    let header = &journal.header;
+    let mut analysis = analyse_with(&Rules::of(header), header, journal.trials());
+    let told = journal.warnings().into_iter().map(str::to_owned);
+    analysis.warnings.splice(0..0, told);
+    // No latency is compared where something happened to servers.
+    if analysis.table.iter().all(|row| row.events.is_none()) {
+        analysis.rates = rates(&journal.rates());
+    }
+    analysis.take_bottlenecks(&journal.bottlenecks());
+    analysis.take_settings(&journal.settings());
+    analysis
 }
 
-/// Says what a run's trials show, by other rules than the header's.
-pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Analysis {
+/// Says what trials show by the given rules.
+pub fn analyse_with<'a>(
+    rules: &Rules,
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Analysis {
     let cells = Cells::of(header, trials);
     let (comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
@@ -104,8 +120,15 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
     }
 }
 
+/// Whether a run may stop after these trials; blocks between the looks are not analysed.
+pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
+    let rules = Rules::of(header);
+    let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    rules.looks.look_at(block).is_some() && settled(&analyse_with(&rules, header, trials))
+}
+
 /// At which rate latency is compared under each condition, a sentence each.
-pub fn rates(choices: &[&RateChoice]) -> Vec<String> {
+fn rates(choices: &[&RateChoice]) -> Vec<String> {
     choices
         .iter()
         .map(|choice| {
@@ -146,12 +169,12 @@ pub fn settled(analysis: &Analysis) -> bool {
 
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
     let mut found: Vec<FailureCount> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for cell in &cells.all {
         let Outcome::Failed { reason } = &cell.trial.outcome else {
             continue;
         };
-        let at = found.iter().position(|f| f.reason == *reason);
-        let at = at.unwrap_or_else(|| {
+        let at = *places.entry(reason).or_insert_with(|| {
             found.push(FailureCount {
                 reason: reason.clone(),
                 count: 0,

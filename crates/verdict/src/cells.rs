@@ -8,7 +8,10 @@ use crate::validity::{flaws, flaws_beside_failures};
 /// The rows that count, in the order in which they were first seen. A trial that cannot be used is
 /// made again, and so is one of a run that goes on: of its rows the last valid one counts; where
 /// none is valid, the last that was measured, and where none was, the last. Which row counts thus never hangs on how fast it was.
-pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
+pub fn latest<'a>(
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Vec<&'a Trial> {
     let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
     let mut rows: Vec<&Trial> = Vec::new();
     for trial in trials {
@@ -126,7 +129,8 @@ impl<'a> Cell<'a> {
 /// The trials of a run, judged and found by condition, subject and block.
 pub(crate) struct Cells<'a> {
     pub all: Vec<Cell<'a>>,
-    places: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    by_subject: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    by_condition: BTreeMap<&'a Condition, Vec<usize>>,
     /// Conditions as declared, then those that only the trials name.
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
@@ -136,26 +140,35 @@ pub(crate) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    pub fn of(header: &RunHeader, trials: &'a [Trial]) -> Self {
+    pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
         let mut cells = Cells {
             all: Vec::new(),
-            places: BTreeMap::new(),
+            by_subject: BTreeMap::new(),
+            by_condition: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
             declared: header.conditions.len() * header.subjects.len(),
         };
-        for trial in latest(header, trials) {
-            if !cells.conditions.contains(&trial.condition) {
+        let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
+        let latest = latest(header, trials);
+        for trial in &latest {
+            if conditions.insert(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
             }
             if !cells.subjects.contains(&trial.subject) {
                 cells.subjects.push(trial.subject.clone());
             }
+            let at = cells.all.len();
             cells
-                .places
+                .by_subject
                 .entry((&trial.condition, &trial.subject, trial.again))
                 .or_default()
-                .insert(trial.block, cells.all.len());
+                .insert(trial.block, at);
+            cells
+                .by_condition
+                .entry(&trial.condition)
+                .or_default()
+                .push(at);
             cells.all.push(Cell::judge(trial, header.max_error));
         }
         cells
@@ -179,22 +192,15 @@ impl<'a> Cells<'a> {
         subject: &str,
         again: bool,
     ) -> BTreeMap<u32, &Cell<'a>> {
-        // The key borrows from the trials, so it is looked for by comparison.
-        self.places
-            .iter()
-            .filter(|((c, s, a), _)| *c == condition && *s == subject && *a == again)
-            .flat_map(|(_, blocks)| blocks.iter().map(|(b, at)| (*b, &self.all[*at])))
-            .collect()
+        let blocks = self.by_subject.get(&(condition, subject, again));
+        let blocks = blocks.into_iter().flatten();
+        blocks.map(|(block, at)| (*block, &self.all[*at])).collect()
     }
 
     /// Every trial of a condition.
-    pub fn of_condition<'s>(
-        &'s self,
-        condition: &'s Condition,
-    ) -> impl Iterator<Item = &'s Cell<'a>> {
-        self.all
-            .iter()
-            .filter(move |c| c.trial.condition == *condition)
+    pub fn of_condition(&self, condition: &Condition) -> impl Iterator<Item = &Cell<'a>> {
+        let places = self.by_condition.get(condition);
+        places.into_iter().flatten().map(|at| &self.all[*at])
     }
 
     /// Whether the subjects of a condition differ in what makes their load.
@@ -209,19 +215,15 @@ impl<'a> Cells<'a> {
 
     /// The warnings that trials carry, each with the number of trials that carry it.
     pub fn trial_warnings(&self) -> Vec<(String, usize)> {
-        let mut seen = BTreeSet::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: Vec<(String, usize)> = Vec::new();
-        for text in self
-            .all
-            .iter()
-            .filter_map(Cell::reading)
-            .flat_map(|r| &r.warnings)
-        {
-            if seen.insert(text) {
-                found.push((text.clone(), 1));
-            } else if let Some(entry) = found.iter_mut().find(|(t, _)| t == text) {
-                entry.1 += 1;
-            }
+        let readings = self.all.iter().filter_map(Cell::reading);
+        for text in readings.flat_map(|reading| &reading.warnings) {
+            let at = *places.entry(text).or_insert_with(|| {
+                found.push((text.clone(), 0));
+                found.len() - 1
+            });
+            found[at].1 += 1;
         }
         found
     }

@@ -175,8 +175,8 @@ fn mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{done, header, open, trial};
-    use crate::{Verdict, analyse};
+    use crate::Verdict;
+    use crate::fixtures::{analyse, done, header, open, trial};
     use readings::{Outcome, Trial};
 
     /// Trials of both subjects in `blocks` blocks, of which so many of 20,000 requests failed.

@@ -5,6 +5,12 @@ use readings::{
     Trial,
 };
 
+use crate::{Analysis, Rules, analyse_with};
+
+pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
+    analyse_with(&Rules::of(header), header, trials)
+}
+
 pub fn header(blocks: u32) -> RunHeader {
     RunHeader {
         weigh_version: "0.1.0".into(),

@@ -40,8 +40,10 @@ mod warnings;
 #[cfg(test)]
 mod fixtures;
 
-pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, rates, settled};
-pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks, with_bottlenecks};
+pub use analysis::{
+    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, may_stop, settled,
+};
+pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::Verdict;
@@ -50,7 +52,7 @@ pub use floor::NoiseFloor;
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
 pub use rules::Rules;
-pub use settings::{SettingDifference, SettingValue, SideBySide, with_settings};
+pub use settings::{SettingDifference, SettingValue, SideBySide};
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
 pub use validity::{late_at, reasons};

@@ -158,8 +158,8 @@ mod tests {
         }
     }
 
-    use crate::fixtures::{header, throughput_blocks};
-    use crate::{Verdict, analyse, settled};
+    use crate::fixtures::{analyse, header, throughput_blocks};
+    use crate::{Verdict, settled};
     use readings::{Outcome, Trial};
 
     /// Blocks in which the balancer keeps `share` of the throughput, `noise` more or less.

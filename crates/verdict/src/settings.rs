@@ -63,39 +63,41 @@ const COMPARED: [(&str, &str, Together); 7] = [
     ("tls", "TLS", Together::First),
 ];
 
-/// Puts the settings of the subjects' servers into an analysis, with a warning for each in which
-/// subjects differ. What a server of every path has is the same for all, and a subject without
-/// servers of its own has nothing to compare.
-pub fn with_settings(analysis: &mut Analysis, rows: &[&SettingsReading]) {
-    let mut found: Vec<SideBySide> = Vec::new();
-    for row in rows {
-        match found.iter_mut().find(|one| one.subjects == row.subjects) {
-            Some(one) => one.conditions.push(row.condition.clone()),
-            None => found.push(SideBySide {
-                conditions: vec![row.condition.clone()],
-                subjects: row.subjects.clone(),
-                differences: differences(&row.subjects),
-            }),
-        }
-    }
-    let mut warned: Vec<(SettingDifference, Vec<&Condition>)> = Vec::new();
-    for one in &found {
-        for difference in &one.differences {
-            match warned.iter_mut().find(|(known, _)| known == difference) {
-                Some((_, at)) => at.extend(&one.conditions),
-                None => warned.push((difference.clone(), one.conditions.iter().collect())),
+impl Analysis {
+    /// Adds the settings of the subjects' servers, with a warning for each in which
+    /// subjects differ. What a server of every path has is the same for all, and a subject without
+    /// servers of its own has nothing to compare.
+    pub(crate) fn take_settings(&mut self, rows: &[&SettingsReading]) {
+        let mut found: Vec<SideBySide> = Vec::new();
+        for row in rows {
+            match found.iter_mut().find(|one| one.subjects == row.subjects) {
+                Some(one) => one.conditions.push(row.condition.clone()),
+                None => found.push(SideBySide {
+                    conditions: vec![row.condition.clone()],
+                    subjects: row.subjects.clone(),
+                    differences: differences(&row.subjects),
+                }),
             }
         }
+        let mut warned: Vec<(SettingDifference, Vec<&Condition>)> = Vec::new();
+        for one in &found {
+            for difference in &one.differences {
+                match warned.iter_mut().find(|(known, _)| known == difference) {
+                    Some((_, at)) => at.extend(&one.conditions),
+                    None => warned.push((difference.clone(), one.conditions.iter().collect())),
+                }
+            }
+        }
+        for (difference, at) in warned {
+            let at = if at.len() == rows.len() {
+                Vec::new()
+            } else {
+                at
+            };
+            self.warnings.push(sentence(&difference, &at));
+        }
+        self.settings = found;
     }
-    for (difference, at) in warned {
-        let at = if at.len() == rows.len() {
-            Vec::new()
-        } else {
-            at
-        };
-        analysis.warnings.push(sentence(&difference, &at));
-    }
-    analysis.settings = found;
 }
 
 fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
@@ -192,7 +194,7 @@ fn sentence(difference: &SettingDifference, at: &[&Condition]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::header;
+    use crate::fixtures::{analyse, header};
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter();
@@ -218,9 +220,9 @@ mod tests {
     }
 
     fn judged(rows: &[SettingsReading]) -> Analysis {
-        let mut analysis = crate::analyse(&header(1), &[]);
+        let mut analysis = analyse(&header(1), &[]);
         analysis.warnings.clear();
-        with_settings(&mut analysis, &rows.iter().collect::<Vec<_>>());
+        analysis.take_settings(&rows.iter().collect::<Vec<_>>());
         analysis
     }
 

@@ -76,8 +76,7 @@ pub(crate) fn depends_on_length(
 
 #[cfg(test)]
 mod tests {
-    use crate::analyse;
-    use crate::fixtures::{header, throughput_blocks};
+    use crate::fixtures::{analyse, header, throughput_blocks};
     use readings::{Outcome, Slice, Trial};
 
     /// Blocks whose balancer is slower in short slices than in long ones by `edge`.

@@ -4,16 +4,12 @@ use std::path::{Path, PathBuf};
 
 use lab::catalogue;
 use lab::experiment::Experiment;
-use lab::journal::Journal;
 use lab::plan::Plan;
 use lab::recipe::Recipes;
 use lab::run::{Judge, RunOptions, default_folder, missing, run as carry_out};
 use readings::{RunHeader, Trial};
 use serde_json::{Value, json};
-use verdict::{
-    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
-    with_settings,
-};
+use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::cli::{Format, RunArgs};
 use crate::examine;
@@ -186,9 +182,7 @@ struct Statistician;
 
 impl Judge for Statistician {
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
-        let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-        // Between the looks nobody looks.
-        Looks::of(header.blocks).look_at(block).is_some() && settled(&analyse(header, trials))
+        verdict::may_stop(header, trials)
     }
 
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
@@ -196,32 +190,10 @@ impl Judge for Statistician {
     }
 }
 
-/// A run's folder, read and decided.
-pub struct Decided {
-    /// The journal.
-    pub journal: Journal,
-    /// What it shows.
-    pub analysis: Analysis,
-}
-
-/// Reads a run's folder and decides.
-pub fn decide(folder: &Path) -> Result<Decided, Failure> {
-    let journal = Journal::read(folder).map_err(Failure::words)?;
-    let mut analysis = analyse(&journal.header, &journal.trials());
-    analysis.warnings.splice(0..0, journal.warnings());
-    // What is told of a rate is that latency is compared at it; with events none is.
-    if !analysis.table.iter().any(|row| row.events.is_some()) {
-        analysis.rates = rates(&journal.rates());
-    }
-    with_bottlenecks(&mut analysis, &journal.bottlenecks());
-    with_settings(&mut analysis, &journal.settings());
-    Ok(Decided { journal, analysis })
-}
-
 /// Writes the summaries and prints the result; returns the exit status.
 fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
-    let decided = decide(folder)?;
-    let (header, analysis) = (&decided.journal.header, &decided.analysis);
+    let journal = lab::journal::read(folder).map_err(Failure::words)?;
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let document = report::json(header, analysis);
     let files = [
         ("summary.md", report::markdown(header, analysis)),
@@ -229,10 +201,7 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
             "summary.json",
             serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
         ),
-        (
-            "report.html",
-            report::html(header, &decided.journal.trials(), analysis),
-        ),
+        ("report.html", report::html(&journal, analysis)),
     ];
     for (name, text) in files {
         std::fs::write(folder.join(name), text)

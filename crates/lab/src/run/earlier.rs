@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
+use readings::{Condition, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
 use super::folder::Made;
 use super::{RunError, RunOptions};
 use crate::experiment::Rate;
-use crate::journal::{Journal, JournalWriter};
+use crate::journal::JournalWriter;
 use crate::plan::{Group, Plan};
 
 /// A run's journal, open for writing.
@@ -90,7 +90,7 @@ impl Done {
     pub(super) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
-        done.trials = journal.trials();
+        done.trials = journal.trials().cloned().collect();
         done.bottlenecks = journal
             .bottlenecks()
             .into_iter()

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
+use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 use serde_json::Value;
 
 use super::folder;
 use crate::experiment::Setting;
-use crate::journal::Journal;
 use crate::recipe::Recipes;
 
 /// What has been told of settings so far.

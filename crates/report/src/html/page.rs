@@ -1,4 +1,4 @@
-use readings::{RunHeader, Trial};
+use readings::{Journal, RunHeader};
 use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
@@ -15,8 +15,9 @@ const STYLE: &str = include_str!("page.css");
 /// A run's result as one HTML page with pictures.
 ///
 /// The page stands alone: no script, no font, no picture is fetched. Names and reasons come from
-/// files and servers, and are escaped. `trials` are those that `analysis` was made from.
-pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String {
+/// files and servers, and are escaped. `journal` is what `analysis` was made from.
+pub fn html(journal: &Journal, analysis: &Analysis) -> String {
+    let header = &journal.header;
     let mut subjects = header.subjects.clone();
     for c in &analysis.comparisons {
         if !subjects.contains(&c.subject) {
@@ -41,7 +42,7 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
     let blocks = panels(analysis, &subjects, header.matters);
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
-    main.push_str(&section("Latency", &curves(header, trials, &subjects)));
+    main.push_str(&section("Latency", &curves(journal, &subjects)));
     main.push_str(&list(
         "Bottlenecks",
         analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
@@ -215,12 +216,12 @@ fn footer(header: &RunHeader, analysis: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::{header, journal};
     use verdict::analyse;
 
     fn page() -> String {
-        let (header, trials) = (header(), trials());
-        html(&header, &trials, &analyse(&header, &trials))
+        let journal = journal();
+        html(&journal, &analyse(&journal))
     }
 
     #[test]
@@ -273,8 +274,8 @@ mod tests {
 
     #[test]
     fn an_empty_run_still_makes_a_page() {
-        let header = header();
-        let page = html(&header, &[], &analyse(&header, &[]));
+        let journal = Journal::new(header(), Vec::new());
+        let page = html(&journal, &analyse(&journal));
         assert!(page.contains("no block was measured"));
         assert!(!page.contains("NaN"));
     }

@@ -4,7 +4,7 @@ use readings::tools::ToolLatency;
 use readings::{DriverReading, DriverRun, ErrorCounts, Outcome, Pacing, Reading, Trial};
 
 use super::*;
-use crate::fixtures::{closed, header, trial};
+use crate::fixtures::{analyse, closed, header, trial};
 use crate::{Metric, Verdict};
 
 /// A trial whose driver took `cpu_us` per request and told `median_us`, if any.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixtures::{closed, condition, done, header, open, throughput_blocks, trial};
+use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
 use crate::{Metric, Verdict};
 use readings::{Wrong, WrongKind};
 

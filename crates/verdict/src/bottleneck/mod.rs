@@ -11,6 +11,8 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use readings::{BottleneckReading, Condition};
 use serde::Serialize;
 
@@ -111,16 +113,16 @@ pub fn bottlenecks(readings: &[&BottleneckReading]) -> Vec<Finding> {
         .collect()
 }
 
-/// Puts findings into an analysis: a throughput that the client limits is 'at least'.
-pub fn with_bottlenecks(analysis: &mut Analysis, readings: &[&BottleneckReading]) {
-    analysis.bottlenecks = bottlenecks(readings);
-    for finding in analysis.bottlenecks.iter().filter(|f| f.at_least) {
-        let row = analysis
-            .table
-            .iter_mut()
-            .find(|row| row.condition == finding.condition && row.subject == finding.subject);
-        if let Some(row) = row {
-            row.at_least = true;
+impl Analysis {
+    /// Adds the findings: a throughput that the client limits is 'at least'.
+    pub(crate) fn take_bottlenecks(&mut self, readings: &[&BottleneckReading]) {
+        self.bottlenecks = bottlenecks(readings);
+        let at_least = self.bottlenecks.iter().filter(|finding| finding.at_least);
+        let at_least: BTreeSet<_> = at_least
+            .map(|finding| (&finding.condition, &finding.subject))
+            .collect();
+        for row in &mut self.table {
+            row.at_least |= at_least.contains(&(&row.condition, &row.subject));
         }
     }
 }
