@@ -100,32 +100,32 @@ pub struct Probe {
     /// CPU time that the servers of the path were limited to, CPUs; absent without a limit.
     pub quota_cpus: Option<f64>,
     /// What was seen of the servers and the kernel.
-    pub seen: Seen,
+    pub seen: BottleneckSample,
 }
 
 /// What an agent sees while a load runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct BottleneckSample {
     /// Time that it looked at, s.
     pub duration_s: f64,
     /// The watched servers, by name.
-    pub servers: BTreeMap<String, ServerSeen>,
+    pub servers: BTreeMap<String, ServerSample>,
     /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
     #[serde(default)]
     pub client_wanted: f64,
     /// How busy each CPU of the machine was.
-    pub cpus: Vec<CpuSeen>,
+    pub cpus: Vec<CpuSample>,
     /// What the kernel counted in the network namespaces of the load and of the watched servers,
     /// together.
-    pub kernel: KernelSeen,
+    pub kernel: KernelSample,
     /// Ports that are taken at the end, by network namespace, the load's own first.
     #[serde(default)]
-    pub ports: Vec<PortsSeen>,
+    pub ports: Vec<PortsSample>,
 }
 
 /// Ports of a network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortsSeen {
+pub struct PortsSample {
     /// The watched servers that are there.
     pub servers: Vec<String>,
     /// Ports that connections in TIME_WAIT hold, each counted once: those that a server has closed
@@ -135,7 +135,7 @@ pub struct PortsSeen {
 
 /// How busy a CPU was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuSeen {
+pub struct CpuSample {
     /// Its number.
     pub cpu: u32,
     /// 0 to 1; what the machine below took away is in it.
@@ -144,7 +144,7 @@ pub struct CpuSeen {
 
 /// A server's use of the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerSeen {
+pub struct ServerSample {
     /// CPU time of all its processes over the time: 1 is one CPU.
     pub cpus: f64,
     /// Threads that were there at the end.
@@ -159,7 +159,7 @@ pub struct ServerSeen {
 
 /// What the kernel counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelSeen {
+pub struct KernelSample {
     /// Connections accepted: `PassiveOpens`.
     pub accepted: u64,
     /// Connections that found a full accept queue: `ListenOverflows`.

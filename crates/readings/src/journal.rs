@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BottleneckReading, DriverReading, EventsReading, LoadReading, Probed, SettingsReading,
+    BottleneckReading, DriverReading, EventsReading, LoadReading, SettingsReading, SystemMetrics,
 };
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
@@ -298,10 +298,10 @@ pub struct Reading {
     pub driver: Option<DriverReading>,
     /// What was seen of servers and machine in the closed loop's measured windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probed: Option<Probed>,
+    pub probed: Option<SystemMetrics>,
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_probed: Option<Probed>,
+    pub latency_probed: Option<SystemMetrics>,
     /// What happened to servers in the open loop's window, and what clients noticed of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReading>,

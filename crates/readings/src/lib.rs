@@ -13,13 +13,14 @@ mod histogram;
 pub mod hlog;
 mod journal;
 mod load;
-mod probed;
+mod metrics;
 mod quantiles;
 mod settings;
 pub mod tools;
 
 pub use bottleneck::{
-    BottleneckReading, Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen,
+    BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
+    ServerSample,
 };
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
@@ -33,9 +34,9 @@ pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,
     StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
-pub use probed::{
-    InterfaceProbed, MachineProbed, NetworkProbed, Probed, ServerProbed, SocketsProbed,
-    ThreadProbed,
+pub use metrics::{
+    InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,
+    ThreadMetrics,
 };
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};

@@ -10,8 +10,8 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use readings::{
-    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing, Probed,
-    Reading, RunHeader, ServerProbed, ServerReading, Slice, ThreadReading, Trial,
+    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing,
+    Reading, RunHeader, ServerMetrics, ServerReading, Slice, SystemMetrics, ThreadReading, Trial,
 };
 use verdict::analyse;
 
@@ -109,19 +109,19 @@ fn append(lines: &mut Vec<u8>, row: &JournalRow) {
 
 fn reading(subject: u32, random: &mut Random) -> Reading {
     let per_s = 20_000.0 / (1.0 + 0.2 * f64::from(subject)) * (1.0 + 0.03 * random.next());
-    let server = ServerProbed {
+    let server = ServerMetrics {
         user_s: 1.0,
         system_s: 3.0,
         switches_voluntary: 5_000,
-        ..ServerProbed::default()
+        ..ServerMetrics::default()
     };
-    let probed = Probed {
+    let probed = SystemMetrics {
         looked_s: 10.0,
         requests: 20_000,
         looks: 70,
         cpu_s: 0.05,
         servers: [("origin".to_owned(), server)].into(),
-        ..Probed::default()
+        ..SystemMetrics::default()
     };
     Reading {
         throughput: Some(load(per_s, Pacing::Closed, random)),

@@ -1,4 +1,4 @@
-use readings::{DriverReading, Journal, LoadReading, Outcome, Probed, ServerProbed};
+use readings::{DriverReading, Journal, LoadReading, Outcome, ServerMetrics, SystemMetrics};
 use verdict::{latest, machine_reasons, reasons};
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
@@ -99,12 +99,12 @@ fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] 
 }
 
 /// What the servers of the path did together, in eight fields; empty where nobody looked.
-fn servers(probed: Option<&Probed>) -> String {
+fn servers(probed: Option<&SystemMetrics>) -> String {
     let Some(probed) = probed else {
         return ",".repeat(7);
     };
-    let time = |of: fn(&ServerProbed) -> f64| probed.servers.values().map(of).sum::<f64>();
-    let count = |of: fn(&ServerProbed) -> u64| probed.servers.values().map(of).sum::<u64>();
+    let time = |of: fn(&ServerMetrics) -> f64| probed.servers.values().map(of).sum::<f64>();
+    let count = |of: fn(&ServerMetrics) -> u64| probed.servers.values().map(of).sum::<u64>();
     format!(
         "{},{},{},{},{},{},{},{}",
         time(|s| s.user_s),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing, Probed,
-    Reading, RunHeader, ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing,
+    Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics, ThreadReading, Trial, Wrong,
+    WrongKind,
 };
 
 pub fn journal() -> Journal {
@@ -84,26 +85,26 @@ pub fn bad_gateway() -> LoadReading {
 }
 
 /// What was seen of the origin, and of the balancer where the path goes through it.
-fn probed(balanced: bool) -> Probed {
-    let server = |switches| ServerProbed {
+fn probed(balanced: bool) -> SystemMetrics {
+    let server = |switches| ServerMetrics {
         user_s: 1.0,
         system_s: 3.0,
         switches_voluntary: switches,
         faults_minor: 1_000 - u64::from(balanced) * 500,
         rss_bytes_max: 8 << 20,
-        ..ServerProbed::default()
+        ..ServerMetrics::default()
     };
     let mut servers = BTreeMap::from([("origin".to_owned(), server(5_000))]);
     if balanced {
         servers.insert("balance".to_owned(), server(30_000));
     }
-    Probed {
+    SystemMetrics {
         looked_s: 10.0,
         requests: 20_000,
         looks: 70,
         cpu_s: 0.05,
         servers,
-        ..Probed::default()
+        ..SystemMetrics::default()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Condition, LoadReading, Outcome, Probed, Reading, RunHeader, Trial};
+use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial};
 
 use crate::machine;
 use crate::validity::{flaws, flaws_beside_failures};
@@ -73,7 +73,7 @@ impl<'a> Cell<'a> {
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
         };
-        let judged = |load: &Option<LoadReading>, probed: &Option<Probed>| {
+        let judged = |load: &Option<LoadReading>, probed: &Option<SystemMetrics>| {
             let Some(load) = load else { return Vec::new() };
             let mut found = match reading.events {
                 Some(_) => flaws_beside_failures(load),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use readings::{LoadReading, MachineProbed, Probed};
+use readings::{LoadReading, MachineMetrics, SystemMetrics};
 use serde::Serialize;
 
 use crate::cells::Cells;
@@ -28,12 +28,12 @@ const SWAPPED_PAGES: u64 = 256;
 /// lost, when more than 5% of the CPU time was stolen, when a limit of CPU time that the
 /// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
 /// 256 pages or more.
-pub fn machine_reasons(load: &LoadReading, probed: &Probed) -> Vec<String> {
+pub fn machine_reasons(load: &LoadReading, probed: &SystemMetrics) -> Vec<String> {
     let flaws = flaws(load, Some(probed)).into_iter();
     flaws.map(|flaw| flaw.reason).collect()
 }
 
-pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
+pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<Flaw> {
     let Some(probed) = probed else {
         return Vec::new();
     };
@@ -56,7 +56,7 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
             )
         })
     });
-    let of_machine = |name: &str, machine: &MachineProbed| {
+    let of_machine = |name: &str, machine: &MachineMetrics| {
         [
             stolen(name, machine, probed.looked_s),
             throttled(name, machine, probed.looked_s),
@@ -75,7 +75,7 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
         .collect()
 }
 
-fn stolen(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn stolen(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
     let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
     (machine.steal_s >= STEAL_S && share > STEAL_SHARE).then(|| {
         format!(
@@ -85,7 +85,7 @@ fn stolen(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> 
     })
 }
 
-fn throttled(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn throttled(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
     let share = machine.throttled_s / looked_s;
     (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| {
         format!(
@@ -97,7 +97,7 @@ fn throttled(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<Strin
     })
 }
 
-fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
+fn swapped(name: &str, machine: &MachineMetrics) -> Option<String> {
     let (read, written) = (machine.swapped_in_pages, machine.swapped_out_pages);
     (read + written >= SWAPPED_PAGES).then(|| {
         format!(
@@ -176,23 +176,23 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, ServerProbed};
+    use readings::{Outcome, ServerMetrics};
 
-    fn probed() -> Probed {
-        Probed {
+    fn probed() -> SystemMetrics {
+        SystemMetrics {
             looked_s: 10.0,
             looks: 70,
             cpu_s: 0.05,
-            machine: MachineProbed {
+            machine: MachineMetrics {
                 cpus: 2,
-                ..MachineProbed::default()
+                ..MachineMetrics::default()
             },
-            servers: [("nginx".to_owned(), ServerProbed::default())].into(),
-            ..Probed::default()
+            servers: [("nginx".to_owned(), ServerMetrics::default())].into(),
+            ..SystemMetrics::default()
         }
     }
 
-    fn reasons_after(change: impl Fn(&mut Probed)) -> Vec<String> {
+    fn reasons_after(change: impl Fn(&mut SystemMetrics)) -> Vec<String> {
         let mut seen = probed();
         change(&mut seen);
         machine_reasons(&closed(1000.0), &seen)
@@ -206,9 +206,10 @@ mod tests {
             reasons_after(|p| p.machine.steal_s = 1.2),
             ["the machine was given less than its CPU time: 6.0% of it was stolen"]
         );
-        let short = |p: &mut Probed| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
+        let short = |p: &mut SystemMetrics| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
         assert!(reasons_after(short).is_empty(), "four ticks");
-        let limit = |p: &mut Probed| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
+        let limit =
+            |p: &mut SystemMetrics| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
         assert_eq!(
             reasons_after(limit),
             ["a limit of CPU time throttled the machine 12 times, for 0.50 s in 10.00 s"]
@@ -219,7 +220,7 @@ mod tests {
             reasons_after(|p| p.machine.swapped_out_pages = 256),
             ["the machine swapped: 256 pages written, 0 read"]
         );
-        let other = |p: &mut Probed| {
+        let other = |p: &mut SystemMetrics| {
             let mut machine = p.machine.clone();
             machine.swapped_in_pages = 256;
             p.others.insert("vm".to_owned(), machine);

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use readings::{Condition, DriverReading, ErrorCounts, LoadReading, Probed};
+use readings::{Condition, DriverReading, ErrorCounts, LoadReading, SystemMetrics};
 use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
@@ -60,7 +60,7 @@ pub struct SubjectRow {
     pub events: Option<EventsRow>,
     /// What was seen of servers, machine and networks in the closed loops of the valid trials, added
     /// up; of the threads of all trials the busiest.
-    pub probed: Option<Probed>,
+    pub probed: Option<SystemMetrics>,
 }
 
 /// The table: one row for each subject under each condition that was measured at all.
@@ -145,8 +145,8 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         server_cpu_user_us_per_request: part(|share| share),
         server_cpu_system_us_per_request: part(|share| 1.0 - share),
         server_cpu_us_per_request: cpu,
-        server_switches_per_request: per_server(trials, Probed::switches_per_request),
-        server_faults_per_request: per_server(trials, Probed::faults_per_request),
+        server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
+        server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
         server_rss_bytes_max: most_memory(trials),
         client_cpu: mean(&client),
         driver: trials
@@ -167,11 +167,11 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
     }
 }
 
-fn probed(trials: &[&Cell<'_>]) -> Option<Probed> {
+fn probed(trials: &[&Cell<'_>]) -> Option<SystemMetrics> {
     let valid = trials.iter().filter(|cell| cell.throughput().is_some());
     valid
         .filter_map(|cell| cell.reading()?.probed.as_ref())
-        .fold(None, |sum: Option<Probed>, one| {
+        .fold(None, |sum: Option<SystemMetrics>, one| {
             let mut sum = sum.unwrap_or_default();
             sum.add(one);
             Some(sum)
@@ -203,7 +203,7 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
 /// The mean over the trials of what was seen of each server in the closed loop.
 fn per_server(
     trials: &[&Cell<'_>],
-    figure: impl Fn(&Probed, &str) -> Option<f64>,
+    figure: impl Fn(&SystemMetrics, &str) -> Option<f64>,
 ) -> BTreeMap<String, f64> {
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for cell in trials.iter().filter(|cell| cell.throughput().is_some()) {
@@ -248,7 +248,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
-    use readings::{Outcome, ServerProbed, ServerReading};
+    use readings::{Outcome, ServerMetrics, ServerReading};
 
     #[test]
     fn a_row_gathers_the_valid_trials_of_a_subject() {
@@ -279,20 +279,20 @@ mod tests {
                 cpu_s,
             }];
             reading.upstream_connections_per_request = Some(cpu_s);
-            let seen = ServerProbed {
+            let seen = ServerMetrics {
                 user_s: 1.0,
                 system_s: 3.0,
                 switches_voluntary: (cpu_s * 100.0) as u64,
                 switches_involuntary: 50,
                 faults_minor: 25,
                 rss_bytes_max: (cpu_s * 1e6) as u64,
-                ..ServerProbed::default()
+                ..ServerMetrics::default()
             };
-            reading.probed = Some(Probed {
+            reading.probed = Some(SystemMetrics {
                 requests: 100,
                 looked_s: 1.0,
                 servers: [("origin".to_owned(), seen)].into(),
-                ..Probed::default()
+                ..SystemMetrics::default()
             });
         }
         let header = header(3);

@@ -10,7 +10,7 @@ use load::{
     Wait,
 };
 use net::IoKind;
-use readings::Probed;
+use readings::SystemMetrics;
 
 use super::clock::Window;
 use super::probe::Looker;
@@ -145,7 +145,7 @@ pub(super) fn carry_out(
 }
 
 /// Puts what was seen to its readings, with the answers of the windows that were looked at.
-fn take_seen(loaded: &mut Loaded, mut seen: BTreeMap<usize, Probed>) {
+fn take_seen(loaded: &mut Loaded, mut seen: BTreeMap<usize, SystemMetrics>) {
     loaded.probed = (0..loaded.readings.len())
         .map(|number| seen.remove(&number))
         .collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use readings::{Outcome, Probed, RateChoice, Reading, ServerReading};
+use readings::{Outcome, RateChoice, Reading, ServerReading, SystemMetrics};
 use serde_json::Value;
 
 use crate::agent::AgentError;
@@ -405,7 +405,7 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
 }
 
 /// What was seen while a load ran on a subject, of the servers that it goes through.
-pub(super) fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
+pub(super) fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<SystemMetrics> {
     let seen = loaded.probed.get(number)?.clone()?;
     Some(seen.of_servers(&one.subject.through))
 }

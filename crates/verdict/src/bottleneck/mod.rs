@@ -6,10 +6,10 @@
 //! what moves the throughput is what held it.
 
 mod effects;
-mod seen;
 mod suspects;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
-//! What was seen, and which bottlenecks it speaks for.
+//! What was loads, and which bottlenecks it speaks for.
 
 use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
-use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
+use super::unchanged::{Share, UPSTREAM_SHARE, Unchanged, percent, refused};
 use super::{Bottleneck, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
@@ -47,25 +47,25 @@ const PORTS_GAIN: f64 = 1.1;
 const LINK_GAIN: f64 = 1.2;
 
 pub(super) fn suspects(reading: &BottleneckReading, effects: &Effects) -> Vec<Suspect> {
-    let seen = Seen::of(reading);
-    if seen.unchanged.is_empty() {
+    let loads = Unchanged::of(reading);
+    if loads.probes.is_empty() {
         return Vec::new();
     }
-    let server = server(&seen, effects);
-    let client = client(&seen, effects);
+    let server = server(&loads, effects);
+    let client = client(&loads, effects);
     let mut found: Vec<Suspect> = Vec::new();
-    found.extend(ports(&seen, effects));
-    found.extend(accept_queue(&seen, effects));
+    found.extend(ports(&loads, effects));
+    found.extend(accept_queue(&loads, effects));
     found.extend(concurrency(
-        &seen,
+        &loads,
         effects,
         server.is_some() || client.is_some(),
     ));
     found.extend(client);
     found.extend(server);
-    found.extend(upstream_connections(&seen));
-    found.extend(network(&seen, effects));
-    found.extend(other_programs(&seen));
+    found.extend(upstream_connections(&loads));
+    found.extend(network(&loads, effects));
+    found.extend(other_programs(&loads));
     found
 }
 
@@ -106,9 +106,9 @@ fn no_port(refused: u64) -> String {
     )
 }
 
-fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
-    let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
+fn client(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let (busiest, wanted) = (loads.client_busiest(), loads.client_wanted());
+    let shared = loads.shared_cpus().filter(|(_, busy)| *busy >= FULL);
     let gain = effects
         .raised(Change::ClientThread, CLIENT_GAIN)
         .filter(|_| wanted >= CLIENT_WORKS || shared.is_some());
@@ -160,17 +160,17 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let names = seen.server_names();
+fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let names = loads.server_names();
     let most = names
         .iter()
-        .max_by(|a, b| seen.server(a).total_cmp(&seen.server(b)))?;
-    let have = seen.reading.server_cpus.len().max(1) as f64;
-    let used = seen.servers();
+        .max_by(|a, b| loads.server(a).total_cmp(&loads.server(b)))?;
+    let have = loads.reading.server_cpus.len().max(1) as f64;
+    let used = loads.servers();
     let lost = effects.lowered(Change::HalfTheServerCpu, CPU_LEFT);
     let full_thread = names
         .iter()
-        .map(|name| (*name, seen.threads(name)))
+        .map(|name| (*name, loads.threads(name)))
         .filter(|(_, threads)| threads.wanted >= FULL)
         .max_by(|a, b| a.1.had.total_cmp(&b.1.had));
     let all_full = used >= FULL * have;
@@ -198,13 +198,13 @@ fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     if names.len() > 1 {
         let each: Vec<String> = names
             .iter()
-            .map(|name| format!("{name} {}", percent(seen.server(name))))
+            .map(|name| format!("{name} {}", percent(loads.server(name))))
             .collect();
         why.push_str(&format!("; CPU time: {}", each.join(", ")));
     }
     let standing = match lost {
         Some(left) => {
-            let quota = of_change(seen.reading, Change::HalfTheServerCpu)
+            let quota = of_change(loads.reading, Change::HalfTheServerCpu)
                 .find_map(|probe| probe.quota_cpus)
                 .unwrap_or(0.5);
             why.push_str(&format!(
@@ -232,16 +232,16 @@ fn cpus(number: f64) -> String {
     }
 }
 
-fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspect> {
-    let connections = seen.unchanged[0].connections;
+fn concurrency(loads: &Unchanged<'_>, effects: &Effects, others: bool) -> Option<Suspect> {
+    let connections = loads.probes[0].connections;
     let proportional = effects.raised(Change::TwiceTheConnections, CONNECTIONS_GAIN);
     let some = effects.raised(Change::TwiceTheConnections, CONNECTIONS_SOME_GAIN);
-    let p50_us = seen.mean(|probe| probe.latency_us_p50);
-    let even = seen.mean(|probe| probe.latency_us_p99) < 1.5 * p50_us;
+    let p50_us = loads.mean(|probe| probe.latency_us_p50);
+    let even = loads.mean(|probe| probe.latency_us_p99) < 1.5 * p50_us;
     // By Little's law all connections are busy all the time.
-    let busy = effects.unchanged_per_s() * seen.mean(|probe| probe.latency_us_mean) / 1e6;
+    let busy = effects.unchanged_per_s() * loads.mean(|probe| probe.latency_us_mean) / 1e6;
     let all_busy = busy > 0.9 * f64::from(connections);
-    let idle = !others && seen.client_wanted() < 0.5;
+    let idle = !others && loads.client_wanted() < 0.5;
     let untried = effects.get(Change::TwiceTheConnections).is_none();
     let standing = match (proportional, some) {
         (Some(_), _) => Standing::Confirmed,
@@ -268,11 +268,11 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
     })
 }
 
-fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let found_full = seen.found_full();
-    let opened = seen.sum(|probe| probe.connects);
-    let slowest_us = seen
-        .unchanged
+fn accept_queue(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let found_full = loads.found_full();
+    let opened = loads.sum(|probe| probe.connects);
+    let slowest_us = loads
+        .probes
         .iter()
         .map(|probe| probe.connect_us_max)
         .fold(0.0, f64::max);
@@ -288,8 +288,8 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         slowest_us / 1e6
     );
     let (before, half) = (
-        Share::of(&seen.unchanged, refused),
-        seen.with(Change::HalfTheConnections, refused),
+        Share::of(&loads.probes, refused),
+        loads.with(Change::HalfTheConnections, refused),
     );
     let standing = match effects.get(Change::HalfTheConnections) {
         Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
@@ -311,9 +311,9 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let refused = seen.sum(|probe| probe.no_port);
-    let taken = seen.taken_ports();
+fn ports(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let refused = loads.sum(|probe| probe.no_port);
+    let taken = loads.taken_ports();
     let full = taken.as_ref().filter(|taken| taken.share >= PORTS_FULL);
     if refused == 0 && full.is_none() {
         return None;
@@ -326,14 +326,14 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         parts.push(taken.words());
     }
     let none_free = |probe: &Probe| probe.no_port;
-    let before = Share::of(&seen.unchanged, none_free);
+    let before = Share::of(&loads.probes, none_free);
     let mut standing = Standing::Suspected;
     // Connections in TIME_WAIT make the throughput leap from load to load; what was refused tells.
     for (change, words, least) in [
         (Change::MorePorts, "with more ports", PORTS_GAIN),
         (Change::HalfTheConnections, "with half the connections", 0.9),
     ] {
-        let left = seen.with(change, none_free);
+        let left = loads.with(change, none_free);
         let effect = effects.get(change).filter(|effect| effect.ratio >= least);
         if let Some(effect) = effect.filter(|_| left.is_less(before, PORTS_LEFT)) {
             standing = Standing::Confirmed;
@@ -353,12 +353,12 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
-    let per_request = seen.upstream_per_request();
+fn upstream_connections(loads: &Unchanged<'_>) -> Option<Suspect> {
+    let per_request = loads.upstream_per_request();
     if per_request < UPSTREAM_SHARE {
         return None;
     }
-    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
+    let waiting = loads.mean(|probe| probe.seen.kernel.time_wait as f64);
     Some(Suspect {
         bottleneck: Bottleneck::UpstreamConnections,
         standing: Standing::Suspected,
@@ -371,14 +371,14 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
-fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let segments = seen.sum(|probe| probe.seen.kernel.segments);
+fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let segments = loads.sum(|probe| probe.seen.kernel.segments);
     // What found an accept queue full was sent again, too, and no link has lost it.
-    let again = seen.sum(|probe| probe.seen.kernel.retransmits);
-    let again = again.saturating_sub(seen.found_full());
+    let again = loads.sum(|probe| probe.seen.kernel.retransmits);
+    let again = again.saturating_sub(loads.found_full());
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
-    let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
-    let link = seen.reading.link_bits_per_s;
+    let bits_per_s = loads.mean(|probe| probe.bytes_per_s) * 8.0;
+    let link = loads.reading.link_bits_per_s;
     let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
     let gain = effects.raised(Change::TwiceTheLinkRate, LINK_GAIN);
     if !lossy && full.is_none() && gain.is_none() {
@@ -417,8 +417,8 @@ fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
 }
 
 /// CPUs that are full, but not with what is measured.
-fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
-    let (busy, own) = seen.machine()?;
+fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
+    let (busy, own) = loads.machine()?;
     if busy < FULL || own > OWN_SHARE * busy {
         return None;
     }
@@ -436,15 +436,15 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
 
 /// The figures where nothing stands out.
 pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> String {
-    let seen = Seen::of(reading);
-    let servers: Vec<String> = seen
+    let loads = Unchanged::of(reading);
+    let servers: Vec<String> = loads
         .server_names()
         .iter()
         .map(|name| {
-            let threads = seen.threads(name);
+            let threads = loads.threads(name);
             format!(
                 "{name} {} of a CPU in {} (busiest {})",
-                percent(seen.server(name)),
+                percent(loads.server(name)),
                 counted(threads.count as usize, "thread"),
                 threads.words()
             )
@@ -452,7 +452,7 @@ pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> Str
         .collect();
     let mut parts = vec![format!(
         "the client's busiest thread took {} of a CPU",
-        percent(seen.client_busiest())
+        percent(loads.client_busiest())
     )];
     parts.extend(servers);
     parts.push(effects.words());

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use readings::{Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen};
+use readings::{
+    BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe, ServerSample,
+};
 
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
@@ -21,16 +23,19 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
         bytes_per_s: requests_per_s * 150.0,
         client: vec![0.4],
         quota_cpus: None,
-        seen: Seen {
+        seen: BottleneckSample {
             duration_s: 1.0,
             servers: BTreeMap::from([("origin".to_owned(), server(0.5, &[0.5]))]),
             client_wanted: 0.4,
-            cpus: vec![CpuSeen { cpu: 0, busy: 0.5 }, CpuSeen { cpu: 1, busy: 0.4 }],
-            kernel: KernelSeen {
+            cpus: vec![
+                CpuSample { cpu: 0, busy: 0.5 },
+                CpuSample { cpu: 1, busy: 0.4 },
+            ],
+            kernel: KernelSample {
                 segments: 10_000,
-                ..KernelSeen::default()
+                ..KernelSample::default()
             },
-            ports: vec![PortsSeen {
+            ports: vec![PortsSample {
                 servers: vec!["origin".into()],
                 waiting: 2,
             }],
@@ -38,8 +43,8 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
     }
 }
 
-fn server(cpus: f64, busiest: &[f64]) -> ServerSeen {
-    ServerSeen {
+fn server(cpus: f64, busiest: &[f64]) -> ServerSample {
+    ServerSample {
         cpus,
         threads: busiest.len() as u32,
         busiest: busiest.to_vec(),
@@ -346,7 +351,7 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
         let mut made = reading(&rates(1.0, 1.0, 0.9), |p| {
             p.seen.kernel.time_wait = 40_000;
             p.seen.ports[0].waiting = own;
-            p.seen.ports.push(PortsSeen {
+            p.seen.ports.push(PortsSample {
                 servers: vec!["proxy".into()],
                 waiting: servers,
             });

@@ -10,7 +10,7 @@ const BUSIEST: usize = 16;
 /// What was seen in the measured windows of one load on one subject. Counters are sums over the
 /// windows in which they were taken at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Probed {
+pub struct SystemMetrics {
     /// Seconds since 1970 when the first of the windows began.
     pub from_unix_s: f64,
     /// Seconds since 1970 when the last of them ended.
@@ -24,19 +24,19 @@ pub struct Probed {
     /// CPU time that looking took, s.
     pub cpu_s: f64,
     /// The servers of the subject's path, by name.
-    pub servers: BTreeMap<String, ServerProbed>,
+    pub servers: BTreeMap<String, ServerMetrics>,
     /// The machine on which the load is made.
-    pub machine: MachineProbed,
+    pub machine: MachineMetrics,
     /// The servers' machines, by the name of the host, where they are others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub others: BTreeMap<String, MachineProbed>,
+    pub others: BTreeMap<String, MachineMetrics>,
     /// The network namespaces of the load and of the servers.
-    pub networks: Vec<NetworkProbed>,
+    pub networks: Vec<NetworkMetrics>,
 }
 
 /// What a server did, all its processes together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerProbed {
+pub struct ServerMetrics {
     /// CPU time in its own code, s, as the kernel divides it.
     pub user_s: f64,
     /// CPU time in the kernel, s.
@@ -57,7 +57,7 @@ pub struct ServerProbed {
     /// The most threads that there were at a look.
     pub threads_max: u32,
     /// Its busiest threads, the busiest first; at most sixteen.
-    pub busiest: Vec<ThreadProbed>,
+    pub busiest: Vec<ThreadMetrics>,
     /// Whether it had processes when the load began and none later.
     pub ended: bool,
     /// Whether all processes that it had beside its first when the load began were gone later, and
@@ -71,7 +71,7 @@ pub struct ServerProbed {
 
 /// What a thread did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadProbed {
+pub struct ThreadMetrics {
     /// Its number on its machine.
     pub thread: i32,
     /// Its name.
@@ -88,7 +88,7 @@ pub struct ThreadProbed {
 
 /// What the machine did, whoever caused it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineProbed {
+pub struct MachineMetrics {
     /// CPUs of the machine.
     pub cpus: u32,
     /// CPU time that the machine below took away, over all CPUs, s.
@@ -116,7 +116,7 @@ pub struct MachineProbed {
 
 /// What a network namespace counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct NetworkProbed {
+pub struct NetworkMetrics {
     /// Whether the load is made in it.
     pub load: bool,
     /// The watched servers in it.
@@ -132,14 +132,14 @@ pub struct NetworkProbed {
     /// Segments sent again.
     pub retransmits: u64,
     /// What passed each interface.
-    pub interfaces: BTreeMap<String, InterfaceProbed>,
+    pub interfaces: BTreeMap<String, InterfaceMetrics>,
     /// The most TCP sockets of each state at a look.
-    pub sockets_max: SocketsProbed,
+    pub sockets_max: SocketMetrics,
 }
 
 /// What passed an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceProbed {
+pub struct InterfaceMetrics {
     /// Bytes received.
     pub bytes_received: u64,
     /// Packets received.
@@ -152,7 +152,7 @@ pub struct InterfaceProbed {
 
 /// Numbers of TCP sockets by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketsProbed {
+pub struct SocketMetrics {
     /// Connected: established, or closed by the other side only.
     pub established: u64,
     /// In TIME_WAIT.
@@ -165,9 +165,9 @@ pub struct SocketsProbed {
     pub allocated: u64,
 }
 
-impl Probed {
+impl SystemMetrics {
     /// Adds what was seen in other windows of the same load.
-    pub fn add(&mut self, other: &Probed) {
+    pub fn add(&mut self, other: &SystemMetrics) {
         if self.from_unix_s == 0.0 {
             self.from_unix_s = other.from_unix_s;
         }
@@ -184,7 +184,7 @@ impl Probed {
             self.others.entry(host.clone()).or_default().add(machine);
         }
         for network in &other.networks {
-            let same = |one: &&mut NetworkProbed| {
+            let same = |one: &&mut NetworkMetrics| {
                 one.load == network.load && one.servers == network.servers
             };
             match self.networks.iter_mut().find(same) {
@@ -218,8 +218,8 @@ impl Probed {
     }
 }
 
-impl ServerProbed {
-    fn add(&mut self, other: &ServerProbed) {
+impl ServerMetrics {
+    fn add(&mut self, other: &ServerMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
         self.switches_voluntary += other.switches_voluntary;
@@ -243,9 +243,9 @@ impl ServerProbed {
 
     /// Leaves the busiest threads, in their order.
     pub fn keep_busiest(&mut self) {
-        let busy = |thread: &ThreadProbed| thread.user_s + thread.system_s;
+        let busy = |thread: &ThreadMetrics| thread.user_s + thread.system_s;
         self.busiest.sort_by(|a, b| {
-            let switches = |t: &ThreadProbed| t.switches_voluntary + t.switches_involuntary;
+            let switches = |t: &ThreadMetrics| t.switches_voluntary + t.switches_involuntary;
             (busy(b).total_cmp(&busy(a))).then(switches(b).cmp(&switches(a)))
         });
         self.busiest.truncate(BUSIEST);
@@ -258,8 +258,8 @@ impl ServerProbed {
     }
 }
 
-impl ThreadProbed {
-    fn add(&mut self, other: &ThreadProbed) {
+impl ThreadMetrics {
+    fn add(&mut self, other: &ThreadMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
         self.switches_voluntary += other.switches_voluntary;
@@ -267,8 +267,8 @@ impl ThreadProbed {
     }
 }
 
-impl MachineProbed {
-    fn add(&mut self, other: &MachineProbed) {
+impl MachineMetrics {
+    fn add(&mut self, other: &MachineMetrics) {
         let sum = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
             (one, other) => one.or(other),
@@ -287,8 +287,8 @@ impl MachineProbed {
     }
 }
 
-impl NetworkProbed {
-    fn add(&mut self, other: &NetworkProbed) {
+impl NetworkMetrics {
+    fn add(&mut self, other: &NetworkMetrics) {
         self.accepted += other.accepted;
         self.listen_overflows += other.listen_overflows;
         self.listen_drops += other.listen_drops;
@@ -305,9 +305,9 @@ impl NetworkProbed {
     }
 }
 
-impl SocketsProbed {
+impl SocketMetrics {
     /// The larger of each number.
-    pub fn raise(&mut self, other: &SocketsProbed) {
+    pub fn raise(&mut self, other: &SocketMetrics) {
         self.established = self.established.max(other.established);
         self.time_wait = self.time_wait.max(other.time_wait);
         self.orphan = self.orphan.max(other.orphan);
@@ -320,31 +320,31 @@ impl SocketsProbed {
 mod tests {
     use super::*;
 
-    fn one(switches: u64, rss: u64, thread: i32) -> Probed {
-        let server = ServerProbed {
+    fn one(switches: u64, rss: u64, thread: i32) -> SystemMetrics {
+        let server = ServerMetrics {
             user_s: 0.1,
             system_s: 0.3,
             switches_voluntary: switches,
             switches_involuntary: 1,
             faults_minor: 4,
             rss_bytes_max: rss,
-            busiest: vec![ThreadProbed {
+            busiest: vec![ThreadMetrics {
                 thread,
                 user_s: f64::from(thread),
-                ..ThreadProbed::default()
+                ..ThreadMetrics::default()
             }],
-            ..ServerProbed::default()
+            ..ServerMetrics::default()
         };
-        Probed {
+        SystemMetrics {
             looked_s: 1.0,
             requests: 10,
             servers: BTreeMap::from([("a".to_owned(), server)]),
-            networks: vec![NetworkProbed {
+            networks: vec![NetworkMetrics {
                 load: true,
                 accepted: 3,
-                ..NetworkProbed::default()
+                ..NetworkMetrics::default()
             }],
-            ..Probed::default()
+            ..SystemMetrics::default()
         }
     }
 
