@@ -10,12 +10,11 @@ use crate::floor::noise_floor;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
-use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict};
+use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
 
 /// All that a run's journal says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// Where in its looks the run stands.
     pub stage: Stage,
@@ -34,11 +33,11 @@ pub struct Analysis {
     /// Trials that were measured, but cannot be used or only in part.
     pub invalid: Vec<InvalidTrial>,
     /// What the reader should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// What limits each subject.
     pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from.
-    pub rates: Vec<String>,
+    pub rates: Vec<RateChoice>,
     /// What looking at servers and machine cost.
     pub probes: Option<ProbesCost>,
     /// How the compared servers were set.
@@ -80,11 +79,17 @@ pub struct InvalidTrial {
 pub fn analyse(journal: &Journal) -> Analysis {
     let header = &journal.header;
     let mut analysis = analyse_with(&Rules::of(header), header, journal.trials());
-    let told = journal.warnings().into_iter().map(str::to_owned);
-    analysis.warnings.splice(0..0, told);
+    let recorded = journal
+        .warnings()
+        .into_iter()
+        .map(|text| Warning::Recorded {
+            text: text.to_owned(),
+            trials: 1,
+        });
+    analysis.warnings.splice(0..0, recorded);
     // No latency is compared where something happened to servers.
     if analysis.table.iter().all(|row| row.events.is_none()) {
-        analysis.rates = rates(&journal.rates());
+        analysis.rates = journal.rates().into_iter().cloned().collect();
     }
     analysis.take_bottlenecks(&journal.bottlenecks());
     analysis.take_settings(&journal.settings());
@@ -125,31 +130,6 @@ pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
     let rules = Rules::of(header);
     let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
     rules.looks.look_at(block).is_some() && settled(&analyse_with(&rules, header, trials))
-}
-
-/// At which rate latency is compared under each condition, a sentence each.
-fn rates(choices: &[&RateChoice]) -> Vec<String> {
-    choices
-        .iter()
-        .map(|choice| {
-            let at = match condition(&choice.condition) {
-                text if text.is_empty() => text,
-                text => format!(" at {text}"),
-            };
-            let from = match choice.slowest_per_s {
-                Some(slowest) => format!(
-                    "{} of the {} requests/s that the slowest subject carried in the first block",
-                    fraction(((choice.rate_per_s / slowest) * 100.0).round() / 100.0),
-                    rate(slowest)
-                ),
-                None => "as the experiment says".to_owned(),
-            };
-            format!(
-                "latency{at} is compared in an open loop at {} requests/s for every subject, {from}",
-                rate(choice.rate_per_s)
-            )
-        })
-        .collect()
 }
 
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.

@@ -4,9 +4,7 @@ use serde::Serialize;
 use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
-use crate::sentence::{Figures, sentence};
-use crate::text::counted;
-use crate::{Rules, Verdict, events, holm};
+use crate::{Note, Rules, Verdict, events, holm};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -141,9 +139,8 @@ pub struct Comparison {
     /// What it came to.
     pub verdict: Verdict,
     /// What qualifies the verdict.
-    pub note: Option<String>,
-    /// The verdict as a sentence.
-    pub sentence: String,
+    #[serde(skip)]
+    pub notes: Vec<Note>,
     /// Geometric mean of the baseline over the blocks used, in the metric's unit.
     pub baseline_value: Option<f64>,
     /// Geometric mean of the subject over the blocks used, in the metric's unit.
@@ -316,17 +313,13 @@ impl Draft<'_> {
             self.metric.quantile().and_then(|_| whose_clock(&pairs)),
             events::note(self.metric, &pairs, self.subject, &rules.baseline),
         ];
-        for more in notes.into_iter().flatten().filter(|_| usable) {
-            decision.note = Some(match decision.note {
-                Some(note) => format!("{note}; {more}"),
-                None => more,
-            });
-        }
+        let notes = notes.into_iter().flatten().filter(|_| usable);
+        decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
         let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
-        let mut comparison = Comparison {
+        Comparison {
             condition: self.condition.clone(),
             metric: self.metric,
             subject: self.subject.to_owned(),
@@ -338,8 +331,7 @@ impl Draft<'_> {
             blocks: pairs.ratios.len(),
             matters: rules.matters,
             verdict: decision.verdict,
-            note: decision.note,
-            sentence: String::new(),
+            notes: decision.notes,
             baseline_value: values.map(|(_, b)| b),
             subject_value: values.map(|(s, _)| s),
             p_value,
@@ -347,82 +339,59 @@ impl Draft<'_> {
             rate_per_s: pairs.rate_per_s,
             by_block: pairs.ratios,
             unsettled_blocks: pairs.unsettled,
-        };
-        comparison.sentence = sentence(&Figures::of(&comparison));
-        comparison
+        }
     }
 }
 
 fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {
     let (name, reason) = match &pairs.reason {
-        Some((Whose::Subject, reason)) => (subject, reason.as_str()),
-        Some((Whose::Baseline, reason)) => (baseline, reason.as_str()),
-        None => (subject, "no reason was recorded"),
+        Some((Whose::Subject, reason)) => (subject, Some(reason.clone())),
+        Some((Whose::Baseline, reason)) => (baseline, Some(reason.clone())),
+        None => (subject, None),
     };
     Decision {
         verdict: Verdict::Invalid,
-        note: Some(format!(
-            "{} of {} cannot be used; {name}: {reason}",
-            pairs.unusable,
-            counted(pairs.tried, "block")
-        )),
+        notes: vec![Note::Unusable {
+            blocks: pairs.unusable,
+            tried: pairs.tried,
+            subject: name.to_owned(),
+            reason,
+        }],
     }
 }
 
 fn too_few(pairs: &Pairs) -> Decision {
-    let note = match (pairs.tried, &pairs.reason) {
-        (0, _) => "no block was measured".to_owned(),
-        (_, reason) => {
-            let have = pairs.ratios.len();
-            let mut note = format!(
-                "{} can be used, and a decision wants at least {FEWEST_BLOCKS}",
-                match have {
-                    0 => "no block".to_owned(),
-                    have => format!("only {}", counted(have, "block")),
-                }
-            );
-            if let Some((_, reason)) = reason {
-                note.push_str("; ");
-                note.push_str(reason);
-            }
-            note
-        }
+    let note = match pairs.tried {
+        0 => Note::NothingMeasured,
+        _ => Note::TooFewBlocks {
+            usable: pairs.ratios.len(),
+            reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),
+        },
     };
     Decision {
         verdict: Verdict::Inconclusive,
-        note: Some(note),
+        notes: vec![note],
     }
 }
 
 /// Whose clock a latency was taken with, where it was not the engine's own.
-fn whose_clock(pairs: &Pairs) -> Option<String> {
-    let (ours, theirs) = pairs.drivers.as_ref()?;
-    let clock = if ours == theirs {
-        format!("by the clock of {ours}")
-    } else {
-        format!("by the clock of {ours} against that of {theirs}")
-    };
-    Some(match pairs.rate_per_s {
-        None => format!("{clock}, in a closed loop, where latency is mostly queueing"),
-        Some(_) => clock,
+fn whose_clock(pairs: &Pairs) -> Option<Note> {
+    let (subject, baseline) = pairs.drivers.clone()?;
+    Some(Note::Clock {
+        subject,
+        baseline,
+        closed_loop: pairs.rate_per_s.is_none(),
     })
 }
 
-/// What it means for a ratio that the client held the throughput of one side or of both.
-fn client_limit(pairs: &Pairs, subject: &str, baseline: &str) -> Option<String> {
+/// For which side the client was the bottleneck in most blocks.
+fn client_limit(pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
     let most = |blocks: usize| blocks * 2 > pairs.ratios.len();
     let (ours, theirs) = pairs.client_limited;
     match (most(ours), most(theirs)) {
-        (true, true) => Some(
-            "the client was the bottleneck for both, so this says little about the servers"
-                .to_owned(),
-        ),
-        (false, true) => Some(format!(
-            "the client was the bottleneck for {baseline}, whose figure is 'at least'"
-        )),
-        (true, false) => Some(format!(
-            "the client was the bottleneck for {subject}, whose figure is 'at least'"
-        )),
+        (true, true) => Some(Note::ClientLimits(None)),
+        (false, true) => Some(Note::ClientLimits(Some(baseline.to_owned()))),
+        (true, false) => Some(Note::ClientLimits(Some(subject.to_owned()))),
         (false, false) => None,
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cells::Cell;
 use crate::compare::Metric;
 use crate::pairs::Pairs;
-use crate::text::{counted, grouped, number};
+use crate::{FailuresOf, FullRateOf, Note};
 
 /// A rate that was full all the time counts as back after so long, in seconds: shorter than a row
 /// of the load nothing is known.
@@ -57,46 +57,34 @@ fn at_most(requests: u64) -> f64 {
 }
 
 /// What a ratio does not say.
-pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<String> {
-    let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)];
-    let notes: Vec<String> = match metric {
-        Metric::FailedShare => sides
-            .iter()
-            .filter(|(_, side)| side.requests > 0)
-            .map(|(name, side)| match side.failed {
-                0 => format!(
-                    "{name}: 0 of {}, so at most {}%",
-                    grouped(side.requests),
-                    number(at_most(side.requests) * 100.0, 4, false)
-                ),
-                failed => format!("{name}: {} of {}", grouped(failed), grouped(side.requests)),
-            })
-            .collect(),
-        Metric::FullRateAfterS => sides
-            .iter()
-            .filter_map(|(name, side)| {
-                let blocks = |count| counted(count, "block");
-                match (side.always_full, side.never_full) {
-                    (0, 0) => None,
-                    (0, never) => Some(format!(
-                        "{name} was not back at the window's end in {}",
-                        blocks(never)
-                    )),
-                    (always, 0) => Some(format!(
-                        "{name} was full all the time in {}",
-                        blocks(always)
-                    )),
-                    (always, never) => Some(format!(
-                        "{name} was full all the time in {} and not back at the window's end in {}",
-                        blocks(always),
-                        blocks(never)
-                    )),
-                }
-            })
-            .collect(),
-        _ => Vec::new(),
-    };
-    (!notes.is_empty()).then(|| notes.join(", "))
+pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
+    let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)].into_iter();
+    match metric {
+        Metric::FailedShare => {
+            let sides = sides.filter(|(_, side)| side.requests > 0);
+            let sides = sides.map(|(subject, side)| FailuresOf {
+                subject: subject.to_owned(),
+                requests: side.requests,
+                failed: side.failed,
+                share_at_most: at_most(side.requests),
+            });
+            some(sides.collect()).map(Note::Failures)
+        }
+        Metric::FullRateAfterS => {
+            let sides = sides.filter(|(_, side)| (side.always_full, side.never_full) != (0, 0));
+            let sides = sides.map(|(subject, side)| FullRateOf {
+                subject: subject.to_owned(),
+                always: side.always_full,
+                never: side.never_full,
+            });
+            some(sides.collect()).map(Note::FullRate)
+        }
+        _ => None,
+    }
+}
+
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    (!items.is_empty()).then_some(items)
 }
 
 /// What the clients of a subject noticed under a condition, over its valid trials.
@@ -208,10 +196,10 @@ mod tests {
         all
     }
 
-    fn said(trials: &[Trial]) -> Vec<(Metric, Verdict, String)> {
+    fn said(trials: &[Trial]) -> Vec<(Metric, Verdict, Vec<Note>)> {
         let comparisons = analyse(&header(5), trials).comparisons;
         let said = comparisons.into_iter();
-        said.map(|c| (c.metric, c.verdict, c.sentence)).collect()
+        said.map(|c| (c.metric, c.verdict, c.notes)).collect()
     }
 
     #[test]
@@ -224,14 +212,15 @@ mod tests {
         let metrics: Vec<Metric> = said.iter().map(|one| one.0).collect();
         assert_eq!(metrics, [Metric::FailedShare, Metric::FullRateAfterS]);
         assert_eq!(said[0].1, Verdict::Faster);
-        let text = &said[0].2;
-        assert!(text.contains("off the share of failed requests"), "{text}");
-        assert!(
-            text.contains("balance: 0 of 100,000, so at most 0.0030%"),
-            "{text}"
-        );
-        assert!(text.contains("direct: 20,150 of 100,000"), "{text}");
-        assert_eq!(said[1].1, Verdict::Faster, "{}", said[1].2);
+        let failures = |subject: &str, failed| FailuresOf {
+            subject: subject.to_owned(),
+            requests: 100_000,
+            failed,
+            share_at_most: 3e-5,
+        };
+        let both = vec![failures("balance", 0), failures("direct", 20_150)];
+        assert_eq!(said[0].2, [Note::Failures(both)]);
+        assert_eq!(said[1].1, Verdict::Faster, "{:?}", said[1].2);
         let table = analyse(&header(5), &trials).table;
         let row = |name| table.iter().find(|row| row.subject == name);
         let balance = row("balance").and_then(|row| row.events.clone()).unwrap();
@@ -246,12 +235,11 @@ mod tests {
     #[test]
     fn none_against_none_is_the_same_and_says_how_little_that_is() {
         let said = said(&trials(5, |_, _| 0));
-        assert_eq!(said[0].1, Verdict::Same, "{}", said[0].2);
-        assert!(
-            said[0].2.contains("direct: 0 of 100,000, so at most"),
-            "{}",
-            said[0].2
-        );
+        assert_eq!(said[0].1, Verdict::Same, "{:?}", said[0].2);
+        let Some(Note::Failures(sides)) = said[0].2.last() else {
+            panic!("{:?}", said[0].2);
+        };
+        assert_eq!((sides[1].failed, sides[1].requests), (0, 100_000));
     }
 
     #[test]
@@ -261,7 +249,7 @@ mod tests {
             "direct" => counts[block as usize - 1],
             _ => counts[5 - block as usize],
         }));
-        assert_eq!(said[0].1, Verdict::Inconclusive, "{}", said[0].2);
+        assert_eq!(said[0].1, Verdict::Inconclusive, "{:?}", said[0].2);
     }
 
     #[test]
@@ -294,9 +282,9 @@ mod tests {
             (Metric::FullRateAfterS, Verdict::Slower)
         );
         assert!((full.ratio.unwrap() - 100.0).abs() < 1e-6);
-        assert!(
-            full.sentence
-                .contains("balance was not back at the window's end in 5 blocks")
-        );
+        let Some(Note::FullRate(sides)) = full.notes.last() else {
+            panic!("{:?}", full.notes);
+        };
+        assert_eq!((sides[0].subject.as_str(), sides[0].never), ("balance", 5));
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use readings::{LoadReading, MachineMetrics, SystemMetrics};
 use serde::Serialize;
 
+use crate::Warning;
 use crate::cells::Cells;
 use crate::text::{counted, grouped, number, percent};
 use crate::validity::Flaw;
@@ -108,8 +109,8 @@ fn swapped(name: &str, machine: &MachineMetrics) -> Option<String> {
     })
 }
 
-/// The servers of which CPU time may be missing, in words.
-pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
+/// The servers of which CPU time may be missing.
+pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
     let readings = cells.all.iter().filter_map(|cell| cell.reading());
     let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
     let servers = looks.flatten().flat_map(|seen| &seen.servers);
@@ -117,15 +118,8 @@ pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
         .filter(|(_, server)| server.children_uncounted)
         .map(|(name, _)| name)
         .collect();
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "CPU time may be missing of {}: processes of it ignore the ends of their children, and \
-             without a control group nobody counts what those took. Root has one; an ordinary \
-             user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
-            names.join(", ")
-        )
-    })
+    let names: Vec<String> = names.into_iter().cloned().collect();
+    (!names.is_empty()).then_some(Warning::UncountedCpu(names))
 }
 
 /// What looking at servers and machine cost, over the whole run.
@@ -135,8 +129,6 @@ pub struct ProbesCost {
     pub looks_per_s: f64,
     /// CPU time of looking over measured time: 0.01 is 1% of a core.
     pub share_of_core: f64,
-    /// The same in words.
-    pub sentence: String,
 }
 
 /// `None` where nothing was looked at.
@@ -159,16 +151,9 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
     if looks == 0 || measured_s <= 0.0 {
         return None;
     }
-    let (looks_per_s, share_of_core) = (looks as f64 / measured_s, cpu_s / measured_s);
     Some(ProbesCost {
-        looks_per_s,
-        share_of_core,
-        sentence: format!(
-            "servers and machine were looked at {} times a second of measured time, which took {} \
-             of a core",
-            number(looks_per_s, 1, false),
-            percent(share_of_core * 100.0, 2, false)
-        ),
+        looks_per_s: looks as f64 / measured_s,
+        share_of_core: cpu_s / measured_s,
     })
 }
 
@@ -268,11 +253,8 @@ mod tests {
             uncounted(&Cells::of(&header, &trials))
         };
         assert_eq!(uncounted_of(false), None);
-        let sentence = uncounted_of(true).unwrap();
-        assert!(
-            sentence.starts_with("CPU time may be missing of `nginx`: "),
-            "{sentence}"
-        );
+        let expected = Warning::UncountedCpu(vec!["nginx".to_owned()]);
+        assert_eq!(uncounted_of(true), Some(expected));
     }
 
     #[test]
@@ -294,9 +276,6 @@ mod tests {
         );
         let cost = cost(&cells).unwrap();
         assert!((cost.looks_per_s - 7.0).abs() < 1e-9, "{cost:?}");
-        assert!(
-            cost.sentence
-                .ends_with("7.0 times a second of measured time, which took 0.50% of a core")
-        );
+        assert!((cost.share_of_core - 0.005).abs() < 1e-9, "{cost:?}");
     }
 }

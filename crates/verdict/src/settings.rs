@@ -4,8 +4,7 @@
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
-use crate::Analysis;
-use crate::text::condition;
+use crate::{Analysis, Warning};
 
 /// The settings that are the same under some conditions, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,18 +48,14 @@ enum Together {
 }
 
 /// What changes results most.
-const COMPARED: [(&str, &str, Together); 7] = [
-    ("workers", "workers", Together::Any),
-    ("keepalive_client", "keep-alive to clients", Together::First),
-    (
-        "keepalive_upstream",
-        "keep-alive to upstreams",
-        Together::First,
-    ),
-    ("access_log", "access log", Together::NotOff),
-    ("caching", "caching", Together::NotOff),
-    ("compression", "compression", Together::First),
-    ("tls", "TLS", Together::First),
+const COMPARED: [(&str, Together); 7] = [
+    ("workers", Together::Any),
+    ("keepalive_client", Together::First),
+    ("keepalive_upstream", Together::First),
+    ("access_log", Together::NotOff),
+    ("caching", Together::NotOff),
+    ("compression", Together::First),
+    ("tls", Together::First),
 ];
 
 impl Analysis {
@@ -94,7 +89,11 @@ impl Analysis {
             } else {
                 at
             };
-            self.warnings.push(sentence(&difference, &at));
+            let conditions = at.into_iter().cloned().collect();
+            self.warnings.push(Warning::Settings {
+                difference,
+                conditions,
+            });
         }
         self.settings = found;
     }
@@ -117,7 +116,7 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
         })
         .collect();
     let mut found = Vec::new();
-    for (setting, _, together) in COMPARED {
+    for (setting, together) in COMPARED {
         let values: Vec<(&str, Vec<&str>)> = own
             .iter()
             .map(|(subject, servers)| (*subject, values(setting, together, servers)))
@@ -170,31 +169,11 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
     once
 }
 
-fn sentence(difference: &SettingDifference, at: &[&Condition]) -> String {
-    let words = COMPARED
-        .iter()
-        .find(|(name, ..)| *name == difference.setting);
-    let words = words.map_or(difference.setting.as_str(), |(_, words, _)| words);
-    let values = difference.values.iter();
-    let values: Vec<String> = values
-        .map(|one| format!("{} ({})", one.value, one.subjects.join(", ")))
-        .collect();
-    let at: Vec<String> = at.iter().map(|one| condition(one)).collect();
-    let at = match at.is_empty() {
-        true => String::new(),
-        false => format!(" at {}", at.join("; ")),
-    };
-    format!(
-        "the compared servers differ in what changes results most, {words}{at}: {}; unless that \
-         is the question, set them alike",
-        values.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{analyse, header};
+    use crate::text::condition;
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter();
@@ -226,8 +205,32 @@ mod tests {
         analysis
     }
 
+    /// The differences that are warned of, as `workers: 1 (x, z), 4 (y)`.
     fn warnings(subjects: &[(&str, &[ServerSettings])]) -> Vec<String> {
-        judged(&[row(subjects, Condition::new())]).warnings
+        told(&judged(&[row(subjects, Condition::new())]))
+    }
+
+    fn told(analysis: &Analysis) -> Vec<String> {
+        let each = analysis.warnings.iter().map(|warning| {
+            let Warning::Settings {
+                difference,
+                conditions,
+            } = warning
+            else {
+                panic!("{warning:?}");
+            };
+            let values = difference.values.iter();
+            let values = values.map(|one| format!("{} ({})", one.value, one.subjects.join(", ")));
+            let at: Vec<String> = conditions.iter().map(condition).collect();
+            let values: Vec<String> = values.collect();
+            format!(
+                "{} at {}: {}",
+                difference.setting,
+                at.join("; "),
+                values.join(", ")
+            )
+        });
+        each.collect()
     }
 
     #[test]
@@ -236,10 +239,7 @@ mod tests {
         let four = [server("b", &[("workers", "4"), ("access_log", "off")])];
         assert_eq!(
             warnings(&[("x", &one), ("y", &four), ("z", &one)]),
-            [
-                "the compared servers differ in what changes results most, workers: 1 (x, z), 4 (y); \
-              unless that is the question, set them alike"
-            ]
+            ["workers at : 1 (x, z), 4 (y)"]
         );
         let same = [server("b", &[("workers", "1")])];
         assert!(warnings(&[("x", &one), ("y", &same)]).is_empty());
@@ -286,11 +286,7 @@ mod tests {
         let nginx = [front, behind];
         assert!(warnings(&[("a", &nginx), ("b", &apache("on"))]).is_empty());
         let found = warnings(&[("a", &nginx), ("b", &apache("off"))]);
-        assert_eq!(found.len(), 1);
-        assert!(
-            found[0].contains("access log: on (a), off (b)"),
-            "{found:?}"
-        );
+        assert_eq!(found, ["access_log at : on (a), off (b)"]);
     }
 
     #[test]
@@ -306,11 +302,7 @@ mod tests {
         ];
         let analysis = judged(&rows);
         assert_eq!(analysis.settings.len(), 2);
-        assert_eq!(analysis.warnings.len(), 1);
-        assert!(
-            analysis.warnings[0].contains("workers at processes=4; processes=5: 1 (x), 4 (y)"),
-            "{:?}",
-            analysis.warnings
-        );
+        let expected = ["workers at processes=4; processes=5: 1 (x), 4 (y)"];
+        assert_eq!(told(&analysis), expected);
     }
 }

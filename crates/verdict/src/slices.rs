@@ -4,10 +4,9 @@
 
 use readings::{Condition, Slice};
 
-use crate::Rules;
 use crate::cells::Cells;
 use crate::sample::Sample;
-use crate::text::{condition, counted, percent};
+use crate::{Place, Rules, Warning};
 
 /// A slice is a long one from this many times the shortest on.
 const LONG: f64 = 1.5;
@@ -45,7 +44,7 @@ pub(crate) fn depends_on_length(
     place: &Condition,
     subject: &str,
     comparisons: usize,
-) -> Option<String> {
+) -> Option<Warning> {
     let ours = cells.of_subject(place, subject, false);
     let theirs = cells.of_subject(place, &rules.baseline, false);
     let effects: Vec<f64> = ours
@@ -60,22 +59,20 @@ pub(crate) fn depends_on_length(
     if !sure || sample.mean.abs() <= rules.delta() {
         return None;
     }
-    let at = match condition(place) {
-        text if text.is_empty() => text,
-        text => format!(" at {text}"),
-    };
-    Some(format!(
-        "the throughput of {subject}{at} over that of {} hangs on how long the slices are: slices \
-         of twice the length make it {}, over {}; write a longer design.slice, until that no \
-         longer changes the answer",
-        rules.baseline,
-        percent((sample.mean.exp() - 1.0) * 100.0, 1, true),
-        counted(sample.blocks, "block")
-    ))
+    Some(Warning::SliceLength {
+        at: Place {
+            subject: subject.to_owned(),
+            condition: place.clone(),
+        },
+        baseline: rules.baseline.clone(),
+        ratio: sample.mean.exp(),
+        blocks: sample.blocks,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Warning;
     use crate::fixtures::{analyse, header, throughput_blocks};
     use readings::{Outcome, Slice, Trial};
 
@@ -114,7 +111,7 @@ mod tests {
         let warnings = analyse(&header(10), &blocks(edge)).warnings;
         warnings
             .iter()
-            .any(|text| text.contains("hangs on how long the slices are"))
+            .any(|warning| matches!(warning, Warning::SliceLength { .. }))
     }
 
     #[test]

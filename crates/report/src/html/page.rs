@@ -7,8 +7,8 @@ use super::curves::curves;
 use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
-use crate::settings;
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
+use crate::{sentence, settings};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -45,15 +45,18 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
     main.push_str(&section("Latency", &curves(journal, &subjects)));
     main.push_str(&list(
         "Bottlenecks",
-        analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
+        analysis.bottlenecks.iter().map(sentence::finding),
     ));
     main.push_str(&list(
         "Noise floor",
-        analysis.noise_floor.iter().map(|f| f.sentence.clone()),
+        analysis.noise_floor.iter().map(sentence::noise_floor),
     ));
     main.push_str(&side_by_side(analysis));
     main.push_str(&published(header));
-    main.push_str(&list("Warnings", analysis.warnings.iter().cloned()));
+    main.push_str(&list(
+        "Warnings",
+        analysis.warnings.iter().map(sentence::warning),
+    ));
     main.push_str(&list(
         "Invalid trials",
         analysis.invalid.iter().map(invalid_trial),
@@ -111,7 +114,7 @@ fn verdicts(analysis: &Analysis) -> String {
             let word = c.verdict.word();
             format!(
                 "<li class=\"{word}\"><b>{word}</b>{}</li>\n",
-                escaped(after_word(c))
+                escaped(&after_word(c))
             )
         })
         .collect();
@@ -139,12 +142,13 @@ fn figures(analysis: &Analysis) -> String {
     let table = table(&columns);
     let note = escaped(&legend(&columns));
     let body = wrapped_in("scroll", &table);
-    let probes = analysis.probes.iter().map(|probes| &probes.sentence);
+    let probes = analysis.probes.iter().map(sentence::probes);
     let rates: String = analysis
         .rates
         .iter()
+        .map(sentence::rate_choice)
         .chain(probes)
-        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
+        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
         .collect();
     section(
         "Figures",

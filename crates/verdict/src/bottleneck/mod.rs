@@ -17,7 +17,6 @@ use readings::{BottleneckReading, Condition};
 use serde::Serialize;
 
 use crate::Analysis;
-use crate::text::{condition, rate};
 use effects::Effects;
 
 pub use effects::Effect;
@@ -92,8 +91,12 @@ pub struct Finding {
     pub at_least: bool,
     /// What the changes did to the throughput, changed over unchanged.
     pub effects: Vec<Effect>,
-    /// The finding in words, with the figures behind it.
-    pub sentence: String,
+    /// Throughput without a change, requests/s.
+    #[serde(skip)]
+    pub unchanged_per_s: f64,
+    /// The figures behind it, as part of a sentence.
+    #[serde(skip)]
+    pub evidence: String,
 }
 
 /// A suspicion and what speaks for it.
@@ -164,29 +167,6 @@ fn finding(
     suspect: Suspect,
     at_least: bool,
 ) -> Finding {
-    let at = match condition(&reading.condition) {
-        text if text.is_empty() => text,
-        text => format!(" at {text}"),
-    };
-    let who = &reading.subject;
-    let what = match &suspect.server {
-        Some(server) if suspect.bottleneck == Bottleneck::Server => {
-            format!("the server `{server}`")
-        }
-        _ => suspect.bottleneck.words().to_owned(),
-    };
-    let mut sentence = match suspect.standing {
-        Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed: "),
-        Standing::Suspected => format!("{who}{at} is limited by {what}, suspected: "),
-        Standing::Unknown => format!("what limits {who}{at} is unknown: "),
-    };
-    sentence.push_str(&suspect.why);
-    if at_least {
-        let measured = rate(effects.unchanged_per_s());
-        sentence.push_str(&format!(
-            "; its throughput is at least the measured one ({measured} requests/s here)"
-        ));
-    }
     Finding {
         condition: reading.condition.clone(),
         subject: reading.subject.clone(),
@@ -195,6 +175,7 @@ fn finding(
         server: suspect.server,
         at_least,
         effects: effects.told(),
-        sentence: sentence + ".",
+        unchanged_per_s: effects.unchanged_per_s(),
+        evidence: suspect.why,
     }
 }
