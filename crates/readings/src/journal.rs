@@ -259,7 +259,8 @@ pub struct Trial {
     /// The subject's name.
     pub subject: String,
     /// Whether this is the baseline's second copy, measured for the noise floor.
-    pub again: bool,
+    #[serde(alias = "again")]
+    pub baseline_copy: bool,
     /// What came of it.
     pub outcome: Outcome,
 }

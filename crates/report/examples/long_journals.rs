@@ -86,14 +86,14 @@ fn text(trials: u32) -> Vec<u8> {
     for number in 0..trials {
         let (block, place) = (number / each_block + 1, number % each_block);
         let (condition, lane) = (place / 5, place % 5);
-        let again = lane == 4;
-        let subject = if again { 0 } else { lane };
+        let baseline_copy = lane == 4;
+        let subject = if baseline_copy { 0 } else { lane };
         let trial = Trial {
             trial: number + 1,
             block,
             condition: conditions[condition as usize].clone(),
             subject: SUBJECTS[subject as usize].into(),
-            again,
+            baseline_copy,
             outcome: Outcome::Done(Box::new(reading(subject, &mut random))),
         };
         append(&mut lines, &JournalRow::Trial(Box::new(trial)));

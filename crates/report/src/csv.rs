@@ -33,7 +33,7 @@ pub fn csv(journal: &Journal) -> String {
             trial.trial,
             trial.block,
             field(&trial.subject),
-            trial.again
+            trial.baseline_copy
         );
         for name in &factors {
             start.push(',');

@@ -112,13 +112,13 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for block in 1..=6u32 {
         let wobble = 1.0 + 0.01 * (f64::from(block % 3) - 1.0);
-        let mut add = |subject: &str, again: bool, outcome: Outcome| {
+        let mut add = |subject: &str, baseline_copy: bool, outcome: Outcome| {
             trials.push(Trial {
                 trial: block * 10 + trials.len() as u32 % 4,
                 block,
                 condition: condition(),
                 subject: subject.into(),
-                again,
+                baseline_copy,
                 outcome,
             });
         };

@@ -29,6 +29,9 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let findings: Value = findings.map(bottleneck).collect();
     let rates = analysis.rates.iter().map(sentence::rate_choice);
     let probes = analysis.probes.as_ref();
+    // Their former key `again`, for one version more.
+    let invalid = analysis.invalid.iter();
+    let invalid = invalid.map(|trial| with(trial, &[("again", object!(trial.baseline_copy))]));
     let warnings = analysis.warnings.iter().map(sentence::warning);
     object!({
         "experiment": header.experiment,
@@ -56,7 +59,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
             "failed": analysis.trials_failed,
             "invalid": analysis.invalid.len(),
             "failures": analysis.failures,
-            "invalid_trials": analysis.invalid,
+            "invalid_trials": invalid.collect::<Value>(),
         },
     })
 }

@@ -168,7 +168,7 @@ fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: 
 /// `trial 12 (balance, block 3, connections=96): throughput: …`.
 pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
     let mut place = format!("{}, block {}", trial.subject, trial.block);
-    if trial.again {
+    if trial.baseline_copy {
         place.push_str(", second copy");
     }
     let condition = condition(&trial.condition);

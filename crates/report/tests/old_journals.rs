@@ -9,7 +9,7 @@
 use readings::Journal;
 use serde_json::Value;
 
-const NEW_KEYS: [&str; 2] = ["bottleneck", "bottlenecks"];
+const NEW_KEYS: [&str; 3] = ["bottleneck", "bottlenecks", "baseline_copy"];
 
 fn journal(name: &str) -> Journal {
     let path = format!("{}/tests/journals/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));

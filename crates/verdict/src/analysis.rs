@@ -65,7 +65,7 @@ pub struct InvalidTrial {
     /// Its subject.
     pub subject: String,
     /// Whether it is the baseline's second copy.
-    pub again: bool,
+    pub baseline_copy: bool,
     /// Its condition.
     pub condition: Condition,
     /// Why, each with the load that it is about.
@@ -181,7 +181,7 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
             trial: c.trial.trial,
             block: c.trial.block,
             subject: c.trial.subject.clone(),
-            again: c.trial.again,
+            baseline_copy: c.trial.baseline_copy,
             condition: c.trial.condition.clone(),
             reasons: c.reasons.clone(),
         })

@@ -6,7 +6,7 @@ use crate::machine;
 use crate::validity::{flaws, flaws_beside_failures};
 
 /// The rows that count, in the order in which they were first seen. A trial that cannot be used is
-/// made again, and so is one of a run that goes on: of its rows the last valid one counts; where
+/// made baseline_copy, and so is one of a run that goes on: of its rows the last valid one counts; where
 /// none is valid, the last that was measured, and where none was, the last. Which row counts thus never hangs on how fast it was.
 pub fn latest<'a>(
     header: &RunHeader,
@@ -19,7 +19,7 @@ pub fn latest<'a>(
             trial.block,
             &trial.condition,
             trial.subject.as_str(),
-            trial.again,
+            trial.baseline_copy,
         );
         match place.get(&key) {
             Some(&at) => {
@@ -161,7 +161,7 @@ impl<'a> Cells<'a> {
             let at = cells.all.len();
             cells
                 .by_subject
-                .entry((&trial.condition, &trial.subject, trial.again))
+                .entry((&trial.condition, &trial.subject, trial.baseline_copy))
                 .or_default()
                 .insert(trial.block, at);
             cells
@@ -179,7 +179,7 @@ impl<'a> Cells<'a> {
     pub fn blocks(&self) -> (u32, u32) {
         let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
         for cell in &self.all {
-            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.again);
+            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.baseline_copy);
         }
         let complete = rows.values().filter(|n| **n >= self.declared).count();
         (complete as u32, rows.len() as u32)
@@ -190,9 +190,9 @@ impl<'a> Cells<'a> {
         &self,
         condition: &Condition,
         subject: &str,
-        again: bool,
+        baseline_copy: bool,
     ) -> BTreeMap<u32, &Cell<'a>> {
-        let blocks = self.by_subject.get(&(condition, subject, again));
+        let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
         let blocks = blocks.into_iter().flatten();
         blocks.map(|(block, at)| (*block, &self.all[*at])).collect()
     }

@@ -95,6 +95,8 @@ fn dry_run(
                     "block": block,
                     "condition": group.condition,
                     "subject": lane.subject,
+                    "baseline_copy": lane.again,
+                    // Its name until version 0.2, for one version more.
                     "again": lane.again,
                 }))
             }).collect::<Vec<Value>>(),

@@ -120,7 +120,7 @@ impl Done {
                 trial.block == block
                     && trial.condition == group.condition
                     && trial.subject == lane.subject
-                    && trial.again == lane.again
+                    && trial.baseline_copy == lane.again
                     && matches!(trial.outcome, Outcome::Done(_))
             })
         })

@@ -401,7 +401,7 @@ pub fn run(
                 block,
                 condition: group.condition.clone(),
                 subject: lane.subject,
-                again: lane.again,
+                baseline_copy: lane.again,
                 outcome,
             };
             journal.append(&JournalRow::Trial(Box::new(trial.clone())))?;

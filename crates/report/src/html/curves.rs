@@ -40,7 +40,7 @@ pub(crate) fn curves(journal: &Journal, subjects: &[String]) -> String {
             conditions.push(&trial.condition);
             Vec::new()
         });
-        if !trial.again {
+        if !trial.baseline_copy {
             here.push(trial);
         }
     }

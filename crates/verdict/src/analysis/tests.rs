@@ -73,7 +73,7 @@ fn the_second_copy_of_the_baseline_stands_by_itself() {
     assert_eq!((floor.blocks, floor.metric), (10, Metric::RequestsPerS));
     assert_eq!(floor.baseline, "direct");
     // A second copy that is 20% faster shifts the floor and nothing else.
-    for t in trials.iter_mut().filter(|t| t.again) {
+    for t in trials.iter_mut().filter(|t| t.baseline_copy) {
         if let Outcome::Done(reading) = &mut t.outcome {
             let load = reading.throughput.as_mut().unwrap();
             load.requests = load.requests * 6 / 5;
@@ -127,7 +127,7 @@ fn half_of_the_blocks_may_fail_and_the_rest_still_counts() {
     assert_eq!(analysis.failures[0].subjects, ["balance"]);
 
     for t in &mut trials {
-        if t.subject == "direct" && t.block == 6 && !t.again {
+        if t.subject == "direct" && t.block == 6 && !t.baseline_copy {
             t.outcome = failed("port 80 is taken");
         }
     }
