@@ -1,4 +1,4 @@
-//! Journals that version 0.1 wrote, and the documents that it made of them: the same verdicts,
+//! Journals and a search that version 0.1 made, and its documents on them: the same verdicts,
 //! figures and sentences come of them today.
 //!
 //! Service time, first byte, transfer and receive lag, of which no document tells, were emptied in
@@ -8,6 +8,7 @@
 
 use readings::Journal;
 use serde_json::Value;
+use verdict::capacity::{Outcome, Search, SearchOptions, Step};
 
 const NEW_KEYS: [&str; 3] = ["bottleneck", "bottlenecks", "baseline_copy"];
 
@@ -74,4 +75,49 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_is_read() {
         error.starts_with("line 1: expected a journal row"),
         "{error}"
     );
+}
+
+/// The steps of a search under a noisy machine, whose bounds fell twice: the search asks for the
+/// same rates, and comes to the same bounds.
+#[test]
+fn an_old_search_for_a_capacity_goes_the_same_way() {
+    let old = document("capacity");
+    let steps = old["steps"].as_array().unwrap().iter().map(|step| {
+        let outcome = match step["outcome"].as_str().unwrap() {
+            "held" => Outcome::Held,
+            "missed" => Outcome::Missed,
+            _ => Outcome::Unusable,
+        };
+        (step["rate_per_s"].as_f64().unwrap(), outcome)
+    });
+    let steps: Vec<(f64, Outcome)> = steps.collect();
+    let mut search = Search::new(SearchOptions {
+        min_per_s: 220.0,
+        max_per_s: f64::MAX / 4.0,
+        max_trials: 30,
+        ..SearchOptions::around(steps[0].0)
+    })
+    .unwrap();
+    // Between two parts of the search: the rates of the curve and the bounds, in random order.
+    let round = 18..25;
+    for (number, (rate_per_s, outcome)) in steps.iter().enumerate() {
+        if number == round.start {
+            assert!(matches!(search.next(), Step::Done(_)));
+            search.allow_more(round.len() as u32);
+        }
+        if !round.contains(&number) {
+            let offer = Step::Offer {
+                rate_per_s: *rate_per_s,
+            };
+            assert_eq!(search.next(), offer, "step {}", number + 1);
+        }
+        search.record(*rate_per_s, *outcome);
+    }
+    let mut new = serde_json::to_value(search.so_far()).unwrap();
+    new.as_object_mut().unwrap().remove("trials");
+    for (key, value) in new.as_object().unwrap() {
+        let mut found = Vec::new();
+        compare(key, &old[key], value, &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    }
 }
