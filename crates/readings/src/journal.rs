@@ -153,7 +153,7 @@ pub enum JournalRow {
     Rate(RateChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
-    /// What was measured to find out what held a throughput.
+    /// What was measured to find a subject's bottleneck.
     #[serde(alias = "limiter")]
     Bottleneck(Box<BottleneckReading>),
     /// How the servers of the subjects were set under a condition.
@@ -171,7 +171,7 @@ pub enum JournalRow {
     },
 }
 
-/// The kind of a row. Serde's own way for tagged enums copies a row before it reads it.
+/// The kind of a row. Serde buffers a tagged enum before it parses it.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(borrow)]
@@ -297,13 +297,13 @@ pub struct Reading {
     /// above then have no histograms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverReading>,
-    /// What was seen of servers and machine in the closed loop's measured windows.
+    /// Metrics of servers and machine in the closed loop's measured windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<SystemMetrics>,
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_probed: Option<SystemMetrics>,
-    /// What happened to servers in the open loop's window, and what clients noticed of it.
+    /// Events in the open loop's window, and the failures around them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReading>,
 }

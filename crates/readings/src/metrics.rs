@@ -1,14 +1,14 @@
-//! What an agent sees of servers, network and machine in the measured windows of a load.
+//! Metrics of servers, network and machine in the measured windows of a load.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// So many of a server's threads are told of.
+/// How many of a server's threads are kept.
 const BUSIEST: usize = 16;
 
-/// What was seen in the measured windows of one load on one subject. Counters are sums over the
-/// windows in which they were taken at both ends.
+/// Metrics of one load on one subject. Counters are sums over the measured windows that were sampled
+/// at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemMetrics {
     /// Seconds since 1970 when the first of the windows began.
@@ -19,9 +19,9 @@ pub struct SystemMetrics {
     pub looked_s: f64,
     /// Good answers in those windows: what 'per request' is over.
     pub requests: u64,
-    /// How often it was looked, at the ends of the windows and within.
+    /// Samples, at the ends of the windows and within.
     pub looks: u64,
-    /// CPU time that looking took, s.
+    /// CPU time that sampling took, s.
     pub cpu_s: f64,
     /// The servers of the subject's path, by name.
     pub servers: BTreeMap<String, ServerMetrics>,
@@ -41,20 +41,20 @@ pub struct ServerMetrics {
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
-    /// Times that a thread gave its CPU up, as to wait for something.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Times that a thread had to give its CPU to another.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
-    /// Page faults that needed no disk.
+    /// Minor page faults.
     pub faults_minor: u64,
-    /// Page faults that did.
+    /// Major page faults.
     pub faults_major: u64,
-    /// The most resident memory that its processes had together at a look, bytes. What they share
-    /// counts for each of them.
+    /// The most resident memory of its processes together in a sample, bytes. Shared memory counts
+    /// for each of them.
     pub rss_bytes_max: u64,
-    /// The most processes that there were at a look.
+    /// The most processes in a sample.
     pub processes_max: u32,
-    /// The most threads that there were at a look.
+    /// The most threads in a sample.
     pub threads_max: u32,
     /// Its busiest threads, the busiest first; at most sixteen.
     pub busiest: Vec<ThreadMetrics>,
@@ -63,8 +63,8 @@ pub struct ServerMetrics {
     /// Whether all processes that it had beside its first when the load began were gone later, and
     /// others there.
     pub restarted: bool,
-    /// Whether a process of it ignores the ends of its children while no control group counts what
-    /// they took: its CPU time is too small then.
+    /// Whether a process of it ignores SIGCHLD without a control group: its CPU time lacks that of
+    /// its children then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub children_uncounted: bool,
 }
@@ -80,9 +80,9 @@ pub struct ThreadMetrics {
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
-    /// Times that it gave its CPU up.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Times that it had to.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct ThreadMetrics {
 pub struct MachineMetrics {
     /// CPUs of the machine.
     pub cpus: u32,
-    /// CPU time that the machine below took away, over all CPUs, s.
+    /// Steal time, over all CPUs, s.
     pub steal_s: f64,
     /// CPU time in soft interrupts, such as the network's, over all CPUs, s.
     pub softirq_s: f64,
@@ -107,8 +107,7 @@ pub struct MachineMetrics {
     pub pressure_memory_s: Option<f64>,
     /// The same for disks.
     pub pressure_io_s: Option<f64>,
-    /// Times that a limit of CPU time which the experiment did not ask for held the load or a
-    /// server up.
+    /// Times that a CPU limit which the experiment did not ask for throttled the load or a server.
     pub throttled: u64,
     /// For how long, over all CPUs, s.
     pub throttled_s: f64,
@@ -133,7 +132,7 @@ pub struct NetworkMetrics {
     pub retransmits: u64,
     /// What passed each interface.
     pub interfaces: BTreeMap<String, InterfaceMetrics>,
-    /// The most TCP sockets of each state at a look.
+    /// The most TCP sockets of each state in a sample.
     pub sockets_max: SocketMetrics,
 }
 
@@ -166,7 +165,7 @@ pub struct SocketMetrics {
 }
 
 impl SystemMetrics {
-    /// Adds what was seen in other windows of the same load.
+    /// Adds the metrics of other windows of the same load.
     pub fn add(&mut self, other: &SystemMetrics) {
         if self.from_unix_s == 0.0 {
             self.from_unix_s = other.from_unix_s;

@@ -38,7 +38,7 @@ pub struct Analysis {
     pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from.
     pub rates: Vec<RateChoice>,
-    /// What looking at servers and machine cost.
+    /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
@@ -134,9 +134,8 @@ pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
 
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
 ///
-/// Settled is what was found faster, slower or the same. A comparison of which not one block can
-/// be used counts as settled too, since more blocks promise nothing; one of which some can be used
-/// does not. A run with nothing to compare has no reason to stop.
+/// Faster, slower and the same are settled. So is a comparison without a single usable block, since
+/// more blocks promise nothing. A run with nothing to compare does not stop early.
 pub fn settled(analysis: &Analysis) -> bool {
     analysis.stage.look.is_some()
         && !analysis.comparisons.is_empty()

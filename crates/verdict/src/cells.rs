@@ -5,9 +5,11 @@ use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, SystemMetric
 use crate::machine;
 use crate::validity::{flaws, flaws_beside_failures};
 
-/// The rows that count, in the order in which they were first seen. A trial that cannot be used is
-/// made baseline_copy, and so is one of a run that goes on: of its rows the last valid one counts; where
-/// none is valid, the last that was measured, and where none was, the last. Which row counts thus never hangs on how fast it was.
+/// The rows that count, in the order in which they were first seen.
+///
+/// A trial that cannot be used is made again, also by a resumed run. Of its rows the last valid one
+/// counts; where none is valid, the last that was measured; otherwise the last. So the choice never
+/// depends on how fast a row was.
 pub fn latest<'a>(
     header: &RunHeader,
     trials: impl IntoIterator<Item = &'a Trial>,
@@ -36,7 +38,7 @@ pub fn latest<'a>(
     rows
 }
 
-/// Valid, measured, or neither: what was measured says more than that nothing could be.
+/// Ranks valid above measured above failed.
 fn worth(header: &RunHeader, trial: &Trial) -> u8 {
     match trial.outcome {
         Outcome::Failed { .. } => 0,
@@ -89,7 +91,7 @@ impl<'a> Cell<'a> {
                 cell.reasons.push(format!("{name}: {}", flaw.reason));
             }
         }
-        // What went wrong with the work itself spoils both loads of the trial.
+        // Wrong answers and failed requests spoil both loads of the trial.
         for flaw in &throughput {
             cell.throughput_flaws.push(flaw.reason.clone());
             if flaw.whole_trial {
@@ -203,7 +205,7 @@ impl<'a> Cells<'a> {
         places.into_iter().flatten().map(|at| &self.all[*at])
     }
 
-    /// Whether the subjects of a condition differ in what makes their load.
+    /// Whether the subjects of a condition have different load drivers.
     pub fn drivers_differ(&self, condition: &Condition) -> bool {
         let mut labels = self
             .of_condition(condition)
@@ -213,7 +215,7 @@ impl<'a> Cells<'a> {
         labels.any(|label| Some(label) != first)
     }
 
-    /// The warnings that trials carry, each with the number of trials that carry it.
+    /// The trials' warnings, each with the number of trials that have it.
     pub fn trial_warnings(&self) -> Vec<(String, usize)> {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: Vec<(String, usize)> = Vec::new();

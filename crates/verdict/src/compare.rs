@@ -19,19 +19,19 @@ pub enum Metric {
     #[serde(rename = "latency_us_p99")]
     LatencyUsP99,
     /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
-    /// only where subjects differ in what makes their load.
+    /// only where subjects have different drivers.
     #[serde(rename = "driver_cpu_us_per_request")]
     DriverCpuUsPerRequest,
-    /// The most memory that the load generator held, bytes; less is better. Compared only where
-    /// subjects differ in what makes their load.
+    /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
+    /// different drivers.
     #[serde(rename = "driver_max_rss_bytes")]
     DriverMaxRssBytes,
-    /// The share of requests that failed while something happened to servers, each count with half
-    /// a request added so that none has a ratio too; less is better.
+    /// The share of requests that failed around an event, with half a request added to each count so
+    /// that no failures have a ratio, too; less is better.
     #[serde(rename = "failed_share")]
     FailedShare,
-    /// Time from what happened to servers until the rate of good answers was full again, seconds;
-    /// less is better.
+    /// Time from the first event until the rate of good answers was full again, seconds; less is
+    /// better.
     #[serde(rename = "full_rate_after_s")]
     FullRateAfterS,
 }
@@ -88,7 +88,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is about what happened to servers meanwhile.
+    /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
         matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
     }
@@ -193,7 +193,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let ours = cells.of_subject(condition, subject, false);
                 let pairs = Pairs::of(metric, &ours, &baseline);
-                // A driver that does not tell this leaves nothing to compare.
+                // The driver does not report it.
                 let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
                 if pairs.tried == 0 && ours.values().any(outside) {
                     continue;
@@ -232,11 +232,11 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
 /// condition is about when nothing of it was measured.
 ///
-/// Where something happened to servers, that is compared and no latency: those of the answers that
-/// came would speak for who let the others fail.
+/// With events no latency is compared: that of the remaining answers would favour a subject whose
+/// other requests failed.
 ///
-/// Drivers are compared where they differ, and only the quantiles that they tell: those of the
-/// baseline.
+/// Drivers are compared where they differ; latency only at quantiles that the baseline's driver
+/// reports.
 fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
     if metric.is_of_driver() && !cells.drivers_differ(condition) {
         return false;
@@ -306,7 +306,7 @@ impl Draft<'_> {
         let usable = decision.verdict != Verdict::Invalid;
         let of_drivers = pairs.drivers_differ();
         let notes = [
-            // Where drivers are what is compared, it is they who are to be the bottleneck.
+            // Where drivers are compared, the client is meant to be the bottleneck.
             (!of_drivers)
                 .then(|| client_limit(&pairs, self.subject, &rules.baseline))
                 .flatten(),

@@ -1,4 +1,4 @@
-//! What clients noticed of what happened to servers.
+//! Failures and recovery around events.
 
 use readings::{EventReading, EventsReading};
 use serde::Serialize;
@@ -8,14 +8,13 @@ use crate::compare::Metric;
 use crate::pairs::Pairs;
 use crate::{FailuresOf, FullRateOf, Note};
 
-/// A rate that was full all the time counts as back after so long, in seconds: shorter than a row
-/// of the load nothing is known.
+/// A rate that was full all the time counts as back after this time, s: rows are no shorter.
 const ROW_S: f64 = 0.1;
-/// With none in n, at most so many in n are to be expected, with 95% confidence: the rule of three
+/// With no failure in n, at most 3 in n are to be expected, with 95% confidence: the rule of three
 /// (Hanley, Lippman-Hand: If Nothing Goes Wrong, Is Everything All Right?, JAMA 1983).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// What stands for a trial in a ratio: never zero, so that it has a logarithm.
+/// A trial's value in a ratio: never zero, so that it has a logarithm.
 pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> f64 {
     match metric {
         // Half a request is added to each count (Haldane: The estimation and significance of the
@@ -28,7 +27,7 @@ pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> f64 {
     }
 }
 
-/// What the clients of one side noticed, over blocks.
+/// One side of a comparison, over blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Noticed {
     requests: u64,
@@ -50,13 +49,12 @@ impl Noticed {
     }
 }
 
-/// The share that failures can have at most when there were none among so many requests, as a
-/// fraction.
+/// The upper bound of the share of failures when there were none, as a fraction.
 fn at_most(requests: u64) -> f64 {
     (RULE_OF_THREE / requests.max(1) as f64).min(1.0)
 }
 
-/// What a ratio does not say.
+/// The counts behind a ratio.
 pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
     let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)].into_iter();
     match metric {
@@ -87,7 +85,7 @@ fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
     (!items.is_empty()).then_some(items)
 }
 
-/// What the clients of a subject noticed under a condition, over its valid trials.
+/// Failures and recovery of a subject under a condition, over its valid trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventsRow {
     /// Valid trials.
@@ -111,9 +109,9 @@ pub struct EventsRow {
     pub not_full_at_end: usize,
     /// Mean time until a server that was back had its share of the load again, where it had.
     pub in_rotation_after_s: Option<f64>,
-    /// How often a server that was back did not get its share within the window.
+    /// How often a server that came back did not get its share within the window.
     pub not_in_rotation: usize,
-    /// How often a server was looked at that was back.
+    /// How often a server came back.
     pub were_back: usize,
     /// The most connections that were open at a stopped server in any trial.
     pub connections_max: Option<u64>,

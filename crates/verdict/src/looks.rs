@@ -7,8 +7,8 @@ use crate::cells::Cells;
 ///
 /// A run of up to 30 blocks looks after 10, 20 and 30, and each look may spend a third of the
 /// error budget: by Bonferroni's inequality the whole run then errs no more often than one that
-/// looks once. A run of any other length is of a fixed design: it looks once, at its end, and has
-/// the whole budget there.
+/// looks once. A run of any other length has a fixed design: one look at its end, with the whole
+/// budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Looks(Vec<u32>);
 
@@ -64,10 +64,10 @@ pub struct Stage {
     pub looks: Looks,
     /// Blocks in which every declared subject was tried under every declared condition.
     pub blocks_done: u32,
-    /// Which of the looks this is, from 1; absent between the looks, as when a run was broken off.
+    /// Which of the looks this is, from 1; absent between the looks, as when a run was stopped.
     pub look: Option<usize>,
     /// The error rate that each look may have, so that all of them together stay within the
-    /// run's: p values after Holm's correction are held against it.
+    /// run's: p values after Holm's correction are compared with it.
     pub alpha_per_look: f64,
     /// The error rate of all looks together.
     #[serde(skip)]
@@ -78,7 +78,7 @@ impl Stage {
     pub(crate) fn of(rules: &Rules, cells: &Cells<'_>) -> Self {
         let (blocks_done, blocks_begun) = cells.blocks();
         let looks = rules.looks.clone();
-        // Rows of a block that is not complete are evidence that the look did not ask for.
+        // An incomplete block holds evidence beyond the look.
         let look = looks
             .look_at(blocks_done)
             .filter(|_| blocks_begun == blocks_done);

@@ -1,5 +1,4 @@
-//! Why a load's figures cannot be used for what servers and machine did meanwhile, and what it
-//! cost to look at them.
+//! Load flaws that lie in servers and machine, and what sampling them cost.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +10,16 @@ use crate::cells::Cells;
 use crate::text::{counted, grouped, number, percent};
 use crate::validity::Flaw;
 
-/// CPU time that the machine below took away, as a share of all CPUs' time, that makes a load
-/// invalid...
+/// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
-/// ...and below so much of it, in seconds, the kernel's steps of 10 ms say nothing.
+/// ...unless it is shorter than this, in seconds: the kernel counts in steps of 10 ms.
 const STEAL_S: f64 = 0.05;
-/// Time for which a limit held the load or a server up, as a share of the measured time.
+/// Throttled time, as a share of the measured time, that makes a load invalid.
 const THROTTLED_SHARE: f64 = 0.01;
-/// Pages that were swapped: 1 MiB, where a page has 4 KiB. A few that other programs swap are no
-/// reason.
+/// Swapped pages that make a load invalid: 1 MiB of pages of 4 KiB. Fewer may be other programs'.
 const SWAPPED_PAGES: u64 = 256;
 
-/// What servers or machine did that spoils a load, one sentence fragment each; empty where nothing
-/// did.
+/// What servers or machine did that spoils a load, one sentence fragment each.
 ///
 /// A load is invalid when a server of its path ended meanwhile, or was started again with requests
 /// lost, when more than 5% of the CPU time was stolen, when a limit of CPU time that the
@@ -122,16 +118,16 @@ pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
     (!names.is_empty()).then_some(Warning::UncountedCpu(names))
 }
 
-/// What looking at servers and machine cost, over the whole run.
+/// What sampling servers and machine cost, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbesCost {
-    /// Looks per second of measured time.
+    /// Samples per second of measured time.
     pub looks_per_s: f64,
-    /// CPU time of looking over measured time: 0.01 is 1% of a core.
+    /// CPU time of sampling over measured time: 0.01 is 1% of a core.
     pub share_of_core: f64,
 }
 
-/// `None` where nothing was looked at.
+/// `None` without samples.
 pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
     let (mut measured_s, mut looks, mut cpu_s) = (0.0, 0, 0.0);
     for reading in cells.all.iter().filter_map(|cell| cell.reading()) {
@@ -141,7 +137,7 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
         ];
         for (load, probed) in loads {
             if let (Some(load), Some(probed)) = (load, probed) {
-                // A driver is looked at from its start to its end.
+                // A driver is sampled from its start to its end.
                 measured_s += load.duration_s.max(probed.looked_s);
                 looks += probed.looks;
                 cpu_s += probed.cpu_s;

@@ -35,15 +35,15 @@ pub struct SettingValue {
     pub subjects: Vec<String>,
 }
 
-/// How a setting of several servers on a path is taken together.
+/// How the values of several servers on a path are combined.
 #[derive(Clone, Copy)]
 enum Together {
-    /// Any of their values will do: a front end with one worker before sixteen processes is
+    /// Any equal value counts as alike: a front end with one worker before sixteen processes is
     /// comparable with sixteen processes.
     Any,
-    /// One that is not off counts for all.
+    /// A value other than off counts for all.
     NotOff,
-    /// Only the server that is asked counts.
+    /// Only the first server counts.
     First,
 }
 

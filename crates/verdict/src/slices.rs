@@ -1,6 +1,6 @@
-//! Whether a ratio hangs on how long the slices were. A slice has edges that are cut off; where
-//! too little was cut, or a subject takes longer to come to speed, short slices say something else
-//! than long ones (measured once: -58% by slices of 50 ms, -55% by long ones).
+//! Whether a ratio depends on the length of the slices. The edges of a slice are cut off; where too
+//! little is cut, or a subject needs longer to warm up, short slices give another ratio than long
+//! ones (measured once: -58% by slices of 50 ms, -55% by long ones).
 
 use readings::{Condition, Slice};
 
@@ -10,7 +10,7 @@ use crate::{Place, Rules, Warning};
 
 /// A slice is a long one from this many times the shortest on.
 const LONG: f64 = 1.5;
-/// The chance that the warning comes without a reason, over all comparisons of a run.
+/// The false alarm rate of the warning, over all comparisons of a run.
 const FALSE_ALARM: f64 = 0.01;
 
 /// The log ratio of two subjects by long slices less that by short ones; nothing where all are as
@@ -36,8 +36,8 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
-/// The warning where the throughput ratio of a subject to the baseline hangs on the length of the
-/// slices by more than what matters.
+/// The warning where the throughput ratio depends on the length of the slices by more than what
+/// matters.
 pub(crate) fn depends_on_length(
     rules: &Rules,
     cells: &Cells<'_>,

@@ -35,31 +35,31 @@ pub struct SubjectRow {
     pub upstream_connections_per_request: Option<f64>,
     /// Mean CPU time of each server per request of the closed loop, in microseconds.
     pub server_cpu_us_per_request: BTreeMap<String, f64>,
-    /// The part of that which each server spent in its own code, in microseconds.
+    /// The user part of it, in microseconds.
     pub server_cpu_user_us_per_request: BTreeMap<String, f64>,
-    /// The part that the kernel spent for it, in microseconds.
+    /// The system part of it, in microseconds.
     pub server_cpu_system_us_per_request: BTreeMap<String, f64>,
     /// Mean number of context switches of each server per request of the closed loop, of both
     /// kinds.
     pub server_switches_per_request: BTreeMap<String, f64>,
     /// Mean number of page faults of each server per request of the closed loop, of both kinds.
     pub server_faults_per_request: BTreeMap<String, f64>,
-    /// The most resident memory of each server at any look of any trial, in bytes; what its
-    /// processes share counts for each of them.
+    /// The most resident memory of each server in any sample, in bytes; memory that its processes
+    /// share counts for each of them.
     pub server_rss_bytes_max: BTreeMap<String, u64>,
     /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
     pub client_cpu: Option<f64>,
-    /// What made the load, where it was not the built-in engine.
+    /// The load driver, where it was not the built-in engine.
     pub driver: Option<String>,
     /// Geometric mean of the driver's CPU time per complete answer of the closed loop, in
     /// microseconds.
     pub driver_cpu_us_per_request: Option<f64>,
-    /// Geometric mean of the most memory that the driver held, in bytes.
+    /// Geometric mean of the driver's peak memory, in bytes.
     pub driver_max_rss_bytes: Option<f64>,
-    /// What clients noticed of what happened to servers, over the valid trials.
+    /// Failures and recovery around events, over the valid trials.
     pub events: Option<EventsRow>,
-    /// What was seen of servers, machine and networks in the closed loops of the valid trials, added
-    /// up; of the threads of all trials the busiest.
+    /// Metrics of servers, machine and networks in the closed loops of the valid trials, added up;
+    /// of threads the busiest of all trials.
     pub probed: Option<SystemMetrics>,
 }
 
@@ -109,7 +109,7 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         [] => open.iter().all(|l| resolves(l, 0.99)),
         some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
     };
-    // A driver that does not tell a quantile in every trial tells none.
+    // A quantile that a trial does not report is left out.
     let latency = |q: f64| {
         if drivers.is_empty() {
             return geometric_mean(open.iter().map(|l| l.response.quantile_us(q)));
@@ -200,7 +200,7 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The mean over the trials of what was seen of each server in the closed loop.
+/// The mean of a figure of each server over the closed loops of the trials.
 fn per_server(
     trials: &[&Cell<'_>],
     figure: impl Fn(&SystemMetrics, &str) -> Option<f64>,

@@ -1,9 +1,8 @@
-//! What held a throughput: suspected from what was seen, confirmed by what a change did.
+//! What limited a throughput: suspected from samples, confirmed by the effect of a change.
 //!
-//! Evidence alone misleads: a client thread that is busy may be waiting for the last percent of a
-//! server that is full, and a server's CPU is often full because it is asked by so many. So each
-//! suspicion is put to the test where that is possible: one thing is changed for a short load, and
-//! what moves the throughput is what held it.
+//! Samples alone mislead: a busy client thread may be waiting for a full server, and a server's CPU
+//! may be full because of too many clients. So each suspicion is tested where possible: a short load
+//! changes one thing, and the change that moves the throughput names the bottleneck.
 
 mod effects;
 mod suspects;

@@ -1,4 +1,4 @@
-//! What was loads, and which bottlenecks it speaks for.
+//! Which bottlenecks the samples of the unchanged loads suggest.
 
 use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
@@ -7,40 +7,40 @@ use super::unchanged::{Share, UPSTREAM_SHARE, Unchanged, percent, refused};
 use super::{Bottleneck, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
-/// From this share of a CPU on a thread counts as full: the rest is what the scheduler and the
-/// machine below take.
+/// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
+/// rest.
 const FULL: f64 = 0.85;
-/// The client's thread may not be busier than this for its figures to be the servers' alone.
+/// Above this share of a CPU a client thread limits the figures.
 const CLIENT_BUSY: f64 = 0.8;
-/// Of CPUs that are full, client and servers must have had less than this for others to matter.
+/// Other programs count where client and servers had less than this share of the full CPUs.
 const OWN_SHARE: f64 = 0.75;
-/// A client thread more must bring so much more throughput...
+/// One more client thread must raise the throughput by this factor...
 const CLIENT_GAIN: f64 = 1.1;
-/// ...where the threads that were there wanted a CPU for so much of the time. Nothing waits for one
-/// that rests most of it: beside other programs another thread brings CPU time, whoever lacked it.
+/// ...where the existing threads wanted a CPU for this share of the time: beside other programs one
+/// more thread brings CPU time even if the client did not lack it.
 const CLIENT_WORKS: f64 = 0.5;
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
 /// server that was busy for up to three quarters of its time keeps more.
 const CPU_LEFT: f64 = 0.67;
 /// Twice the connections bring twice the throughput where nothing else is in the way.
 const CONNECTIONS_GAIN: f64 = 1.5;
-/// So much makes concurrency suspect.
+/// This factor makes concurrency suspect.
 const CONNECTIONS_SOME_GAIN: f64 = 1.2;
-/// Of the connections opened so many must have found the queue full...
+/// This share of the opened connections must have found the queue full...
 const OVERFLOW_SHARE: f64 = 0.001;
 /// ...or one must have waited for its SYN to be sent again (RFC 6298: a second).
 const SYN_AGAIN_US: f64 = 0.95e6;
 const RETRANSMIT_SHARE: f64 = 0.01;
-/// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
+/// A link counts as full from this share of its rate on: packet headers are not counted.
 const LINK_FULL: f64 = 0.85;
-/// Ports count as used up from this share of the range on: Linux looks through every second one
-/// before it tries the others, and where those are taken each connection takes it long.
+/// Ports count as used up from this share of the range on: Linux tries every second one first, and
+/// searches long for each connection once those are taken.
 const PORTS_FULL: f64 = 0.45;
-/// Of the share that finds the accept queue full, so much may be left with half the connections...
+/// With half the connections, at most this part of the share that found the accept queue full...
 const QUEUE_LEFT: f64 = 0.7;
-/// ...and of the share that finds no port, which connections in TIME_WAIT make vary.
+/// ...and this part of the share that found no port, which varies with TIME_WAIT.
 const PORTS_LEFT: f64 = 0.1;
-/// More ports must bring so much more throughput.
+/// More ports must raise the throughput by this factor.
 const PORTS_GAIN: f64 = 1.1;
 /// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
 /// next bottleneck is near.
@@ -69,7 +69,7 @@ pub(super) fn suspects(reading: &BottleneckReading, effects: &Effects) -> Vec<Su
     found
 }
 
-/// What a failure speaks for: a load that has no port left measures nothing.
+/// What a failed load suggests: without a free port nothing is measured.
 pub(super) fn of_failure(reading: &BottleneckReading, reason: &str) -> Option<Suspect> {
     let refused: u64 = of_change(reading, Change::None)
         .map(|probe| probe.no_port)
@@ -328,7 +328,7 @@ fn ports(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     let none_free = |probe: &Probe| probe.no_port;
     let before = Share::of(&loads.probes, none_free);
     let mut standing = Standing::Suspected;
-    // Connections in TIME_WAIT make the throughput leap from load to load; what was refused tells.
+    // TIME_WAIT makes the throughput vary between loads; the refused connections decide.
     for (change, words, least) in [
         (Change::MorePorts, "with more ports", PORTS_GAIN),
         (Change::HalfTheConnections, "with half the connections", 0.9),
@@ -373,7 +373,7 @@ fn upstream_connections(loads: &Unchanged<'_>) -> Option<Suspect> {
 
 fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     let segments = loads.sum(|probe| probe.seen.kernel.segments);
-    // What found an accept queue full was sent again, too, and no link has lost it.
+    // A SYN that met a full accept queue is retransmitted, too, though no link lost it.
     let again = loads.sum(|probe| probe.seen.kernel.retransmits);
     let again = again.saturating_sub(loads.found_full());
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
@@ -416,7 +416,7 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-/// CPUs that are full, but not with what is measured.
+/// CPUs that other programs fill.
 fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
     let (busy, own) = loads.machine()?;
     if busy < FULL || own > OWN_SHARE * busy {
@@ -434,7 +434,7 @@ fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
     })
 }
 
-/// The figures where nothing stands out.
+/// All figures, for a bottleneck that is unknown.
 pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> String {
     let loads = Unchanged::of(reading);
     let servers: Vec<String> = loads

@@ -1,11 +1,11 @@
-//! What the loads without a change have shown, taken together.
+//! The loads without a change, taken together.
 
 use readings::{BottleneckReading, Change, Probe, ServerSample};
 
 use super::effects::of_change;
 use crate::text::grouped;
 
-/// From so many new upstream connections per request on they are a cost of their own.
+/// From this many new upstream connections per request on they count as a bottleneck.
 pub(super) const UPSTREAM_SHARE: f64 = 0.1;
 
 /// The loads without a change, taken together.
@@ -125,7 +125,7 @@ impl<'a> Unchanged<'a> {
             let of_servers = ports.servers.iter();
             let of_servers = of_servers.filter_map(|one| self.reading.server_ports.get(one));
             let (range, server) = match number {
-                // Where connections are kept, the sockets that wait are other programs'.
+                // With keep-alive, sockets in TIME_WAIT are other programs'.
                 0 if self.opens_connections() => (self.reading.ports, None),
                 0 => (None, None),
                 _ => (of_servers.min().copied(), ports.servers.first().cloned()),
@@ -133,10 +133,10 @@ impl<'a> Unchanged<'a> {
             let Some(range) = range.filter(|range| *range > 0) else {
                 continue;
             };
-            // They wait for a minute, so from load to load there are more of them.
+            // TIME_WAIT lasts a minute, so the last load has the most.
             let waits = |probe: &&Probe| probe.seen.ports.get(number).map(|one| one.waiting);
             let waiting = self.probes.iter().filter_map(waits).max().unwrap_or(0);
-            // Where more ports were tried, some of those wait, too.
+            // After a load with more ports, some of those wait, too.
             let waiting = waiting.min(u64::from(range));
             let share = waiting as f64 / f64::from(range);
             if fullest.as_ref().is_none_or(|known| known.share < share) {
