@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use readings::{ServerProbed, ThreadProbed};
+use readings::{ServerMetrics, ThreadMetrics};
 
 use super::exited_threads::ExitedThreads;
 use super::proc_files::{
@@ -156,14 +156,14 @@ impl Counter {
 
 impl Counts {
     /// What happened between an earlier look and this one.
-    pub(super) fn since(&self, before: &Counts) -> ServerProbed {
+    pub(super) fn since(&self, before: &Counts) -> ServerMetrics {
         let none = Arc::default();
         let s = |ns: u64| ns as f64 / 1e9;
         let busiest = self.threads.iter().map(|(number, now)| {
             let usage = now
                 .usage
                 .since(before.threads.get(number).unwrap_or(&none).usage);
-            ThreadProbed {
+            ThreadMetrics {
                 thread: *number,
                 name: now.name.clone(),
                 user_s: s(usage.user_ns),
@@ -180,7 +180,7 @@ impl Counts {
             ),
             _ => (s(usage.user_ns), s(usage.system_ns)),
         };
-        let mut seen = ServerProbed {
+        let mut seen = ServerMetrics {
             user_s,
             system_s,
             switches_voluntary: usage.switches_voluntary,

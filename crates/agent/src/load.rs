@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{Job, Progress, ReferenceError, Stop};
-use readings::Probed;
+use readings::SystemMetrics;
 
 use super::clock::Window;
 use super::probe::Looker;
@@ -75,7 +75,7 @@ pub(super) fn carry_out(
 }
 
 /// Puts what was seen to its readings, with the answers of the windows that were looked at.
-fn take_seen(loaded: &mut Loaded, mut seen: BTreeMap<usize, Probed>) {
+fn take_seen(loaded: &mut Loaded, mut seen: BTreeMap<usize, SystemMetrics>) {
     loaded.probed = (0..loaded.readings.len())
         .map(|number| seen.remove(&number))
         .collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use readings::{Probed, SocketsProbed};
+use readings::{SocketMetrics, SystemMetrics};
 
 use super::counts::{Counter, Counts};
 use super::exits::Exits;
@@ -81,7 +81,7 @@ impl<'a> Looker<'a> {
     }
 
     /// What happened between two looks, with what looks in between have seen.
-    pub(super) fn between(&self, before: &Look, after: &Look, within: &Peaks) -> Probed {
+    pub(super) fn between(&self, before: &Look, after: &Look, within: &Peaks) -> SystemMetrics {
         let (machine, mut networks) = self.around.between(&before.around, &after.around);
         for (network, sockets) in networks.iter_mut().zip(&within.sockets) {
             network.sockets_max.raise(sockets);
@@ -96,7 +96,7 @@ impl<'a> Looker<'a> {
             }
             servers.insert((*name).to_owned(), seen);
         }
-        Probed {
+        SystemMetrics {
             from_unix_s: before.unix_s,
             to_unix_s: after.unix_s,
             looked_s: after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9,
@@ -104,7 +104,7 @@ impl<'a> Looker<'a> {
             servers,
             machine,
             networks,
-            ..Probed::default()
+            ..SystemMetrics::default()
         }
     }
 }
@@ -114,7 +114,7 @@ impl<'a> Looker<'a> {
 #[derive(Default)]
 pub(super) struct Peaks {
     servers: Vec<Peak>,
-    sockets: Vec<SocketsProbed>,
+    sockets: Vec<SocketMetrics>,
     looks: u64,
 }
 
@@ -133,7 +133,7 @@ impl Peaks {
             peak.threads = peak.threads.max(seen.threads);
         }
         self.sockets
-            .resize(around.networks.len(), SocketsProbed::default());
+            .resize(around.networks.len(), SocketMetrics::default());
         for (peak, network) in self.sockets.iter_mut().zip(&around.networks) {
             peak.raise(&network.sockets);
         }

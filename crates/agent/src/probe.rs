@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
-use readings::{CpuSeen, KernelSeen, PortsSeen, Seen, ServerSeen};
+use readings::{BottleneckSample, CpuSample, KernelSample, PortsSample, ServerSample};
 
 use super::system_counters::networks;
 use super::watch::Watched;
@@ -42,12 +42,12 @@ impl<'a> Looker<'a> {
     }
 
     /// What happened since an earlier look, and which ports are taken now.
-    pub(super) fn since(&self, before: &Look) -> Seen {
+    pub(super) fn since(&self, before: &Look) -> BottleneckSample {
         let mut seen = self.look().since(before);
         seen.ports = self
             .networks
             .iter()
-            .map(|(process, servers)| PortsSeen {
+            .map(|(process, servers)| PortsSample {
                 servers: servers.clone(),
                 waiting: ports_waiting(process),
             })
@@ -64,7 +64,7 @@ pub(super) struct Look {
     own: BTreeMap<i32, Thread>,
     /// Busy and all ticks of each CPU.
     cpus: BTreeMap<u32, (u64, u64)>,
-    kernel: KernelSeen,
+    kernel: KernelSample,
 }
 
 struct OneServer {
@@ -104,14 +104,14 @@ impl Look {
     }
 
     /// What happened between an earlier look and this one.
-    fn since(&self, before: &Look) -> Seen {
+    fn since(&self, before: &Look) -> BottleneckSample {
         let duration_s = self.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let servers = self.servers.iter().map(|(name, now)| {
             let then = before.servers.get(name);
             let cpu_s = now.cpu_s - then.map_or(now.cpu_s, |then| then.cpu_s);
             let mut shares = shares(&now.threads, then.map(|then| &then.threads), duration_s);
             shares.truncate(BUSIEST);
-            let seen = ServerSeen {
+            let seen = ServerSample {
                 cpus: cpu_s.max(0.0) / duration_s,
                 threads: now.threads.len() as u32,
                 busiest: shares.iter().map(|(had, _)| *had).collect(),
@@ -123,13 +123,13 @@ impl Look {
             let (busy_then, all_then) = before.cpus.get(cpu)?;
             let ticks = all.saturating_sub(*all_then);
             let share = busy.saturating_sub(*busy_then) as f64 / ticks.max(1) as f64;
-            (ticks > 0).then_some(CpuSeen {
+            (ticks > 0).then_some(CpuSample {
                 cpu: *cpu,
                 busy: share,
             })
         });
         let (now, then) = (self.kernel, before.kernel);
-        Seen {
+        BottleneckSample {
             duration_s,
             servers: servers.collect(),
             client_wanted: shares(&self.own, Some(&before.own), duration_s)
@@ -137,7 +137,7 @@ impl Look {
                 .map(|(_, wanted)| *wanted)
                 .fold(0.0, f64::max),
             cpus: cpus.collect(),
-            kernel: KernelSeen {
+            kernel: KernelSample {
                 accepted: now.accepted.saturating_sub(then.accepted),
                 listen_overflows: now.listen_overflows.saturating_sub(then.listen_overflows),
                 listen_drops: now.listen_drops.saturating_sub(then.listen_drops),
@@ -211,8 +211,8 @@ fn cpus(stat: &str) -> BTreeMap<u32, (u64, u64)> {
 }
 
 /// Of several network namespaces together.
-fn kernel(networks: &[(String, Vec<String>)]) -> KernelSeen {
-    let mut all = KernelSeen::default();
+fn kernel(networks: &[(String, Vec<String>)]) -> KernelSample {
+    let mut all = KernelSample::default();
     for (process, _) in networks {
         let one = kernel_of(process);
         all.accepted += one.accepted;
@@ -225,13 +225,13 @@ fn kernel(networks: &[(String, Vec<String>)]) -> KernelSeen {
     all
 }
 
-fn kernel_of(process: &str) -> KernelSeen {
+fn kernel_of(process: &str) -> KernelSample {
     let read =
         |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     let (snmp, netstat, sockstat) = (read("snmp"), read("netstat"), read("sockstat"));
     let tcp = |name| figure(&snmp, "Tcp:", name);
     let ext = |name| figure(&netstat, "TcpExt:", name);
-    KernelSeen {
+    KernelSample {
         accepted: tcp("PassiveOpens"),
         listen_overflows: ext("ListenOverflows"),
         listen_drops: ext("ListenDrops"),

@@ -340,7 +340,7 @@ mod tests {
         assert!(same, "both rest");
         tell(&mut shell, ":");
         assert_eq!(processes.glance(&watched).processes, 2);
-        // Seen by the glance, and by the look all the same.
+        // BottleneckSample by the glance, and by the look all the same.
         assert!(look(&mut processes, &watched) > 0);
         tell(&mut shell, "kill $child; wait $child");
         assert_eq!(processes.glance(&watched).processes, 1);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use readings::Probed;
+use readings::SystemMetrics;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{Window, monotonic_ns};
@@ -40,7 +40,7 @@ pub struct Samples {
     /// What was seen in the windows of each reading that was asked for; no requests are counted
     /// here.
     #[serde(default)]
-    pub probed: Vec<Probed>,
+    pub probed: Vec<SystemMetrics>,
 }
 
 impl Samples {
@@ -184,8 +184,8 @@ impl<'a> Looks<'a> {
     }
 
     /// What happened in windows, their ends taken to be at the nearest looks.
-    fn seen_in(&self, windows: &[Window]) -> Probed {
-        let mut all = Probed::default();
+    fn seen_in(&self, windows: &[Window]) -> SystemMetrics {
+        let mut all = SystemMetrics::default();
         for window in windows {
             let (from, to) = (self.nearest(window.from_ns), self.nearest(window.to_ns));
             let Some(looks) = self.kept.get(from..=to) else {
@@ -291,6 +291,6 @@ mod tests {
         assert!(used > 0.1 && used <= truly + 0.1, "{used} of {truly}");
         assert!(seen.looks >= 2 && seen.servers["busy"].rss_bytes_max > 0);
         assert!(seen.networks.iter().all(|network| !network.load));
-        assert_eq!(nothing, &Probed::default());
+        assert_eq!(nothing, &SystemMetrics::default());
     }
 }

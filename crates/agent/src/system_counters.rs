@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{InterfaceProbed, MachineProbed, NetworkProbed, SocketsProbed};
+use readings::{InterfaceMetrics, MachineMetrics, NetworkMetrics, SocketMetrics};
 
 use super::probe::figure;
 use super::proc_files::TICKS_PER_S;
@@ -49,8 +49,8 @@ pub(super) struct Network {
     listen_drops: u64,
     segments: u64,
     retransmits: u64,
-    interfaces: BTreeMap<String, InterfaceProbed>,
-    pub(super) sockets: SocketsProbed,
+    interfaces: BTreeMap<String, InterfaceMetrics>,
+    pub(super) sockets: SocketMetrics,
 }
 
 impl SystemSources {
@@ -102,13 +102,13 @@ impl SystemSources {
         &self,
         then: &SystemCounters,
         now: &SystemCounters,
-    ) -> (MachineProbed, Vec<NetworkProbed>) {
+    ) -> (MachineMetrics, Vec<NetworkMetrics>) {
         let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         let [cpu, memory, io] = [0, 1, 2].map(|at| {
             let us = now.pressure_us[at]?.saturating_sub(then.pressure_us[at]?);
             Some(us as f64 / 1e6)
         });
-        let machine = MachineProbed {
+        let machine = MachineMetrics {
             cpus: now.cpus,
             steal_s: s(now.steal_ticks, then.steal_ticks),
             softirq_s: s(now.softirq_ticks, then.softirq_ticks),
@@ -137,12 +137,12 @@ impl SystemSources {
 }
 
 impl Network {
-    fn since(&self, then: &Network) -> NetworkProbed {
+    fn since(&self, then: &Network) -> NetworkMetrics {
         let mut sockets_max = self.sockets;
         sockets_max.raise(&then.sockets);
         let interfaces = self.interfaces.iter().map(|(name, now)| {
             let then = then.interfaces.get(name).copied().unwrap_or(*now);
-            let passed = InterfaceProbed {
+            let passed = InterfaceMetrics {
                 bytes_received: now.bytes_received.saturating_sub(then.bytes_received),
                 packets_received: now.packets_received.saturating_sub(then.packets_received),
                 bytes_sent: now.bytes_sent.saturating_sub(then.bytes_sent),
@@ -150,7 +150,7 @@ impl Network {
             };
             (name.clone(), passed)
         });
-        NetworkProbed {
+        NetworkMetrics {
             accepted: self.accepted.saturating_sub(then.accepted),
             listen_overflows: self.listen_overflows.saturating_sub(then.listen_overflows),
             listen_drops: self.listen_drops.saturating_sub(then.listen_drops),
@@ -158,7 +158,7 @@ impl Network {
             retransmits: self.retransmits.saturating_sub(then.retransmits),
             interfaces: interfaces.collect(),
             sockets_max,
-            ..NetworkProbed::default()
+            ..NetworkMetrics::default()
         }
     }
 }
@@ -232,7 +232,7 @@ fn network(process: &str) -> Network {
         segments: tcp("OutSegs"),
         retransmits: tcp("RetransSegs"),
         interfaces: interfaces(&read("dev")),
-        sockets: SocketsProbed {
+        sockets: SocketMetrics {
             established: tcp("CurrEstab"),
             ..sockets(&read("sockstat"), &read("sockstat6"))
         },
@@ -240,7 +240,7 @@ fn network(process: &str) -> Network {
 }
 
 /// `TCP: inuse 5 orphan 0 tw 12 alloc 7 mem 1`, and `TCP6: inuse 3`.
-fn sockets(v4: &str, v6: &str) -> SocketsProbed {
+fn sockets(v4: &str, v6: &str) -> SocketMetrics {
     let figure = |text: &str, line: &str, name: &str| -> u64 {
         let mut words = text
             .lines()
@@ -250,7 +250,7 @@ fn sockets(v4: &str, v6: &str) -> SocketsProbed {
         words.find(|word| *word == name);
         words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
     };
-    SocketsProbed {
+    SocketMetrics {
         established: 0,
         time_wait: figure(v4, "TCP:", "tw"),
         orphan: figure(v4, "TCP:", "orphan"),
@@ -261,14 +261,14 @@ fn sockets(v4: &str, v6: &str) -> SocketsProbed {
 
 /// `/proc/net/dev`: after the name eight figures of what was received, bytes and packets first,
 /// and eight of what was sent.
-fn interfaces(dev: &str) -> BTreeMap<String, InterfaceProbed> {
+fn interfaces(dev: &str) -> BTreeMap<String, InterfaceMetrics> {
     let lines = dev.lines().filter_map(|line| line.split_once(':'));
     let each = lines.filter_map(|(name, rest)| {
         let figures: Vec<u64> = rest
             .split_whitespace()
             .filter_map(|word| word.parse().ok())
             .collect();
-        let passed = InterfaceProbed {
+        let passed = InterfaceMetrics {
             bytes_received: *figures.first()?,
             packets_received: *figures.get(1)?,
             bytes_sent: *figures.get(8)?,

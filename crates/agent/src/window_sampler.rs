@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use readings::Probed;
+use readings::SystemMetrics;
 
 use super::look::{Look, Looker, Peaks};
 use super::system_counters::SystemSources;
@@ -46,7 +46,7 @@ struct State<'a> {
     glance_cost: Duration,
     window: Option<Window>,
     /// What was seen, by the number of the reading.
-    readings: BTreeMap<usize, Probed>,
+    readings: BTreeMap<usize, SystemMetrics>,
     ended: bool,
 }
 
@@ -152,7 +152,7 @@ impl<'a> WindowSampler<'a> {
     }
 
     /// Ends [`tick`](Self::tick); what was seen, by the number of the reading.
-    pub(super) fn end(&self) -> BTreeMap<usize, Probed> {
+    pub(super) fn end(&self) -> BTreeMap<usize, SystemMetrics> {
         let mut state = self.locked();
         state.ended = true;
         let seen = std::mem::take(&mut state.readings);

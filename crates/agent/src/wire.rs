@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{LoadReading, Probed, Seen};
+use readings::{BottleneckSample, LoadReading, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
 use super::clock::Window;
@@ -323,7 +323,7 @@ pub enum Answer {
     /// What a load measured.
     Loaded(Box<Loaded>),
     /// What was seen without load.
-    Seen(Box<Seen>),
+    Seen(Box<BottleneckSample>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
     /// It could not be carried out.
@@ -347,7 +347,7 @@ pub struct Loaded {
     pub varying: Vec<usize>,
     /// What was seen in the last segment's window, where that was asked for.
     #[serde(default)]
-    pub seen: Option<Seen>,
+    pub seen: Option<BottleneckSample>,
     /// When each reading's windows were.
     #[serde(default)]
     pub windows: Vec<Vec<Window>>,
@@ -360,7 +360,7 @@ pub struct Loaded {
     /// What was seen of servers and machine in each reading's windows; `None` where there was no
     /// time to look.
     #[serde(default)]
-    pub probed: Vec<Option<Probed>>,
+    pub probed: Vec<Option<SystemMetrics>>,
 }
 
 /// What one run of an outside driver came to.
@@ -387,7 +387,7 @@ pub struct Driven {
     pub window: Window,
     /// What was seen of servers and machine meanwhile.
     #[serde(default)]
-    pub probed: Option<Probed>,
+    pub probed: Option<SystemMetrics>,
 }
 
 /// How a driver's run ended.

@@ -448,7 +448,7 @@ fn words(change: Change) -> &'static str {
     }
 }
 
-fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
+fn probe(changed: &Changed, load: &LoadReading, seen: readings::BottleneckSample) -> Probe {
     let response = load.response.quantiles();
     let no_port = load
         .wrong

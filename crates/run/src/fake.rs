@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use agent::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
-use readings::{LoadReading, Seen, ServerSeen, Slice};
+use readings::{BottleneckSample, LoadReading, ServerSample, Slice};
 
 /// How the agents of a test behave, and what they were told.
 pub(crate) struct Script {
@@ -145,10 +145,10 @@ impl AgentHandle for FakeAgent {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))
                 };
-                Answer::Seen(Box::new(Seen {
+                Answer::Seen(Box::new(BottleneckSample {
                     duration_s: 0.2,
                     servers: servers.iter().map(one).collect(),
-                    ..Seen::default()
+                    ..BottleneckSample::default()
                 }))
             }
             other => return Err(Self::failed(format!("not in the script: {other:?}"))),
@@ -217,10 +217,10 @@ impl AgentHandle for FakeAgent {
         }
         if order.look {
             let servers = order.watch.iter().map(|name| (name.clone(), busy(1.0)));
-            loaded.seen = Some(Seen {
+            loaded.seen = Some(BottleneckSample {
                 duration_s: 1.0,
                 servers: servers.collect(),
-                ..Seen::default()
+                ..BottleneckSample::default()
             });
         }
         Ok(loaded)
@@ -248,8 +248,8 @@ impl AgentHandle for FakeAgent {
     }
 }
 
-fn busy(cpus: f64) -> ServerSeen {
-    ServerSeen {
+fn busy(cpus: f64) -> ServerSample {
+    ServerSample {
         cpus,
         threads: 1,
         busiest: vec![cpus],

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{BottleneckReading, JournalRow, RateChoice, RunHeader, SettingsReading, Trial};
+use readings::{Journal, JournalRow, JournalTextError};
 
 use crate::lock::{Lock, lock};
 
@@ -23,21 +23,13 @@ pub enum JournalError {
         /// Why.
         source: io::Error,
     },
-    /// A line is no journal row.
-    #[error("{}, line {line}: expected a journal row, found something else: {why}", path.display())]
-    Row {
+    /// What it holds is no journal.
+    #[error("{}: {source}", path.display())]
+    Text {
         /// The file.
         path: PathBuf,
-        /// The line's number, from 1.
-        line: usize,
-        /// What the parser says.
-        why: String,
-    },
-    /// The first row is not the run's header.
-    #[error("{}: expected the run's header in the first line", path.display())]
-    Header {
-        /// The file.
-        path: PathBuf,
+        /// What is wrong with it.
+        source: JournalTextError,
     },
     /// A new one cannot begin where there is one.
     #[error("{}: there is a journal already", path.display())]
@@ -59,121 +51,15 @@ pub enum JournalError {
     },
 }
 
-/// A journal's content.
-#[derive(Clone, Debug)]
-pub struct Journal {
-    /// What run it is.
-    pub header: RunHeader,
-    /// The rows after the header.
-    pub rows: Vec<JournalRow>,
-    /// Bytes up to the end of the last whole line: a run that was killed may leave half a line.
-    whole_bytes: u64,
-}
-
-impl Journal {
-    /// Reads the journal of a run's folder. A last line that was cut off is ignored.
-    ///
-    /// # Errors
-    /// When it is not there, cannot be read, or holds something else.
-    pub fn read(folder: &Path) -> Result<Self, JournalError> {
-        let path = folder.join(FILE_NAME);
-        let error = |source| JournalError::Io {
-            path: path.clone(),
-            source,
-        };
-        let mut reader = BufReader::new(File::open(&path).map_err(error)?);
-        let mut rows = Vec::new();
-        let mut whole_bytes = 0;
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            let n = reader.read_until(b'\n', &mut line).map_err(error)?;
-            if n == 0 || line.last() != Some(&b'\n') {
-                break;
-            }
-            whole_bytes += n as u64;
-            let row = serde_json::from_slice(&line).map_err(|e| JournalError::Row {
-                path: path.clone(),
-                line: number,
-                why: e.to_string(),
-            })?;
-            rows.push(row);
-        }
-        if rows.is_empty() {
-            return Err(JournalError::Header { path });
-        }
-        let JournalRow::Run(header) = rows.remove(0) else {
-            return Err(JournalError::Header { path });
-        };
-        Ok(Self {
-            header,
-            rows,
-            whole_bytes,
-        })
-    }
-
-    /// The trials, in the order they were written.
-    pub fn trials(&self) -> Vec<Trial> {
-        self.rows
-            .iter()
-            .filter_map(|row| match row {
-                JournalRow::Trial(trial) => Some((**trial).clone()),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// What was measured to find what limits each subject; of two rows on the same one the later.
-    pub fn bottlenecks(&self) -> Vec<&BottleneckReading> {
-        let mut found: Vec<&BottleneckReading> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Bottleneck(reading) = row {
-                found.retain(|one| {
-                    (&one.condition, &one.subject) != (&reading.condition, &reading.subject)
-                });
-                found.push(reading);
-            }
-        }
-        found
-    }
-
-    /// The rates at which latency is compared; of two rows on a condition the later.
-    pub fn rates(&self) -> Vec<&RateChoice> {
-        let mut found: Vec<&RateChoice> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Rate(choice) = row {
-                found.retain(|one| one.condition != choice.condition);
-                found.push(choice);
-            }
-        }
-        found
-    }
-
-    /// How servers were set, under each condition.
-    pub fn settings(&self) -> Vec<&SettingsReading> {
-        let rows = self.rows.iter().filter_map(|row| match row {
-            JournalRow::Settings(settings) => Some(settings),
-            _ => None,
-        });
-        rows.collect()
-    }
-
-    /// The warnings, each once.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut texts: Vec<String> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Warning { text } = row
-                && !texts.contains(text)
-            {
-                texts.push(text.clone());
-            }
-        }
-        texts
-    }
-
-    /// Whether the run came to its end.
-    pub fn is_complete(&self) -> bool {
-        matches!(self.rows.last(), Some(JournalRow::End { complete: true }))
+/// Reads the journal of a run's folder. A last line that was cut off is ignored.
+///
+/// # Errors
+/// When it is not there, cannot be read, or holds something else.
+pub fn read(folder: &Path) -> Result<Journal, JournalError> {
+    let path = folder.join(FILE_NAME);
+    match fs::read(&path) {
+        Ok(text) => Journal::parse(&text).map_err(|source| JournalError::Text { path, source }),
+        Err(source) => Err(JournalError::Io { path, source }),
     }
 }
 
@@ -231,7 +117,7 @@ impl JournalWriter {
                 process,
             });
         }
-        let journal = Journal::read(folder)?;
+        let journal = read(folder)?;
         file.set_len(journal.whole_bytes)
             .and_then(|()| file.seek(SeekFrom::End(0)))
             .map_err(error)?;
@@ -270,6 +156,7 @@ fn begin(mut file: File) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readings::RunHeader;
 
     fn header() -> RunHeader {
         RunHeader {
@@ -314,16 +201,16 @@ mod tests {
         let path = folder.join(FILE_NAME);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"row\":\"warn").unwrap();
-        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        assert_eq!(read(&folder).unwrap().rows, [warning("one")]);
         let (mut writer, journal) = JournalWriter::resume(&folder).unwrap();
         assert_eq!(journal.rows, [warning("one")]);
         writer.append(&warning("two")).unwrap();
-        let journal = Journal::read(&folder).unwrap();
+        let journal = read(&folder).unwrap();
         assert_eq!(journal.warnings(), ["one", "two"]);
         drop(writer);
         assert!(JournalWriter::create(&folder).is_err());
         file.write_all(b"nonsense\n").unwrap();
-        let error = Journal::read(&folder).unwrap_err().to_string();
+        let error = read(&folder).unwrap_err().to_string();
         assert!(error.contains("line 4"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -348,7 +235,7 @@ mod tests {
         };
         assert!(text.starts_with("a run is going on in "), "{text}");
         writer.append(&warning("one")).unwrap();
-        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        assert_eq!(read(&folder).unwrap().rows, [warning("one")]);
         drop(writer);
         exists(&folder);
         assert!(JournalWriter::resume(&folder).is_ok());

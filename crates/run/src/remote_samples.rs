@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::Probed;
+use readings::SystemMetrics;
 
 use crate::testbed::Testbed;
 use agent::wire::{Answer, Driven, Loaded, Order};
@@ -52,7 +52,7 @@ impl Noted {
     }
 
     /// Adds what was seen there to what was seen where the load was made.
-    fn add_seen(&self, number: usize, probed: &mut Option<Probed>) {
+    fn add_seen(&self, number: usize, probed: &mut Option<SystemMetrics>) {
         let Some(probed) = probed else {
             return;
         };

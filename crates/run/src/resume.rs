@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
+use readings::{Condition, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
 use crate::folder::Made;
-use crate::journal::{Journal, JournalWriter};
+use crate::journal::JournalWriter;
 use crate::{RunError, RunOptions};
 use experiment::Rate;
 use experiment::plan::{Group, Plan};
@@ -90,7 +90,7 @@ impl Done {
     pub(crate) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
         let mut done = Done::default();
         let Some(journal) = journal else { return done };
-        done.trials = journal.trials();
+        done.trials = journal.trials().cloned().collect();
         done.bottlenecks = journal
             .bottlenecks()
             .into_iter()
@@ -120,7 +120,7 @@ impl Done {
                 trial.block == block
                     && trial.condition == group.condition
                     && trial.subject == lane.subject
-                    && trial.again == lane.baseline_copy
+                    && trial.baseline_copy == lane.baseline_copy
                     && matches!(trial.outcome, Outcome::Done(_))
             })
         })

@@ -89,7 +89,7 @@ impl<'a> RetryTracker<'a> {
                 .trials
                 .iter()
                 .filter(|t| t.block == block && t.condition == group.condition)
-                .filter(|t| t.subject == lane.subject && t.again == lane.baseline_copy)
+                .filter(|t| t.subject == lane.subject && t.baseline_copy == lane.baseline_copy)
                 .collect();
             let Some(last) = rows.last() else { continue };
             let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();
@@ -168,7 +168,7 @@ mod tests {
             block,
             condition: Condition::new(),
             subject: "a".into(),
-            again: false,
+            baseline_copy: false,
             outcome: Outcome::Done(Box::new(Reading {
                 warnings: flaw.map(str::to_owned).into_iter().collect(),
                 ..Reading::default()

@@ -288,7 +288,7 @@ impl<'a> Session<'a> {
                 block,
                 condition: group.condition.clone(),
                 subject: planned.subject,
-                again: planned.baseline_copy,
+                baseline_copy: planned.baseline_copy,
                 outcome,
             };
             self.journal

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
+use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 use serde_json::Value;
 
 use super::folder;
-use crate::journal::Journal;
 use experiment::Recipes;
 use experiment::ResolvedCondition;
 

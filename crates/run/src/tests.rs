@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec};
-use readings::{Change, JournalRow, Outcome, RunHeader, Trial};
+use readings::{Change, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fake::{FakeHost, SharedScript};
-use crate::journal::Journal;
+use crate::journal;
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
 /// Two servers side by side, two blocks of three trials: `a` twice, as the baseline, and `b`.
@@ -79,7 +79,7 @@ struct Ran {
 
 impl Ran {
     fn trials(&self) -> Vec<Trial> {
-        self.journal.trials()
+        self.journal.trials().cloned().collect()
     }
 
     fn failures(&self) -> Vec<String> {
@@ -124,7 +124,7 @@ fn run_in(
     let stop = AtomicBool::new(false);
     let complete = run_on(&open, &options, &stop, &mut |event| events.push(event)).unwrap();
     Ran {
-        journal: Journal::read(folder).unwrap(),
+        journal: journal::read(folder).unwrap(),
         events,
         opened: opened.get(),
         complete,

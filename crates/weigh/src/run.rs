@@ -8,13 +8,9 @@ use experiment::Recipes;
 use experiment::catalogue;
 use experiment::plan::Plan;
 use readings::{RunHeader, Trial};
-use run::journal::Journal;
 use run::{RunOptions, StoppingRule, default_folder, run as carry_out};
 use serde_json::{Value, json};
-use verdict::{
-    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
-    with_settings,
-};
+use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::cli::{Format, RunArgs};
 use crate::examine;
@@ -189,9 +185,7 @@ struct Statistician;
 
 impl StoppingRule for Statistician {
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
-        let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-        // Between the looks nobody looks.
-        Looks::of(header.blocks).look_at(block).is_some() && settled(&analyse(header, trials))
+        verdict::may_stop(header, trials)
     }
 
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
@@ -199,32 +193,10 @@ impl StoppingRule for Statistician {
     }
 }
 
-/// A run's folder, read and decided.
-pub struct Decided {
-    /// The journal.
-    pub journal: Journal,
-    /// What it shows.
-    pub analysis: Analysis,
-}
-
-/// Reads a run's folder and decides.
-pub fn decide(folder: &Path) -> Result<Decided, Failure> {
-    let journal = Journal::read(folder).map_err(Failure::words)?;
-    let mut analysis = analyse(&journal.header, &journal.trials());
-    analysis.warnings.splice(0..0, journal.warnings());
-    // What is told of a rate is that latency is compared at it; with events none is.
-    if !analysis.table.iter().any(|row| row.events.is_some()) {
-        analysis.rates = rates(&journal.rates());
-    }
-    with_bottlenecks(&mut analysis, &journal.bottlenecks());
-    with_settings(&mut analysis, &journal.settings());
-    Ok(Decided { journal, analysis })
-}
-
 /// Writes the summaries and prints the result; returns the exit status.
 fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
-    let decided = decide(folder)?;
-    let (header, analysis) = (&decided.journal.header, &decided.analysis);
+    let journal = run::journal::read(folder).map_err(Failure::words)?;
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let document = report::json(header, analysis);
     let files = [
         ("summary.md", report::markdown(header, analysis)),
@@ -232,10 +204,7 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
             "summary.json",
             serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
         ),
-        (
-            "report.html",
-            report::html(header, &decided.journal.trials(), analysis),
-        ),
+        ("report.html", report::html(&journal, analysis)),
     ];
     for (name, text) in files {
         std::fs::write(folder.join(name), text)

@@ -8,7 +8,7 @@ mod tool_output;
 mod tool_trial;
 mod tools;
 
-use readings::Probed;
+use readings::SystemMetrics;
 
 use crate::context::Context;
 use crate::group::{GroupResult, Ready};
@@ -59,7 +59,7 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn
 }
 
 /// What was sampled while a load ran on a subject, of the servers that it goes through.
-fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
+fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<SystemMetrics> {
     let sampled = loaded.probed.get(number)?.clone()?;
     Some(sampled.of_servers(&one.subject.through))
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use readings::{
-    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Probed,
-    Reading, ServerReading, Slice, ThreadReading,
+    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Reading,
+    ServerReading, Slice, SystemMetrics, ThreadReading,
 };
 
 use super::tool_output::{last_words, shell, shortened};
@@ -36,7 +36,7 @@ pub(super) struct ToolTrial<'a> {
     pub(super) servers_cpu_s: BTreeMap<String, f64>,
     pub(super) accepted: Option<u64>,
     /// What was seen during the closed loop's runs, and the open one's.
-    pub(super) probed: [Option<Probed>; 2],
+    pub(super) probed: [Option<SystemMetrics>; 2],
     pub(super) files: BTreeMap<String, String>,
     pub(super) failure: Option<String>,
 }
