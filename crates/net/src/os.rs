@@ -16,8 +16,8 @@ pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC_COARSE: as of the kernel's last tick, some milliseconds ago at most,
-/// and cheaper to read than [`now_ns`].
+/// Nanoseconds of CLOCK_MONOTONIC_COARSE: as of the kernel's last tick, some milliseconds ago at
+/// most, and cheaper to read than [`now_ns`].
 #[inline]
 pub fn coarse_now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC_COARSE)
@@ -78,7 +78,7 @@ pub fn bind_to_cpus(cpus: &[u32]) -> io::Result<()> {
 /// The CPUs that this process may use.
 ///
 /// # Errors
-/// When the kernel refuses to tell.
+/// When the kernel refuses.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let set = thread::sched_getaffinity(None)?;
     let cpus = 0..CpuSet::MAX_CPU as u32;
@@ -124,11 +124,10 @@ pub fn sharpen_timers() {
     let _ = thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// Has the calling thread run before others that want the same CPU, as a thread that works in short
-/// bursts needs.
+/// Gives the calling thread the highest nice level, for a thread that works in short bursts.
 ///
-/// It gets the highest priority of those that share their time, and none of real time: beside such
-/// a thread Linux 6.18 charges it nine tenths of the CPU time that others use on its CPU.
+/// Not real-time priority: with that, Linux 6.18 charges the thread nine tenths of the CPU time
+/// that others use on its CPU.
 ///
 /// # Errors
 /// When this process may not.
@@ -143,8 +142,8 @@ pub fn adopt_orphans() {
     let _ = process::set_child_subreaper(Some(process::getpid()));
 }
 
-/// Kills the calling process when the thread that started it ends. Call it in the child, before
-/// it runs its program.
+/// Kills the calling process when the thread that started it ends. To be called in the child before
+/// exec.
 pub fn die_with_parent() {
     // A system call and nothing else: safe between fork and exec.
     let _ = process::set_parent_process_death_signal(Some(process::Signal::KILL));
@@ -159,7 +158,7 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Collects an ended child without waiting; `None` when there is none (more).
+/// Reaps an ended child without waiting; `None` if there is none.
 pub fn reap() -> Option<(i32, i32)> {
     let (pid, status) = process::wait(process::WaitOptions::NOHANG).ok()??;
     Some((pid.as_raw_pid(), status.as_raw()))
@@ -175,8 +174,8 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
     loop {
         attempts -= 1;
         match listen_once(address, backlog, share_port) {
-            // A free port can be given to two sockets that do not listen yet; the later one takes
-            // another.
+            // The kernel may give a free port to two sockets that do not listen yet; the later one
+            // tries again.
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
             result => return result,
         }
@@ -193,8 +192,7 @@ fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Resul
     Ok(TcpListener::from(fd))
 }
 
-/// Maps memory that is all zero, and takes none until it is touched. It is given back with
-/// [`unmap_memory`].
+/// Maps zeroed memory that is allocated when it is touched; [`unmap_memory`] frees it.
 pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     // SAFETY: a new mapping, of no file, wherever there is room.
     let memory = unsafe {
@@ -213,7 +211,7 @@ pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     Ok(memory.cast())
 }
 
-/// Gives back what [`map_memory`] gave; nothing may use it any more.
+/// Unmaps memory of [`map_memory`], which must not be used any more.
 pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
     // SAFETY: the caller owns this mapping and has no reference into it.
     unsafe { libc::munmap(memory.cast(), bytes) };
@@ -227,7 +225,7 @@ pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedF
     }
     // SAFETY: takes numbers, touches no memory.
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -253,7 +251,7 @@ fn ask_address(
     (got == 0).then(|| from_raw(&storage)).flatten()
 }
 
-/// Has the socket's closing tell the peer of a reset.
+/// Makes closing the socket send a reset.
 pub(crate) fn reset_when_closed(fd: RawFd) {
     let linger = libc::linger {
         l_onoff: 1,
@@ -271,11 +269,10 @@ pub(crate) fn reset_when_closed(fd: RawFd) {
     };
 }
 
-/// Gives a socket room for so many bytes that were received, more than the system's bound where need
-/// be.
+/// Sets a socket's receive buffer, above the system's limit if need be.
 ///
 /// # Errors
-/// When this process may not: that takes the machine's own `CAP_NET_ADMIN`.
+/// Without `CAP_NET_ADMIN` in the initial user namespace.
 pub fn force_receive_buffer(fd: RawFd, bytes: usize) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
@@ -295,7 +292,7 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Re
     .map(drop)
 }
 
-/// Takes what is there of a socket; the number of bytes, or of the error.
+/// Receives without blocking; the number of bytes, or the `errno`.
 pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     again(|| {
         // SAFETY: pointer and length describe the buffer.
@@ -310,7 +307,7 @@ pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     })
 }
 
-/// Calls until no signal has interrupted it; what it returned, or the number of the error.
+/// Repeats a system call while signals interrupt it; its result, or the `errno`.
 pub(crate) fn again(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
         let n = call();
@@ -342,10 +339,10 @@ pub fn user_id() -> u32 {
     process::geteuid().as_raw()
 }
 
-/// Goes on as another user, with that user's group and no other, in all threads and for good.
+/// Switches to another user and that user's group, in all threads and for good.
 ///
 /// # Errors
-/// When this process may not; some of it may have been given up then, so do not go on.
+/// Without the privilege; the switch may be partial then, so do not go on.
 pub fn become_user(user: u32, group: u32) -> io::Result<()> {
     // SAFETY: the pointer and the count describe one group. The C library has every thread do
     // each of these.
@@ -370,10 +367,10 @@ pub fn user_ids(name: &str) -> Option<(u32, u32)> {
     })
 }
 
-/// What a child process is given before it runs its program.
+/// How a child process is set up before exec.
 #[derive(Debug, Default)]
 pub struct ChildSetup {
-    /// A file that the child writes `0` to: it enters a control group by that.
+    /// The `cgroup.procs` file of the control group that the child enters.
     pub enter: Option<std::fs::File>,
     /// CPUs that it and its descendants may use; empty leaves them as they are.
     pub cpus: Vec<u32>,
@@ -381,7 +378,7 @@ pub struct ChildSetup {
     pub own_session: bool,
     /// Killed when the thread that starts it ends.
     pub die_with_parent: bool,
-    /// The same as `enter`, for groups that bound what it may use: without them it does not start.
+    /// As `enter`, for control groups with limits: if it cannot enter them it does not start.
     pub confine: Vec<std::fs::File>,
     /// Namespaces that it enters, in this order; one of users comes first.
     pub namespaces: Vec<std::fs::File>,
@@ -390,7 +387,7 @@ pub struct ChildSetup {
 }
 
 impl ChildSetup {
-    /// One whose only demand is that the child dies with the thread that starts it.
+    /// Only: the child dies with the thread that starts it.
     pub fn dying_with_parent() -> Self {
         Self {
             die_with_parent: true,
@@ -399,7 +396,7 @@ impl ChildSetup {
     }
 }
 
-/// Arranges for a command's child to be set up before it runs.
+/// Sets up a command's child between fork and exec.
 pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     use std::os::unix::process::CommandExt;
     // SAFETY: between fork and exec the closure makes plain system calls on memory that was
@@ -407,7 +404,7 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     unsafe {
         command.pre_exec(move || {
             if let Some(file) = &setup.enter {
-                // An accounting group that cannot be entered is no reason not to start.
+                // A group for accounting is optional.
                 let _ = libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1);
             }
             for file in &setup.confine {
