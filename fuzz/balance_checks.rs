@@ -2,7 +2,7 @@
 //!
 //! The fuzz targets and the test that replays their corpora share these.
 
-use balance::config::{Form, Includes, parse_text, parse_text_with, write};
+use balance::config::{Includes, Syntax, parse_text, parse_text_with, write};
 
 /// Takes any bytes; panics when they break what has to hold.
 pub type Check = fn(&[u8]);
@@ -28,7 +28,7 @@ impl Includes for Behind<'_> {
 pub fn crossroads(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (main, behind) = text.split_once('\0').unwrap_or((&text, ""));
-    match parse_text_with("main.conf", main, Form::Crossroads, &mut Behind(behind)) {
+    match parse_text_with("main.conf", main, Syntax::Crossroads, &mut Behind(behind)) {
         Ok((config, warnings)) => {
             for warning in warnings {
                 assert!(warning.line >= 1 && warning.column >= 1, "{warning}");
@@ -42,7 +42,7 @@ pub fn crossroads(data: &[u8]) {
 /// A native configuration: the same.
 pub fn balance_toml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match parse_text("main.toml", &text, Form::Native) {
+    match parse_text("main.toml", &text, Syntax::Native) {
         Ok((config, _)) => reads_again(&config),
         Err(error) => shown(error),
     }
@@ -50,7 +50,7 @@ pub fn balance_toml(data: &[u8]) {
 
 fn reads_again(config: &balance::Config) {
     let text = write::toml(config);
-    match parse_text("printed.toml", &text, Form::Native) {
+    match parse_text("printed.toml", &text, Syntax::Native) {
         Ok((again, warnings)) => {
             assert_eq!(&again, config, "{text}");
             assert!(warnings.is_empty());

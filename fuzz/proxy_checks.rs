@@ -6,9 +6,9 @@
 //! has read it.
 
 use balance::http::{
-    Answered, Asked, BodyPass, BodyTracker, Direction, Edit, EditKind, Fields, Framing,
-    HEADERS_MAX, Refusal, RequestHead, ResponseHead, Rewritten, ToClient, ToUpstream, read_request,
-    read_response, rewrite_request, rewrite_response,
+    BodyPass, BodyTracker, Direction, Edit, EditKind, Fields, Framing, HEADERS_MAX, Refusal,
+    RequestContext, RequestHead, ResponseHead, ResponseRewrite, Rewritten, ToClient, ToUpstream,
+    read_request, read_response, rewrite_request, rewrite_response,
 };
 use net::http::{Progress, RequestParser, ResponseParser};
 
@@ -53,13 +53,12 @@ pub fn proxy_request(data: &[u8]) {
     }
     for keep_alive in [true, false] {
         for upgrade in [true, false] {
-            for (edits, via) in [(&[][..], None), (&edits, Some(&b"weigh"[..]))] {
+            for edits in [&[][..], &edits] {
                 let to = ToUpstream {
                     edits,
                     keep_alive,
                     upgrade,
                     host: b"upstream:80",
-                    via,
                 };
                 let sent = request_as_sent(&head, &to);
                 request_goes_on(&head, &to, &sent);
@@ -71,22 +70,22 @@ pub fn proxy_request(data: &[u8]) {
 
 /// The bytes are what an upstream sends.
 pub fn proxy_response(data: &[u8]) {
-    for asked in [(false, false), (true, false), (false, true)] {
-        let asked = Asked {
-            head: asked.0,
-            upgrade: asked.1,
+    for context in [(false, false), (true, false), (false, true)] {
+        let context = RequestContext {
+            head: context.0,
+            upgrade: context.1,
         };
-        let read = |bytes: &[u8]| match read_response(bytes, asked) {
+        let read = |bytes: &[u8]| match read_response(bytes, context) {
             Ok(Some(head)) => Some(Ok(head.len())),
             Ok(None) => None,
             Err(refusal) => Some(Err(refusal)),
         };
         same_in_any_piece(data, read);
-        let Ok(Some(head)) = read_response(data, asked) else {
+        let Ok(Some(head)) = read_response(data, context) else {
             continue;
         };
         let body = &data[head.len()..];
-        body_is_the_same_in_any_pieces(Direction::Answer, head.framing(), body);
+        body_is_the_same_in_any_pieces(Direction::Response, head.framing(), body);
         if head.fields().count() + ADDED_FIELDS > HEADERS_MAX {
             continue;
         }
@@ -96,9 +95,8 @@ pub fn proxy_response(data: &[u8]) {
                     edits: &[],
                     keep_alive,
                     minor_version,
-                    via: None,
                 };
-                answer_goes_on(&head, asked, &to, body);
+                answer_goes_on(&head, context, &to, body);
             }
         }
     }
@@ -236,7 +234,12 @@ fn second_server_agrees(head: &RequestHead<'_>, to: &ToUpstream<'_>, sent: &[u8]
     }
 }
 
-fn answer_goes_on(head: &ResponseHead<'_>, asked: Asked, to: &ToClient<'_>, body: &[u8]) {
+fn answer_goes_on(
+    head: &ResponseHead<'_>,
+    context: RequestContext,
+    to: &ToClient<'_>,
+    body: &[u8],
+) {
     let mut sent = Vec::new();
     let answered = rewrite_response(head, to, &mut sent);
     match answered.head {
@@ -250,7 +253,7 @@ fn answer_goes_on(head: &ResponseHead<'_>, asked: Asked, to: &ToClient<'_>, body
             return;
         }
     }
-    let again = read_response(&sent, asked)
+    let again = read_response(&sent, context)
         .unwrap_or_else(|e| panic!("{e}: {}", sent.escape_ascii()))
         .expect("a whole head");
     assert_eq!(again.len(), sent.len());
@@ -277,14 +280,14 @@ fn answer_goes_on(head: &ResponseHead<'_>, asked: Asked, to: &ToClient<'_>, body
         Rewritten::AsIs => {}
         _ => assert_eq!(out, sent, "changed twice"),
     }
-    second_client_agrees(head, asked, answered, sent, body);
+    second_client_agrees(head, context, answered, sent, body);
 }
 
 /// Another client reads the same content from what is sent.
 fn second_client_agrees(
     head: &ResponseHead<'_>,
-    asked: Asked,
-    answered: Answered,
+    context: RequestContext,
+    answered: ResponseRewrite,
     mut sent: Vec<u8>,
     body: &[u8],
 ) {
@@ -292,7 +295,7 @@ fn second_client_agrees(
         return;
     }
     let mut content = Vec::new();
-    let mut tracker = BodyTracker::new(Direction::Answer, head.framing());
+    let mut tracker = BodyTracker::new(Direction::Response, head.framing());
     let mut complete = tracker.is_complete();
     if !complete {
         let note = |bytes: &[u8]| content.extend_from_slice(bytes);
@@ -305,7 +308,7 @@ fn second_client_agrees(
             BodyPass::Dechunked => sent.extend_from_slice(&content),
         }
     }
-    let mut parser = ResponseParser::new(asked.head);
+    let mut parser = ResponseParser::new(context.head);
     let mut found = Vec::new();
     let end = parser.feed(&sent, |bytes| found.extend_from_slice(bytes));
     assert_eq!(found, content);

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use net::os::{self, ChildSetup};
 
+use super::child_guard::ChildGuard;
 use super::clock;
-use super::held::Held;
-use super::patience::Patience;
+use super::handle::LoadObserver;
+use super::reply_timeout::ReplyTimeout;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
@@ -34,7 +35,7 @@ pub enum AgentError {
 /// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
 /// it started.
 pub struct Agent {
-    held: Held,
+    child: ChildGuard,
     pub(super) answers: Receiver<io::Result<String>>,
     /// What it was killed for.
     killed: Option<String>,
@@ -99,7 +100,7 @@ impl Agent {
             return Err(AgentError::Lost("it has no output".into()));
         };
         Ok(Self {
-            held: Held::new(child),
+            child: ChildGuard::new(child),
             answers: read_answers(output),
             killed: None,
             folder: PathBuf::new(),
@@ -121,7 +122,7 @@ impl Agent {
             } if version == env!("CARGO_PKG_VERSION") => {
                 self.folder = PathBuf::from(folder);
                 if !self.is_elsewhere() {
-                    self.held.owns_folder(&self.folder);
+                    self.child.owns_folder(&self.folder);
                 }
                 self.program = PathBuf::from(program);
                 self.network = network;
@@ -193,7 +194,7 @@ impl Agent {
 
     /// Why it is gone, if it is: no order has to be given to see that.
     pub fn gone(&mut self) -> Option<AgentError> {
-        match self.held.ended() {
+        match self.child.ended() {
             Ok(None) if self.killed.is_none() => None,
             _ => Some(self.lost("it ended")),
         }
@@ -203,7 +204,7 @@ impl Agent {
     /// input has ended.
     fn has_started(&self, pid: i32) {
         if !self.is_elsewhere() {
-            self.held.has_started(pid);
+            self.child.has_started(pid);
         }
     }
 
@@ -215,7 +216,7 @@ impl Agent {
     pub(super) fn send(&mut self, order: &Order) -> Result<(), AgentError> {
         let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
         line.push(b'\n');
-        self.held.send(&line).map_err(|e| self.lost(e))
+        self.child.send(&line).map_err(|e| self.lost(e))
     }
 
     fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
@@ -229,7 +230,7 @@ impl Agent {
     fn next_answer(
         &mut self,
         stop: &AtomicBool,
-        patience: &mut Patience,
+        patience: &mut ReplyTimeout,
         wait: Duration,
     ) -> Result<Option<Answer>, AgentError> {
         if !patience.cancelled && stop.load(Ordering::Relaxed) {
@@ -246,7 +247,7 @@ impl Agent {
                 Some(waited) => {
                     let seconds = waited.as_secs();
                     self.killed = Some(format!("it has not answered for {seconds} s"));
-                    self.held.kill();
+                    self.child.kill();
                     Err(self.lost("it was killed"))
                 }
             },
@@ -268,7 +269,7 @@ impl Agent {
     /// When the agent is lost or says that it cannot.
     pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
         self.send(order)?;
-        let mut patience = Patience::with(order);
+        let mut patience = ReplyTimeout::with(order);
         let answer = loop {
             if let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? {
                 break answer;
@@ -284,49 +285,30 @@ impl Agent {
         }
     }
 
-    /// Has a load made; `tell` gets (stint, good answers, failures) a few times a second. When
-    /// `stop` is set the load is cut short and what was measured is returned.
-    ///
-    /// # Errors
-    /// When the agent is lost or says that it cannot.
-    pub fn load(
+    /// Has a load made. When `stop` is set the load is cut short and what was measured is
+    /// returned.
+    pub(super) fn load_observed(
         &mut self,
         order: LoadOrder,
         stop: &AtomicBool,
-        tell: impl FnMut(usize, u64, u64),
-    ) -> Result<Loaded, AgentError> {
-        self.load_meanwhile(order, stop, tell, WAIT, |_| {})
-    }
-
-    /// The same. Meanwhile, again and again and at least once in `wait`, something else is done,
-    /// which is told whether a measured window has just opened.
-    ///
-    /// # Errors
-    /// When the agent is lost or says that it cannot.
-    pub fn load_meanwhile(
-        &mut self,
-        order: LoadOrder,
-        stop: &AtomicBool,
-        mut tell: impl FnMut(usize, u64, u64),
-        wait: Duration,
-        mut meanwhile: impl FnMut(bool),
+        observer: &mut dyn LoadObserver,
     ) -> Result<Loaded, AgentError> {
         let order = Order::Load(order);
         self.send(&order)?;
-        let mut patience = Patience::with(&order);
+        let mut patience = ReplyTimeout::with(&order);
         loop {
-            let answer = self.next_answer(stop, &mut patience, wait)?;
-            meanwhile(matches!(answer, Some(Answer::WindowOpens { .. })));
+            let answer = self.next_answer(stop, &mut patience, observer.interval())?;
+            observer.tick(matches!(answer, Some(Answer::WindowOpens { .. })));
             let Some(answer) = answer else {
                 continue;
             };
             match answer {
                 Answer::WindowOpens { .. } => {}
                 Answer::Progress {
-                    stint,
+                    segment,
                     requests,
                     errors,
-                } => tell(stint, requests, errors),
+                } => observer.progress(segment, requests, errors),
                 Answer::Loaded(loaded) => return Ok(*loaded),
                 Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
@@ -341,7 +323,7 @@ impl Agent {
     pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
         let order = Order::Drive(order);
         self.send(&order)?;
-        let mut patience = Patience::with(&order);
+        let mut patience = ReplyTimeout::with(&order);
         loop {
             let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? else {
                 continue;
@@ -351,7 +333,7 @@ impl Agent {
                 Answer::Driven(driven) => {
                     // What it started is gone, and its number may become another's.
                     if !self.is_elsewhere() {
-                        self.held.last_is_gone();
+                        self.child.last_is_gone();
                     }
                     return Ok(*driven);
                 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use readings::{ServerProbed, ThreadProbed};
 
-use super::departed::Departed;
+use super::exited_threads::ExitedThreads;
 use super::proc_files::{
-    GroupTime, Had, Process, TICK_NS, TICKS_PER_S, Thread, ignores_ends, of_group, uptime_s,
+    GroupTime, Process, TICK_NS, TICKS_PER_S, Thread, ThreadUsage, ignores_ends, of_group, uptime_s,
 };
 use super::processes::{Peak, Processes};
 use super::run_times::Descriptors;
@@ -21,7 +21,7 @@ const SETTLED_S: f64 = 0.2;
 /// memory only grows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    had: Had,
+    usage: ThreadUsage,
     /// What its control group knows, unless its threads say it better.
     group: Option<GroupTime>,
     threads: BTreeMap<i32, Arc<Thread>>,
@@ -37,7 +37,7 @@ pub(super) struct Counter {
     processes: Processes,
     last: Counts,
     /// What threads had that have ended since.
-    departed: Departed,
+    departed: ExitedThreads,
     /// Sums of the last look over the processes that were there: user and system ticks, minor and
     /// major faults, with those of children that they have waited for.
     sums: [u64; 4],
@@ -58,7 +58,7 @@ impl Counter {
         Self {
             processes: Processes::new(descriptors),
             last: Counts::default(),
-            departed: Departed::default(),
+            departed: ExitedThreads::default(),
             sums: [0; 4],
             grown: [0; 4],
             first: Vec::new(),
@@ -89,14 +89,14 @@ impl Counter {
             now.rss_bytes += known.rss_bytes;
             let threads = known.threads();
             now.threads
-                .extend(threads.map(|(number, had)| (number, Arc::clone(had))));
+                .extend(threads.map(|(number, usage)| (number, Arc::clone(usage))));
             processes.push(known.process.clone());
         }
         now.processes = processes.len() as u32;
         self.departed.look(&self.last.threads, &now.threads);
-        now.had = self.departed.sum();
+        now.usage = self.departed.sum();
         for thread in now.threads.values() {
-            now.had.add(thread.had);
+            now.usage.add(thread.usage);
         }
         for (at, sum) in sums.iter().enumerate() {
             self.grown[at] += sum.saturating_sub(self.sums[at]);
@@ -105,8 +105,8 @@ impl Counter {
         let by_thread = exits.is_some() && self.processes.tell_threads_apart();
         if !by_thread {
             let [user, system, minor, major] = self.grown;
-            (now.had.user_ns, now.had.system_ns) = (user * TICK_NS, system * TICK_NS);
-            (now.had.faults_minor, now.had.faults_major) = (minor, major);
+            (now.usage.user_ns, now.usage.system_ns) = (user * TICK_NS, system * TICK_NS);
+            (now.usage.faults_minor, now.usage.faults_major) = (minor, major);
         }
         let group = watched.group().and_then(of_group);
         now.group = group.filter(|group| !(by_thread && group.in_ticks));
@@ -160,33 +160,33 @@ impl Counts {
         let none = Arc::default();
         let s = |ns: u64| ns as f64 / 1e9;
         let busiest = self.threads.iter().map(|(number, now)| {
-            let had = now
-                .had
-                .since(before.threads.get(number).unwrap_or(&none).had);
+            let usage = now
+                .usage
+                .since(before.threads.get(number).unwrap_or(&none).usage);
             ThreadProbed {
                 thread: *number,
                 name: now.name.clone(),
-                user_s: s(had.user_ns),
-                system_s: s(had.system_ns),
-                switches_voluntary: had.switches_voluntary,
-                switches_involuntary: had.switches_involuntary,
+                user_s: s(usage.user_ns),
+                system_s: s(usage.system_ns),
+                switches_voluntary: usage.switches_voluntary,
+                switches_involuntary: usage.switches_involuntary,
             }
         });
-        let had = self.had.since(before.had);
+        let usage = self.usage.since(before.usage);
         let (user_s, system_s) = match (self.group, before.group) {
             (Some(now), Some(then)) => (
                 (now.user_s - then.user_s).max(0.0),
                 (now.system_s - then.system_s).max(0.0),
             ),
-            _ => (s(had.user_ns), s(had.system_ns)),
+            _ => (s(usage.user_ns), s(usage.system_ns)),
         };
         let mut seen = ServerProbed {
             user_s,
             system_s,
-            switches_voluntary: had.switches_voluntary,
-            switches_involuntary: had.switches_involuntary,
-            faults_minor: had.faults_minor,
-            faults_major: had.faults_major,
+            switches_voluntary: usage.switches_voluntary,
+            switches_involuntary: usage.switches_involuntary,
+            faults_minor: usage.faults_minor,
+            faults_major: usage.faults_major,
             rss_bytes_max: self.rss_bytes.max(before.rss_bytes),
             processes_max: self.processes.max(before.processes),
             threads_max: self.threads.len().max(before.threads.len()) as u32,
@@ -275,7 +275,7 @@ mod tests {
         match told {
             Some(told) => {
                 let own = told.iter().filter(|exit| exit.parent == shell.pid());
-                let of_children: u64 = own.map(|exit| exit.had.switches_voluntary).sum();
+                let of_children: u64 = own.map(|exit| exit.usage.switches_voluntary).sum();
                 assert!(of_children >= 50, "{told:?}");
                 assert!(seen >= of_children + 40, "{seen} of them {of_children}");
             }
@@ -295,19 +295,19 @@ mod tests {
         tell(&mut parent, &CHILDREN.to_string());
         let (after, told) = look();
         let seen = after.since(&before);
-        let all = after.had.since(before.had);
+        let all = after.usage.since(before.usage);
         assert!(seen.children_uncounted, "it has no group");
         let Some(told) = told else {
             assert!(seen.faults_minor > 0, "the parent's own");
             return;
         };
         let own = told.iter().filter(|exit| exit.parent == parent.pid());
-        let mut of_children = Had::default();
-        own.for_each(|exit| of_children.add(exit.had));
+        let mut of_children = ThreadUsage::default();
+        own.for_each(|exit| of_children.add(exit.usage));
         // Each loads a program and its library.
         assert!(of_children.faults_minor > 50 * CHILDREN, "{told:?}");
         assert!(seen.faults_minor >= of_children.faults_minor, "{seen:?}");
-        let time_ns = |had: Had| had.user_ns + had.system_ns;
+        let time_ns = |usage: ThreadUsage| usage.user_ns + usage.system_ns;
         assert!(time_ns(of_children) > 100_000 * CHILDREN, "{told:?}");
         assert!(time_ns(all) > time_ns(of_children), "{all:?}");
     }

@@ -15,7 +15,7 @@ use super::cgroup::Cgroup;
 use super::clock::Window;
 use super::load::keep_off;
 use super::servers::{Servers, kill_family, read_end};
-use super::surroundings::Surroundings;
+use super::system_counters::SystemSources;
 use super::watch::{self, Watched};
 use super::window_sampler::WindowSampler;
 use super::wire::{DriveEnd, DriveOrder, Driven};
@@ -44,7 +44,7 @@ pub(super) fn carry_out(
         .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let command = command(order, &folder, group.as_ref())?;
-    let around = Surroundings::of(order.watch.clone(), &order.watch_others);
+    let around = SystemSources::of(order.watch.clone(), &order.watch_others);
     let sampler = WindowSampler::new(&watched, around);
     std::thread::scope(|scope| {
         scope.spawn(|| sampler.tick());

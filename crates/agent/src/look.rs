@@ -9,7 +9,7 @@ use super::counts::{Counter, Counts};
 use super::exits::Exits;
 use super::processes::Peak;
 use super::run_times::Descriptors;
-use super::surroundings::{Around, Surroundings};
+use super::system_counters::{SystemCounters, SystemSources};
 use super::watch::Watched;
 
 /// What the kernel had counted at one moment.
@@ -18,7 +18,7 @@ pub(super) struct Look {
     unix_s: f64,
     at_ns: u64,
     servers: Vec<Counts>,
-    around: Around,
+    around: SystemCounters,
 }
 
 impl Look {
@@ -31,13 +31,13 @@ impl Look {
 /// Looks at servers.
 pub(super) struct Looker<'a> {
     servers: Vec<(&'a str, &'a Watched<'a>, Counter)>,
-    around: Surroundings,
+    around: SystemSources,
     /// Where the kernel tells of threads that end.
     exits: Option<Exits>,
 }
 
 impl<'a> Looker<'a> {
-    pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
+    pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: SystemSources) -> Self {
         let descriptors = Descriptors::of_this_process();
         let servers = servers.iter().map(|(name, watched)| {
             let counter = Counter::new(descriptors.clone());
@@ -124,7 +124,7 @@ impl Peaks {
         self.add(&seen, &look.around);
     }
 
-    fn add(&mut self, seen: &[Peak], around: &Around) {
+    fn add(&mut self, seen: &[Peak], around: &SystemCounters) {
         self.looks += 1;
         self.servers.resize(seen.len(), Peak::default());
         for (peak, seen) in self.servers.iter_mut().zip(seen) {

@@ -10,7 +10,7 @@ pub(super) const TICK_NS: u64 = 10_000_000;
 
 /// What a thread has had since it began, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Had {
+pub(super) struct ThreadUsage {
     pub(super) user_ns: u64,
     pub(super) system_ns: u64,
     pub(super) switches_voluntary: u64,
@@ -19,8 +19,8 @@ pub(super) struct Had {
     pub(super) faults_major: u64,
 }
 
-impl Had {
-    pub(super) fn add(&mut self, more: Had) {
+impl ThreadUsage {
+    pub(super) fn add(&mut self, more: ThreadUsage) {
         self.user_ns += more.user_ns;
         self.system_ns += more.system_ns;
         self.switches_voluntary += more.switches_voluntary;
@@ -29,9 +29,9 @@ impl Had {
         self.faults_major += more.faults_major;
     }
 
-    pub(super) fn since(self, before: Had) -> Had {
+    pub(super) fn since(self, before: ThreadUsage) -> ThreadUsage {
         let since = u64::saturating_sub;
-        Had {
+        ThreadUsage {
             user_ns: since(self.user_ns, before.user_ns),
             system_ns: since(self.system_ns, before.system_ns),
             switches_voluntary: since(self.switches_voluntary, before.switches_voluntary),
@@ -46,7 +46,7 @@ impl Had {
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) name: String,
-    pub(super) had: Had,
+    pub(super) usage: ThreadUsage,
 }
 
 impl Thread {
@@ -56,9 +56,9 @@ impl Thread {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{number}/stat"));
         let text = text.unwrap_or_default();
         let (name, fields) = fields(&text).unwrap_or_default();
-        let had = Own::of(&fields).with_switches(status.switches);
+        let usage = Own::of(&fields).with_switches(status.switches);
         let name = name.to_owned();
-        Some((Self { name, had }, status.rss_bytes))
+        Some((Self { name, usage }, status.rss_bytes))
     }
 
     /// The only thread of a process, and the resident memory. What its process's threads have had
@@ -67,7 +67,7 @@ impl Thread {
         let status = Status::read(&format!("/proc/{}/status", process.pid))?;
         let thread = Self {
             name: process.name.to_string(),
-            had: process.own.with_switches(status.switches),
+            usage: process.own.with_switches(status.switches),
         };
         Some((thread, status.rss_bytes))
     }
@@ -84,9 +84,9 @@ impl Own {
         Self([14, 15, 10, 12].map(|n| field(fields, n)))
     }
 
-    fn with_switches(self, (switches_voluntary, switches_involuntary): (u64, u64)) -> Had {
+    fn with_switches(self, (switches_voluntary, switches_involuntary): (u64, u64)) -> ThreadUsage {
         let [user, system, faults_minor, faults_major] = self.0;
-        Had {
+        ThreadUsage {
             user_ns: user * TICK_NS,
             system_ns: system * TICK_NS,
             switches_voluntary,

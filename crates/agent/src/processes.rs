@@ -311,7 +311,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc_files::Had;
+    use crate::proc_files::ThreadUsage;
     use crate::told_shell::{Killed, idler, shell, tell};
 
     fn pids(processes: &Processes) -> Vec<i32> {
@@ -379,13 +379,13 @@ mod tests {
             .filter(|one| of.contains(&one.process.pid))
             .map(|one| {
                 let threads = one.threads().map(|(number, thread)| {
-                    let time_ns = thread.had.user_ns + thread.had.system_ns;
-                    let had = Had {
+                    let time_ns = thread.usage.user_ns + thread.usage.system_ns;
+                    let usage = ThreadUsage {
                         user_ns: 0,
                         system_ns: 0,
-                        ..thread.had
+                        ..thread.usage
                     };
-                    format!("{number} {} {time_ns} {had:?}", thread.name)
+                    format!("{number} {} {time_ns} {usage:?}", thread.name)
                 });
                 let threads: Vec<_> = threads.collect();
                 format!("{:?} {} {threads:?}", one.process, one.rss_bytes)

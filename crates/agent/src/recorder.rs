@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Window, monotonic_ns};
 use super::look::{Look, Looker, Peaks};
-use super::surroundings::Surroundings;
+use super::system_counters::SystemSources;
 use super::watch::{self, Watched};
 use super::window_sampler::SHARE;
 use super::wire::OtherServer;
@@ -112,7 +112,7 @@ impl Recorder {
                 SELDOM
             };
             let mut samples = Samples::default();
-            let mut looks = Looks::new(&watched, Surroundings::far(&servers));
+            let mut looks = Looks::new(&watched, SystemSources::far(&servers));
             loop {
                 note(&mut samples, &watched);
                 looks.look_if_due();
@@ -154,7 +154,7 @@ struct Looks<'a> {
 }
 
 impl<'a> Looks<'a> {
-    fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
+    fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: SystemSources) -> Self {
         Self {
             looker: Looker::new(servers, around),
             kept: Vec::new(),

@@ -24,7 +24,7 @@ pub(super) fn are_told() -> bool {
 /// `nohz_full`), and what it did is seen then.
 pub(super) struct RunTimes {
     text: [u8; LONGEST],
-    held: Option<Held>,
+    held: Option<ChildGuard>,
 }
 
 /// What a thread did since the last look.
@@ -130,13 +130,13 @@ impl Descriptors {
     }
 
     /// Keeps a file open where that is within the bound.
-    fn hold(&self, file: File) -> Option<Held> {
+    fn hold(&self, file: File) -> Option<ChildGuard> {
         let one_more = |held| (held < self.0.most).then_some(held + 1);
         let may = self
             .0
             .held
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        may.ok().map(|_| Held {
+        may.ok().map(|_| ChildGuard {
             file,
             of: Arc::clone(&self.0),
         })
@@ -148,12 +148,12 @@ impl Descriptors {
     }
 }
 
-struct Held {
+struct ChildGuard {
     file: File,
     of: Arc<Bound>,
 }
 
-impl Drop for Held {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.of.held.fetch_sub(1, Ordering::Relaxed);
     }

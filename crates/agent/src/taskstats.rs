@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::proc_files::{Had, Thread};
+use super::proc_files::{Thread, ThreadUsage};
 use crate::netlink::{Message, Netlink, attributes};
 
 const NETLINK_GENERIC: i32 = 16;
@@ -59,7 +59,7 @@ impl TaskStats {
         let mut stats = Self { netlink, family };
         let me = i32::try_from(std::process::id()).ok()?;
         let own = stats.thread(me, &Thread::default()).ok()?;
-        (own.had.user_ns + own.had.system_ns > 0).then_some(stats)
+        (own.usage.user_ns + own.usage.system_ns > 0).then_some(stats)
     }
 
     /// What a thread has had since it began. `last` is what it had when that was asked last, of
@@ -97,7 +97,7 @@ fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
     let name = name.split(|byte| *byte == 0).next()?;
     Some(Thread {
         name: String::from_utf8_lossy(name).into_owned(),
-        had: stats.had(last.had)?,
+        usage: stats.usage(last.usage)?,
     })
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Exit {
     /// The process that its own was begun by, or that has taken it on.
     pub(super) parent: i32,
     /// In all its life.
-    pub(super) had: Had,
+    pub(super) usage: ThreadUsage,
 }
 
 impl Exit {
@@ -124,7 +124,7 @@ impl Exit {
             number: stats.number(at::NUMBER)?,
             process: stats.number(at::PROCESS)?,
             parent: stats.number(at::PARENT)?,
-            had: stats.had(Had::default())?,
+            usage: stats.usage(ThreadUsage::default())?,
         })
     }
 }
@@ -156,14 +156,14 @@ impl<'a> Stats<'a> {
     }
 
     /// `last` is what the thread had when that was asked last.
-    fn had(&self, last: Had) -> Option<Had> {
+    fn usage(&self, last: ThreadUsage) -> Option<ThreadUsage> {
         let ran = Ran {
             run_ns: self.figure(at::RUN_NS)?,
             user_us: self.figure(at::USER_US)?,
             system_us: self.figure(at::SYSTEM_US)?,
         };
         let (user_ns, system_ns) = ran.divided(last);
-        Some(Had {
+        Some(ThreadUsage {
             user_ns,
             system_ns,
             switches_voluntary: self.figure(at::VOLUNTARY)?,
@@ -189,9 +189,9 @@ struct Ran {
 
 impl Ran {
     /// All of the time, divided as the ticks are: as `/proc/PID/stat` has it, but to the ns.
-    fn divided(&self, last: Had) -> (u64, u64) {
-        let had = last.user_ns + last.system_ns;
-        let (user_ns, system_ns) = match self.run_ns < had {
+    fn divided(&self, last: ThreadUsage) -> (u64, u64) {
+        let usage = last.user_ns + last.system_ns;
+        let (user_ns, system_ns) = match self.run_ns < usage {
             // Another thread's number.
             true => (0, 0),
             false => (last.user_ns, last.system_ns),
@@ -240,12 +240,12 @@ mod tests {
             let told = stats.thread(pid, &Thread::default()).unwrap();
             assert_eq!(told.name, file.name);
             let near = |a: u64, b: u64| a.abs_diff(b) <= 20_000_000;
-            let counts = |had: Had| Had {
+            let counts = |usage: ThreadUsage| ThreadUsage {
                 user_ns: 0,
                 system_ns: 0,
-                ..had
+                ..usage
             };
-            let (told, file) = (told.had, file.had);
+            let (told, file) = (told.usage, file.usage);
             counts(told) == counts(file)
                 && near(told.user_ns, file.user_ns)
                 && near(told.system_ns, file.system_ns)
@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn time_is_divided_as_the_ticks_are_and_never_taken_back() {
         let divided = |run_ns, user_us, system_us, last: (u64, u64)| {
-            let last = Had {
+            let last = ThreadUsage {
                 user_ns: last.0,
                 system_ns: last.1,
-                ..Had::default()
+                ..ThreadUsage::default()
             };
             let ran = Ran {
                 run_ns,

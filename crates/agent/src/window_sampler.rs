@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use readings::Probed;
 
 use super::look::{Look, Looker, Peaks};
-use super::surroundings::Surroundings;
+use super::system_counters::SystemSources;
 use super::watch::Watched;
 
 /// The longest time between two looks within a window.
@@ -58,7 +58,7 @@ struct Window {
 }
 
 impl<'a> WindowSampler<'a> {
-    pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: Surroundings) -> Self {
+    pub(super) fn new(servers: &'a BTreeMap<String, Watched<'a>>, around: SystemSources) -> Self {
         let now = Instant::now();
         let mut state = State {
             looker: Looker::new(servers, around),
@@ -193,7 +193,7 @@ mod tests {
     fn a_window_is_looked_at_at_both_ends_and_five_times_a_second_within() {
         let me = std::process::id() as i32;
         let watched = BTreeMap::from([("me".to_owned(), Watched::Processes(vec![me]))]);
-        let sampler = WindowSampler::new(&watched, Surroundings::of(vec!["me".to_owned()], &[]));
+        let sampler = WindowSampler::new(&watched, SystemSources::of(vec!["me".to_owned()], &[]));
         let seen = std::thread::scope(|scope| {
             scope.spawn(|| sampler.tick());
             assert!(sampler.open(3));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_looking_may_take_is_bounded() {
         let watched = BTreeMap::new();
-        let sampler = WindowSampler::new(&watched, Surroundings::of(Vec::new(), &[]));
+        let sampler = WindowSampler::new(&watched, SystemSources::of(Vec::new(), &[]));
         let set = |cost, ago| {
             let mut state = sampler.locked();
             state.spent = Duration::from_secs(3600);

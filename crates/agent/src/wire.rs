@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{LoadReading, Pacing, Probed, Seen};
+use readings::{LoadReading, Probed, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::clock::Window;
@@ -152,33 +152,17 @@ pub struct AwaitServer {
     pub timeout_ms: u64,
 }
 
-/// A load, with what is watched while it runs.
+/// A load, and what is watched while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
-    /// Targets and connections.
-    pub lanes: Vec<LaneOrder>,
-    /// What to do, in order.
-    pub stints: Vec<StintOrder>,
-    /// Number of threads.
-    pub threads: usize,
-    /// Requests after which a connection is opened anew; `None` keeps it.
-    pub requests_per_connection: Option<u64>,
-    /// Longest wait for an answer, ms.
-    pub timeout_ms: u64,
-    /// CPUs for the threads; empty leaves them free.
-    pub cpus: Vec<u32>,
-    /// `io_uring` or `epoll`; `None` for the best there is.
-    pub io: Option<String>,
-    /// Whether open-loop threads may take their CPUs whole, to be on time.
-    pub spin: bool,
+    /// The load.
+    pub job: load::Job,
     /// Servers of this agent whose CPU time is watched.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     #[serde(default)]
     pub watch_others: Vec<OtherServer>,
-    /// Seed of random arrivals.
-    pub seed: u64,
-    /// Whether to look at the servers' threads, the CPUs and the kernel in the last stint.
+    /// Whether to sample the servers' threads, the CPUs and the kernel in the last segment.
     #[serde(default)]
     pub look: bool,
     /// What watched servers get together meanwhile; `None` for no limit.
@@ -188,9 +172,6 @@ pub struct LoadOrder {
     /// namespace that is a host of its own.
     #[serde(default)]
     pub ports: Option<(u16, u16)>,
-    /// Length of the rows that readings are cut into, ms; `None` keeps none.
-    #[serde(default)]
-    pub row_ms: Option<u64>,
     /// Whether to tell when a measured window opens.
     #[serde(default)]
     pub tell_windows: bool,
@@ -246,52 +227,6 @@ pub struct DriveOrder {
     /// The same for servers of other agents on this machine.
     #[serde(default)]
     pub watch_others: Vec<OtherServer>,
-}
-
-/// A target and its connections.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LaneOrder {
-    /// Where to connect.
-    pub address: SocketAddr,
-    /// The request.
-    pub request: String,
-    /// Connections.
-    pub connections: u32,
-    /// The status expected; `None` takes any from 200 to 399.
-    pub status: Option<u16>,
-    /// What the body must contain.
-    pub contains: Option<String>,
-    /// How bodies are compared with the first ones.
-    pub body: BodyOrder,
-}
-
-/// How bodies are compared with what the target answered before the load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BodyOrder {
-    /// They must be the same; a target whose answers differ is refused.
-    Same,
-    /// Not at all.
-    Varies,
-    /// Compared where the first answers are the same.
-    Auto,
-}
-
-/// A stretch of load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StintOrder {
-    /// Number of the lane.
-    pub lane: usize,
-    /// How requests are timed.
-    pub pacing: Pacing,
-    /// Cut off at the start, ms.
-    pub cut_ms: f64,
-    /// The measured window, ms; 0 with `requests`.
-    pub window_ms: f64,
-    /// Ends after so many requests instead.
-    pub requests: Option<u64>,
-    /// Number of the reading; `None` for a warm-up.
-    pub reading: Option<usize>,
 }
 
 /// What an agent answers.
@@ -366,8 +301,8 @@ pub enum Answer {
     },
     /// How a load goes on.
     Progress {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
         /// Good answers since the last one.
         requests: u64,
         /// Failures since the last one.
@@ -375,8 +310,8 @@ pub enum Answer {
     },
     /// A load's measured window has opened.
     WindowOpens {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
     },
     /// What a server has used so far.
     Usage {
@@ -405,12 +340,12 @@ pub struct Loaded {
     pub readings: Vec<LoadReading>,
     /// CPU time of each watched server during each reading's windows, s.
     pub cpu_s: Vec<BTreeMap<String, f64>>,
-    /// Connections that this machine accepted during each reading's stints; `None` where that
+    /// Connections that this machine accepted during each reading's segments; `None` where that
     /// cannot be read.
     pub accepted: Vec<Option<u64>>,
-    /// Lanes whose answers differ from time to time, so that content is not compared.
+    /// Targets whose answers differ from each other, so that content is not compared.
     pub varying: Vec<usize>,
-    /// What was seen in the last stint's window, where that was asked for.
+    /// What was seen in the last segment's window, where that was asked for.
     #[serde(default)]
     pub seen: Option<Seen>,
     /// When each reading's windows were.
@@ -419,9 +354,9 @@ pub struct Loaded {
     /// Which of those windows were looked at.
     #[serde(default)]
     pub looked_at: Vec<Vec<bool>>,
-    /// When each reading's stints were, their cut starts with them.
+    /// When each reading's segments were, with their ramp-ups.
     #[serde(default)]
-    pub stints: Vec<Vec<Window>>,
+    pub segments: Vec<Vec<Window>>,
     /// What was seen of servers and machine in each reading's windows; `None` where there was no
     /// time to look.
     #[serde(default)]

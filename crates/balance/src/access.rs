@@ -1,7 +1,7 @@
-//! Who may connect: lists of address prefixes that allow and deny.
+//! Access control by address prefix.
 //!
-//! As in Crossroads, the deny list is looked at first, and where there is an allow list, whoever
-//! is not on it is denied.
+//! As in Crossroads, the deny list is checked first; if there is an allow list, everybody else is
+//! denied.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,36 +9,35 @@ use std::str::FromStr;
 
 use written::units::shown;
 
-/// All addresses that begin with the same bits.
+/// An address prefix.
 ///
-/// IPv4 addresses in IPv6's form (`::ffff:10.0.0.1`) are IPv4 addresses here.
+/// IPv4-mapped IPv6 addresses (`::ffff:10.0.0.1`) count as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
-    /// The first address.
     address: IpAddr,
-    /// How many bits count: 0 to 32 or 0 to 128.
+    /// Prefix length: 0 to 32 or 0 to 128.
     bits: u8,
 }
 
-/// Why a text is no prefix.
+/// Why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// A part of an IPv4 address is no number from 0 to 255.
+    /// A part of an IPv4 address is not a number from 0 to 255.
     #[error("expected numbers from 0 to 255 between dots, found `{0}`")]
     Number(String),
-    /// There are more than four parts.
+    /// More than four parts.
     #[error("expected at most four numbers between dots")]
     Parts,
-    /// A number follows a `*`, or a mask does.
+    /// A number or a prefix length follows a `*`.
     #[error("expected nothing but `*` after a `*`")]
     Wildcard,
-    /// An IPv6 address is malformed.
+    /// A malformed IPv6 address.
     #[error("expected an IPv6 address, found `{0}`")]
     Ipv6(String),
-    /// The number of bits is no number, or too large.
+    /// The prefix length is not a number, or too large.
     #[error("expected a number of bits from 0 to {most}, found `{found}`")]
     Bits {
-        /// The address's length.
+        /// The address length.
         most: u8,
         /// What was found.
         found: String,
@@ -46,22 +45,22 @@ pub enum PrefixError {
 }
 
 impl Prefix {
-    /// The prefix of `bits` bits that an address is in; `bits` beyond its length count as all.
+    /// The prefix of an address; a larger `bits` is cut to the address length.
     pub fn new(address: IpAddr, bits: u8) -> Prefix {
         match address {
-            IpAddr::V4(four) => {
+            IpAddr::V4(v4) => {
                 let bits = bits.min(32);
-                let first = four.to_bits() & mask32(bits);
+                let first = v4.to_bits() & mask32(bits);
                 Prefix {
                     address: Ipv4Addr::from_bits(first).into(),
                     bits,
                 }
             }
-            IpAddr::V6(six) => match six.to_ipv4_mapped() {
-                Some(four) if bits >= 96 => Prefix::new(four.into(), bits - 96),
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) if bits >= 96 => Prefix::new(v4.into(), bits - 96),
                 _ => {
                     let bits = bits.min(128);
-                    let first = six.to_bits() & mask128(bits);
+                    let first = v6.to_bits() & mask128(bits);
                     Prefix {
                         address: Ipv6Addr::from_bits(first).into(),
                         bits,
@@ -71,14 +70,14 @@ impl Prefix {
         }
     }
 
-    /// Whether an address is in it.
+    /// Whether the address matches.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
-            (IpAddr::V4(first), IpAddr::V4(four)) => {
-                four.to_bits() & mask32(self.bits) == first.to_bits()
+            (IpAddr::V4(first), IpAddr::V4(v4)) => {
+                v4.to_bits() & mask32(self.bits) == first.to_bits()
             }
-            (IpAddr::V6(first), IpAddr::V6(six)) => {
-                six.to_bits() & mask128(self.bits) == first.to_bits()
+            (IpAddr::V6(first), IpAddr::V6(v6)) => {
+                v6.to_bits() & mask128(self.bits) == first.to_bits()
             }
             _ => false,
         }
@@ -102,7 +101,7 @@ impl fmt::Display for Prefix {
 impl FromStr for Prefix {
     type Err = PrefixError;
 
-    /// Reads `2001:db8::/32`, `10.1.2.0/24`, and Crossroads' short forms: `10/8`, and `192.168` or
+    /// Parses `2001:db8::/32`, `10.1.2.0/24`, and Crossroads' short forms: `10/8`, and `192.168` or
     /// `192.168.*.*` for `192.168.0.0/16`.
     fn from_str(text: &str) -> Result<Prefix, PrefixError> {
         let (address, bits) = match text.split_once('/') {
@@ -110,11 +109,11 @@ impl FromStr for Prefix {
             None => (text, None),
         };
         if address.contains(':') {
-            let six: Ipv6Addr = address
+            let v6: Ipv6Addr = address
                 .parse()
                 .map_err(|_| PrefixError::Ipv6(shown(address)))?;
             let bits = bits.map_or(Ok(128), |bits| number_of_bits(bits, 128))?;
-            return Ok(Prefix::new(six.into(), bits));
+            return Ok(Prefix::new(v6.into(), bits));
         }
         let mut octets = [0; 4];
         let mut given = 0;
@@ -140,7 +139,7 @@ impl FromStr for Prefix {
     }
 }
 
-/// A decimal number without leading zeroes: they would mean octal numbers to some.
+/// Decimal without leading zeros, which some read as octal.
 fn octet_of(part: &str) -> Option<u8> {
     let plain = part.bytes().all(|byte| byte.is_ascii_digit());
     let leading = part.len() > 1 && part.starts_with('0');
@@ -156,9 +155,9 @@ fn number_of_bits(text: &str, most: u8) -> Result<u8, PrefixError> {
         })
 }
 
-/// Allow and deny lists, ready to be asked about every client.
+/// Allow and deny lists, compiled for lookup.
 ///
-/// Asking takes a time that grows with the logarithm of a list's length, and allocates nothing.
+/// A lookup takes logarithmic time and allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
     allow: Option<Ranges>,
@@ -166,7 +165,7 @@ pub struct AccessRules {
 }
 
 impl AccessRules {
-    /// Rules from both lists. An empty allow list allows everybody.
+    /// An empty allow list allows everybody.
     pub fn new(allow: &[Prefix], deny: &[Prefix]) -> AccessRules {
         AccessRules {
             allow: (!allow.is_empty()).then(|| Ranges::new(allow)),
@@ -174,8 +173,8 @@ impl AccessRules {
         }
     }
 
-    /// Rules that allow nobody.
-    pub fn nobody() -> AccessRules {
+    /// Rules that deny everybody.
+    pub fn deny_all() -> AccessRules {
         AccessRules {
             allow: Some(Ranges::default()),
             deny: Ranges::default(),
@@ -185,19 +184,19 @@ impl AccessRules {
     /// Whether a client at this address may connect.
     pub fn permit(&self, client: IpAddr) -> bool {
         let client = client.to_canonical();
-        !self.deny.contain(client)
+        !self.deny.contains(client)
             && self
                 .allow
                 .as_ref()
-                .is_none_or(|allow| allow.contain(client))
+                .is_none_or(|allow| allow.contains(client))
     }
 }
 
-/// First and last addresses, in order and apart from each other.
+/// Sorted, disjoint ranges: first and last address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges {
-    four: Vec<(u32, u32)>,
-    six: Vec<(u128, u128)>,
+    v4: Vec<(u32, u32)>,
+    v6: Vec<(u128, u128)>,
 }
 
 impl Ranges {
@@ -207,23 +206,23 @@ impl Ranges {
             match prefix.address {
                 IpAddr::V4(first) => {
                     let first = first.to_bits();
-                    ranges.four.push((first, first | !mask32(prefix.bits)));
+                    ranges.v4.push((first, first | !mask32(prefix.bits)));
                 }
                 IpAddr::V6(first) => {
                     let first = first.to_bits();
-                    ranges.six.push((first, first | !mask128(prefix.bits)));
+                    ranges.v6.push((first, first | !mask128(prefix.bits)));
                 }
             }
         }
-        merge(&mut ranges.four);
-        merge(&mut ranges.six);
+        merge(&mut ranges.v4);
+        merge(&mut ranges.v6);
         ranges
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(four) => within(&self.four, four.to_bits()),
-            IpAddr::V6(six) => within(&self.six, six.to_bits()),
+            IpAddr::V4(v4) => within(&self.v4, v4.to_bits()),
+            IpAddr::V6(v6) => within(&self.v6, v6.to_bits()),
         }
     }
 }
@@ -316,13 +315,13 @@ mod tests {
 
     fn prefixes() -> impl Strategy<Value = Vec<Prefix>> {
         // Few addresses, so that they meet.
-        let four = (0..4u32, 0..4u32, 0..=32u8).prop_map(|(high, low, bits)| {
+        let v4 = (0..4u32, 0..4u32, 0..=32u8).prop_map(|(high, low, bits)| {
             Prefix::new(Ipv4Addr::from_bits(high << 30 | low).into(), bits)
         });
-        let six = (0..4u128, 0..4u128, 0..=128u8).prop_map(|(high, low, bits)| {
+        let v6 = (0..4u128, 0..4u128, 0..=128u8).prop_map(|(high, low, bits)| {
             Prefix::new(Ipv6Addr::from_bits(high << 126 | low).into(), bits)
         });
-        proptest::collection::vec(prop_oneof![four, six], 0..6)
+        proptest::collection::vec(prop_oneof![v4, v6], 0..6)
     }
 
     proptest! {
@@ -338,9 +337,9 @@ mod tests {
             allow in prefixes(), deny in prefixes(), high in 0..4u32, low in 0..5u32,
         ) {
             let rules = AccessRules::new(&allow, &deny);
-            let four = IpAddr::from(Ipv4Addr::from_bits(high << 30 | low));
-            let six = IpAddr::from(Ipv6Addr::from_bits(u128::from(high) << 126 | u128::from(low)));
-            for client in [four, six] {
+            let v4 = IpAddr::from(Ipv4Addr::from_bits(high << 30 | low));
+            let v6 = IpAddr::from(Ipv6Addr::from_bits(u128::from(high) << 126 | u128::from(low)));
+            for client in [v4, v6] {
                 let on = |list: &[Prefix]| list.iter().any(|one| one.contains(client));
                 let expected = !on(&deny) && (allow.is_empty() || on(&allow));
                 prop_assert_eq!(rules.permit(client), expected);

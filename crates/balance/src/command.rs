@@ -1,7 +1,7 @@
-//! Commands of the configuration: how they are started, as whom, and how they are ended.
+//! External commands: how they are started, as which user, and how they are killed.
 //!
-//! A command line is the configuration's, with an address and names of the configuration filled
-//! in, so nothing that a client sends reaches the shell.
+//! A command line comes from the configuration, with an address and configured names filled in; no
+//! other data of a client reaches the shell.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,19 +15,18 @@ use crate::config::model::{Backend, Dispatch, Hooks, Service};
 
 const SIGKILL: i32 = 9;
 
-/// What commands of a service run as.
+/// The user that a service's commands run as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Account {
     /// The balancer's own.
     Own,
-    /// Another: its user and group number.
+    /// User and group ID.
     Other(u32, u32),
-    /// It cannot be had, so nothing runs.
+    /// Not available, so commands do not run.
     Unavailable,
 }
 
-/// Why the commands of a service cannot run as the account that it names; `None` when they can,
-/// or when it has none.
+/// Why the service's commands cannot run as its `user_account`; `None` if they can.
 pub(crate) fn refusal(service: &Service) -> Option<String> {
     let hooks = |one: &Backend| one.hooks != Hooks::default();
     let asks = matches!(service.dispatch, Dispatch::External { .. });
@@ -36,14 +35,14 @@ pub(crate) fn refusal(service: &Service) -> Option<String> {
     account(name).err()
 }
 
-/// The account of that name, as far as commands can run as it.
+/// The user of that name, if commands can run as it.
 pub(crate) fn account(name: Option<&str>) -> Result<Account, String> {
     let Some(name) = name else {
         return Ok(Account::Own);
     };
     let (user, group) = os::user_ids(name)
-        .ok_or_else(|| format!("this machine has no user account `{}`", name.escape_debug()))?;
-    // The owner of a process's folder is the account that it runs as.
+        .ok_or_else(|| format!("there is no user account `{}`", name.escape_debug()))?;
+    // The owner of /proc/self is the effective user.
     let own = std::fs::metadata("/proc/self").map(|found| found.uid());
     match own {
         Ok(own) if own == user => Ok(Account::Own),
@@ -55,8 +54,8 @@ pub(crate) fn account(name: Option<&str>) -> Result<Account, String> {
     }
 }
 
-/// A command line for the shell, with nothing to read and nobody to write to; in a process group
-/// of its own, to be killed as a whole.
+/// A shell command without input and output, in its own process group so that it can be killed as a
+/// whole.
 pub(crate) fn shell(line: &[u8], account: Account) -> Command {
     let mut command = Command::new("/bin/sh");
     command
@@ -67,15 +66,15 @@ pub(crate) fn shell(line: &[u8], account: Account) -> Command {
         .stderr(Stdio::null())
         .process_group(0);
     if let Account::Other(user, group) = account {
-        // Supplementary groups are given up along with the user.
+        // This also drops supplementary groups.
         command.gid(group).uid(user);
     }
     command
 }
 
-/// Kills a command with what it has started, and collects it.
+/// Kills and reaps a command and its process group.
 pub(crate) fn kill(child: &mut Child) {
-    // Not collected yet, so the number is still this child's.
+    // Not reaped yet, so the PID is still valid.
     if let Ok(group) = i32::try_from(child.id()) {
         let _ = os::kill(-group, SIGKILL);
     }

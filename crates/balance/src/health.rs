@@ -1,34 +1,33 @@
-//! What is known of a back end's life.
+//! The health of a back end, as a state machine.
 //!
 //! ```text
 //!                      connection failed, or ejected
 //!          ┌──────────────────────────────────────────────┐
 //!          │                                              ▼     interval over
-//!      Available ◀── probe went well ── Waking ◀──── Unavailable
+//!      Available ◀── probe succeeded ── Waking ◀──── Unavailable
 //!                                          └── probe failed ──▶
-//!      Down: only an operator leads here, and only an operator leads away.
+//!      Down: only an operator enters or leaves this state.
 //! ```
 //!
-//! The states and what an operator can tell are those of Crossroads. Time is given in nanoseconds
-//! of any clock that does not go back; nothing here reads one.
+//! The states are those of Crossroads. Times are in nanoseconds of any monotonic clock.
 
 use std::str::FromStr;
 
-/// Whether a back end can be used.
+/// The state of a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is used. Crossroads calls this `available` or `up`.
+    /// In use. Crossroads also says `up`.
     Available,
-    /// It could not be reached, and may be woken.
+    /// Could not be reached; will be probed.
     Unavailable,
-    /// It is being probed: not used, but not given up.
+    /// Being probed; not in use.
     Waking,
-    /// An operator took it out; nothing but an operator brings it back.
+    /// Taken down by an operator; only an operator can change that.
     Down,
 }
 
 impl State {
-    /// The word that `tell` and `--status` use.
+    /// The name in `tell` and `--status`.
     pub fn word(self) -> &'static str {
         match self {
             State::Available => "available",
@@ -39,7 +38,7 @@ impl State {
     }
 }
 
-/// A word that names no state.
+/// Not the name of a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected up, available, unavailable, down or waking, found `{0}`")]
 pub struct UnknownState(String);
@@ -58,63 +57,63 @@ impl FromStr for State {
     }
 }
 
-/// How a service treats its back ends.
+/// A service's health policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// How long after it became unavailable a back end is probed, and after each probe that
-    /// failed, ns. 0: never, it stays unavailable until an operator says otherwise.
+    /// When an unavailable back end is probed, and after each failed probe, ns. 0: never, until an
+    /// operator changes its state.
     pub reviving_interval_ns: u64,
     /// How often an available back end is probed, ns. 0: never.
     pub check_interval_ns: u64,
-    /// So many probes in a row have to go well before it is used again; 0 is as 1.
+    /// Successful probes in a row before it is used again; 0 counts as 1.
     pub rise: u32,
-    /// So many probes in a row have to fail before an available one is left out; 0 is as 1.
+    /// Failed probes in a row before an available one is taken out; 0 counts as 1.
     pub fall: u32,
-    /// After so many failed answers in a row it is not used for a while. 0: never.
+    /// Failed responses in a row before it is ejected. 0: never.
     pub eject_after: u32,
-    /// For how long it is not used then, ns; it is probed before it is used again.
+    /// Length of an ejection, ns; it is probed before it is used again.
     pub eject_ns: u64,
-    /// How long a back end takes from its first use after a pause to its full share, ns.
+    /// Ramp from the first use after an outage to the full share, ns.
     pub slow_start_ns: u64,
 }
 
-/// What happened to a back end.
+/// A health event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthEvent {
-    /// It could not be reached for a client.
+    /// A client's connection failed.
     ConnectFailed,
-    /// It was reached, but its answer was none or told of an error of its own.
-    AnswerFailed,
-    /// It answered well.
-    Answered,
-    /// A probe went well.
+    /// No response, or one that reports a server error.
+    ResponseFailed,
+    /// A good response.
+    ResponseOk,
+    /// A probe succeeded.
     ProbeOk,
     /// A probe failed.
     ProbeFailed,
-    /// An operator said what it is.
-    Told(State),
+    /// An operator set the state.
+    SetByOperator(State),
 }
 
-/// The life of one back end.
+/// Health of one back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
     state: State,
     failures_in_row: u32,
-    /// Probes that said so in a row: that it should not be what it is.
+    /// Probes in a row that contradict the state.
     probes_in_row: u32,
     /// When the next probe is due, ns; `None`: never.
     due_ns: Option<u64>,
-    /// Whether a probe was asked for and has not come back.
+    /// A probe is under way.
     probing: bool,
-    /// When it became available after a pause, ns; `None`: it was from the start.
-    back_since_ns: Option<u64>,
+    /// When it became available after an outage, ns.
+    available_since_ns: Option<u64>,
 }
 
-/// The share of a back end that has just come back, so that it gets something at all.
+/// The share at the start of the ramp.
 const FIRST_SHARE: f64 = 0.05;
 
 impl Health {
-    /// A back end at the start: as its configuration says.
+    /// The initial health.
     pub fn new(state: State, now_ns: u64, policy: &HealthPolicy) -> Health {
         let mut health = Health {
             state,
@@ -122,55 +121,53 @@ impl Health {
             probes_in_row: 0,
             due_ns: None,
             probing: false,
-            back_since_ns: None,
+            available_since_ns: None,
         };
-        health.plan(now_ns, policy);
+        health.schedule(now_ns, policy);
         health
     }
 
-    /// Its state.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether clients may be sent to it.
+    /// Whether clients are sent to it.
     pub fn usable(&self) -> bool {
         self.state == State::Available
     }
 
-    /// When [`Health::probe_due`] has to be asked next, ns; `None`: not before something happens.
+    /// When to call [`Health::probe_due`] next, ns; `None`: after the next event.
     pub fn due_ns(&self) -> Option<u64> {
         self.due_ns.filter(|_| !self.probing)
     }
 
-    /// Takes note of what happened. Returns whether clients are from now on sent to it, or no
-    /// longer.
+    /// Applies an event. Returns whether it became usable or unusable.
     pub fn note(&mut self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let before = self.state;
         match event {
             HealthEvent::ConnectFailed if self.state == State::Available => {
-                self.become_state(State::Unavailable, now_ns, policy);
+                self.set_state(State::Unavailable, now_ns, policy);
             }
-            HealthEvent::AnswerFailed if self.state == State::Available => {
+            HealthEvent::ResponseFailed if self.state == State::Available => {
                 self.failures_in_row = self.failures_in_row.saturating_add(1);
                 if policy.eject_after > 0 && self.failures_in_row >= policy.eject_after {
-                    self.become_state(State::Unavailable, now_ns, policy);
+                    self.set_state(State::Unavailable, now_ns, policy);
                     self.due_ns = Some(now_ns.saturating_add(policy.eject_ns));
                 }
             }
-            HealthEvent::Answered => self.failures_in_row = 0,
+            HealthEvent::ResponseOk => self.failures_in_row = 0,
             HealthEvent::ProbeOk | HealthEvent::ProbeFailed => {
                 self.probed(event == HealthEvent::ProbeOk, now_ns, policy);
             }
-            HealthEvent::Told(state) => self.become_state(state, now_ns, policy),
-            HealthEvent::ConnectFailed | HealthEvent::AnswerFailed => {}
+            HealthEvent::SetByOperator(state) => self.set_state(state, now_ns, policy),
+            HealthEvent::ConnectFailed | HealthEvent::ResponseFailed => {}
         }
         (before == State::Available) != (self.state == State::Available)
     }
 
-    /// Whether a probe is due now. It is asked for once; after it has ended it has to be noted
-    /// with [`HealthEvent::ProbeOk`] or [`HealthEvent::ProbeFailed`]. Whoever probes gives up a
-    /// probe that is under way when the state changes otherwise.
+    /// Whether a probe is due. Returns true once; the caller then reports [`HealthEvent::ProbeOk`]
+    /// or [`HealthEvent::ProbeFailed`], and cancels the probe if the state changes.
     pub fn probe_due(&mut self, now_ns: u64) -> bool {
         if self.due_ns().is_none_or(|due_ns| now_ns < due_ns) {
             return false;
@@ -183,16 +180,16 @@ impl Health {
         true
     }
 
-    /// A probe that was under way has got lost with who made it: it is due again.
+    /// The probe under way was lost: it is due again.
     pub fn probe_lost(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.probing) {
             self.due_ns = Some(now_ns);
         }
     }
 
-    /// The share of its weight that it gets now: 1, or less while it starts slowly.
+    /// The share of its weight in effect: 1, or less during slow start.
     pub fn share(&self, now_ns: u64, policy: &HealthPolicy) -> f64 {
-        let Some(since_ns) = self.back_since_ns else {
+        let Some(since_ns) = self.available_since_ns else {
             return 1.0;
         };
         let passed_ns = now_ns.saturating_sub(since_ns);
@@ -203,7 +200,7 @@ impl Health {
     }
 
     fn probed(&mut self, well: bool, now_ns: u64, policy: &HealthPolicy) {
-        // One that nobody waits for any more.
+        // A stale result.
         if !std::mem::take(&mut self.probing) {
             return;
         }
@@ -212,11 +209,11 @@ impl Health {
             return;
         }
         if used == well {
-            // It is what it was thought to be.
+            // The probe confirms the state.
             self.probes_in_row = 0;
             match used {
-                true => self.plan(now_ns, policy),
-                false => self.become_state(State::Unavailable, now_ns, policy),
+                true => self.schedule(now_ns, policy),
+                false => self.set_state(State::Unavailable, now_ns, policy),
             }
             return;
         }
@@ -226,28 +223,28 @@ impl Health {
             false => (policy.fall, State::Unavailable),
         };
         if self.probes_in_row >= enough {
-            return self.become_state(next, now_ns, policy);
+            return self.set_state(next, now_ns, policy);
         }
-        /// Between probes where no interval says when, ns.
+        /// Between probes if no interval is configured, ns.
         const AGAIN_NS: u64 = 1_000_000_000;
         let intervals = [policy.check_interval_ns, policy.reviving_interval_ns];
         let again_ns = intervals.into_iter().filter(|ns| *ns > 0).min();
         self.due_ns = Some(now_ns.saturating_add(again_ns.unwrap_or(AGAIN_NS)));
     }
 
-    fn become_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
+    fn set_state(&mut self, state: State, now_ns: u64, policy: &HealthPolicy) {
         if state == State::Available && self.state != State::Available {
-            self.back_since_ns = Some(now_ns);
+            self.available_since_ns = Some(now_ns);
         }
         self.state = state;
         self.failures_in_row = 0;
         self.probes_in_row = 0;
-        // A probe that is still under way was asked for by what is no longer so.
+        // A probe under way is stale.
         self.probing = false;
-        self.plan(now_ns, policy);
+        self.schedule(now_ns, policy);
     }
 
-    fn plan(&mut self, now_ns: u64, policy: &HealthPolicy) {
+    fn schedule(&mut self, now_ns: u64, policy: &HealthPolicy) {
         let after =
             |interval_ns: u64| (interval_ns > 0).then(|| now_ns.saturating_add(interval_ns));
         self.due_ns = match self.state {
@@ -303,7 +300,11 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
         assert!(!health.probe_due(u64::MAX));
-        assert!(health.note(HealthEvent::Told(State::Available), SECOND, &policy));
+        assert!(health.note(
+            HealthEvent::SetByOperator(State::Available),
+            SECOND,
+            &policy
+        ));
         assert!(health.usable());
     }
 
@@ -313,12 +314,16 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
         assert!(health.probe_due(5 * SECOND));
-        assert!(!health.note(HealthEvent::Told(State::Down), 6 * SECOND, &policy));
+        assert!(!health.note(HealthEvent::SetByOperator(State::Down), 6 * SECOND, &policy));
         // The probe that was under way comes back well, and is nobody's any more.
         assert!(!health.note(HealthEvent::ProbeOk, 7 * SECOND, &policy));
         assert_eq!(health.state(), State::Down);
         assert!(!health.probe_due(u64::MAX));
-        assert!(!health.note(HealthEvent::Told(State::Waking), 8 * SECOND, &policy));
+        assert!(!health.note(
+            HealthEvent::SetByOperator(State::Waking),
+            8 * SECOND,
+            &policy
+        ));
         assert!(
             health.probe_due(8 * SECOND),
             "told to wake it, so it is probed at once"
@@ -330,15 +335,15 @@ mod tests {
         let policy = policy();
         let mut health = Health::new(State::Available, 0, &policy);
         for event in [
-            HealthEvent::AnswerFailed,
-            HealthEvent::AnswerFailed,
-            HealthEvent::Answered,
-            HealthEvent::AnswerFailed,
-            HealthEvent::AnswerFailed,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseOk,
+            HealthEvent::ResponseFailed,
+            HealthEvent::ResponseFailed,
         ] {
             assert!(!health.note(event, 0, &policy));
         }
-        assert!(health.note(HealthEvent::AnswerFailed, SECOND, &policy));
+        assert!(health.note(HealthEvent::ResponseFailed, SECOND, &policy));
         assert_eq!(health.due_ns(), Some(31 * SECOND));
     }
 
@@ -348,7 +353,11 @@ mod tests {
         let mut health = Health::new(State::Available, 0, &policy);
         assert_eq!(health.share(0, &policy), 1.0);
         health.note(HealthEvent::ConnectFailed, 0, &policy);
-        health.note(HealthEvent::Told(State::Available), 100 * SECOND, &policy);
+        health.note(
+            HealthEvent::SetByOperator(State::Available),
+            100 * SECOND,
+            &policy,
+        );
         assert_eq!(health.share(100 * SECOND, &policy), FIRST_SHARE);
         assert_eq!(health.share(105 * SECOND, &policy), 0.5);
         assert_eq!(health.share(110 * SECOND, &policy), 1.0);
@@ -438,11 +447,11 @@ mod tests {
         let event = prop_oneof![
             Just(None),
             Just(Some(HealthEvent::ConnectFailed)),
-            Just(Some(HealthEvent::AnswerFailed)),
-            Just(Some(HealthEvent::Answered)),
+            Just(Some(HealthEvent::ResponseFailed)),
+            Just(Some(HealthEvent::ResponseOk)),
             Just(Some(HealthEvent::ProbeOk)),
             Just(Some(HealthEvent::ProbeFailed)),
-            states.prop_map(|state| Some(HealthEvent::Told(state))),
+            states.prop_map(|state| Some(HealthEvent::SetByOperator(state))),
         ];
         proptest::collection::vec((event, 0..20u64), 0..60)
     }
@@ -478,15 +487,15 @@ mod tests {
                         let changed = health.note(event, now, &policy);
                         prop_assert_eq!(changed, before.usable() != health.usable());
                         if changed || matches!(event, HealthEvent::ProbeOk | HealthEvent::ProbeFailed
-                            | HealthEvent::Told(_)) {
+                            | HealthEvent::SetByOperator(_)) {
                             asked = 0;
                         }
                         // Nothing but a probe or an operator makes it usable.
                         if health.usable() && !before.usable() {
                             prop_assert!(matches!(event, HealthEvent::ProbeOk
-                                | HealthEvent::Told(State::Available)));
+                                | HealthEvent::SetByOperator(State::Available)));
                         }
-                        if let HealthEvent::Told(state) = event {
+                        if let HealthEvent::SetByOperator(state) = event {
                             prop_assert_eq!(health.state(), state);
                         } else if before.state() == State::Down {
                             prop_assert_eq!(health.state(), State::Down);

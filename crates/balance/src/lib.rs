@@ -1,11 +1,11 @@
-//! The built-in balancer.
+//! The built-in balancer, for TCP and HTTP/1.1.
 //!
-//! It knows nothing of experiments. Received bytes are sent on from the buffer that they were
-//! received in. A client whose back end refuses is given another one in the same attempt.
-//! [`Balancer`] runs a [`Config`]; [`engine`] says how.
+//! It forwards data from its receive buffers. A client whose back end refuses the connection is
+//! given another one in the same attempt. [`Balancer`] runs a [`Config`]; [`engine`] says how. It
+//! knows nothing of experiments.
 //!
-//! [`config`] reads what a balancer does from Crossroads 1.x files and from TOML. [`access`],
-//! [`dispatch`], [`health`] and [`sticky`] hold decisions without input, output and clocks.
+//! [`config`] reads Crossroads 1.x files and TOML. [`access`], [`dispatch`], [`health`] and
+//! [`sticky`] decide without I/O and clocks.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
@@ -18,5 +18,5 @@ pub mod health;
 pub mod http;
 pub mod sticky;
 
-pub use config::{Config, ConfigError, Form, Warning, parse_file, parse_text};
+pub use config::{Config, ConfigError, Syntax, Warning, parse_file, parse_text};
 pub use engine::{Balancer, BalancerError, Stats};

@@ -1,4 +1,4 @@
-//! Cookies that bind a client to a back end.
+//! Sticky cookies.
 
 /// The value of the first cookie of that name in a `Cookie` field's value.
 ///
@@ -7,7 +7,7 @@
 pub fn cookie<'h>(field: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     field.split(|byte| *byte == b';').find_map(|pair| {
         let pair = pair.trim_ascii();
-        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let at = memchr::memchr(b'=', pair)?;
         let (key, value) = (
             pair[..at].trim_ascii_end(),
             pair[at + 1..].trim_ascii_start(),
@@ -20,11 +20,10 @@ pub fn cookie<'h>(field: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     })
 }
 
-/// Appends the value of a `Set-Cookie` field that makes a client send `name=value` with every
-/// request to this host, until the browser ends.
+/// Appends the value of a `Set-Cookie` field for a session cookie on the whole host, hidden from
+/// scripts.
 ///
-/// Scripts do not get to see the cookie. Both must have been checked with [`is_name`] and
-/// [`is_value`].
+/// Check name and value with [`is_name`] and [`is_value`] first.
 pub fn set_cookie(name: &str, value: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
     out.push(b'=');
@@ -32,17 +31,12 @@ pub fn set_cookie(name: &str, value: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"; Path=/; HttpOnly");
 }
 
-/// Whether a text can be the name of a cookie: a token of RFC 9110 (5.6.2).
+/// Whether a text is a valid cookie name: a token of RFC 9110 (5.6.2).
 pub fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token)
+    crate::http::is_token(text.as_bytes())
 }
 
-/// Whether a byte can stand in a token of RFC 9110 (5.6.2), as names of fields and cookies are.
-pub(crate) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// Whether a text can be the value of a cookie: RFC 6265 (4.1.1), without the quotes.
+/// Whether a text is a valid cookie value: RFC 6265 (4.1.1), without quotes.
 pub fn is_value(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte))

@@ -3,7 +3,7 @@
 //! [`examine`] reads the machine once (`/proc`, `/sys`, a fifth of a second of what its CPUs do, and
 //! a second of what a polling thread misses), and judges what it read. Reading is in `machine` and `activity`, the parsing of the
 //! kernel's texts in `proc`; the judgements are pure functions of both. Every threshold is
-//! explained in `docs/doctor.md`. Nothing is changed: the commands are for the reader.
+//! explained in `docs/src/how-to/doctor.md`. Nothing is changed: the commands are for the reader.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -260,7 +260,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The command that gives a kernel setting a value.
+/// The command that gives a kernel resolved a value.
 fn set_sysctl(root: bool, name: &str, value: &str) -> String {
     format!(
         "{}sysctl -w {}",

@@ -63,7 +63,7 @@ impl Needs {
         }
     }
 
-    /// The value that the experiment recommends for a kernel setting.
+    /// The value that the experiment recommends for a kernel resolved.
     pub fn sysctl(&self, name: &str) -> Option<&str> {
         self.sysctls
             .iter()

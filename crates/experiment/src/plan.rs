@@ -37,7 +37,7 @@ pub struct Plan {
     /// About how long the run will take.
     pub estimated: Duration,
     /// Load on one subject in one group: warm-up, closed loop and open loop.
-    pub per_lane: Duration,
+    pub per_trial: Duration,
     /// What makes the load: each driver with its parameters, and the subjects that it is for.
     pub drivers: Vec<DriverUse>,
 }
@@ -68,18 +68,18 @@ pub struct Group {
     /// The condition.
     pub condition: Condition,
     /// The trials, in random order.
-    pub lanes: Vec<Lane>,
+    pub trials: Vec<PlannedTrial>,
 }
 
 /// One trial: a subject, under the group's condition, in the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lane {
+pub struct PlannedTrial {
     /// Its number within the run, from 1, in the order of the plan.
     pub trial: u32,
     /// The subject.
     pub subject: String,
     /// Whether it is the baseline's second copy, measured for the noise floor.
-    pub again: bool,
+    pub baseline_copy: bool,
 }
 
 impl Plan {
@@ -97,7 +97,7 @@ impl Plan {
                 .into_iter()
                 .map(|condition| Group {
                     condition,
-                    lanes: lanes(experiment, &mut random, &mut trial),
+                    trials: trials(experiment, &mut random, &mut trial),
                 })
                 .collect();
             blocks.push(Block { number, groups });
@@ -115,8 +115,8 @@ impl Plan {
             .cloned()
             .collect();
         let design = &experiment.design;
-        let per_lane = design.warmup + (design.window + design.latency_window).mul_f64(EDGES);
-        let lanes = u32::try_from(experiment.subjects.len() + 1).unwrap_or(u32::MAX);
+        let per_trial = design.warmup + (design.window + design.latency_window).mul_f64(EDGES);
+        let trials = u32::try_from(experiment.subjects.len() + 1).unwrap_or(u32::MAX);
         let mut started = servers.len();
         if !experiment.events.is_empty() {
             // Each trial starts its servers afresh.
@@ -125,8 +125,8 @@ impl Plan {
             started = subjects.iter().map(|one| one.through.len()).sum();
         }
         let started = u32::try_from(started).unwrap_or(u32::MAX);
-        let group = per_lane
-            .saturating_mul(lanes)
+        let group = per_trial
+            .saturating_mul(trials)
             .saturating_add((START + STOP).saturating_mul(started));
         let groups = u32::try_from(conditions.len())
             .unwrap_or(u32::MAX)
@@ -140,14 +140,14 @@ impl Plan {
             servers,
             unused_servers,
             estimated: group.saturating_mul(groups),
-            per_lane,
+            per_trial,
             drivers: drivers(experiment),
         }
     }
 
     /// How many trials there are.
     pub fn trials(&self) -> usize {
-        self.groups().map(|(_, group)| group.lanes.len()).sum()
+        self.groups().map(|(_, group)| group.trials.len()).sum()
     }
 
     /// The groups with the numbers of their blocks, in the order in which they are made.
@@ -170,7 +170,7 @@ impl Plan {
             count(self.trials(), "trial"),
             count(self.blocks.len(), "block"),
             count(self.conditions.len(), "condition"),
-            count(self.lanes_per_group(), "lane"),
+            count(self.lanes_per_group(), "planned"),
         ));
         out.push_str(&format!(
             "about {}; seed {}\n",
@@ -227,7 +227,7 @@ impl Plan {
     fn lanes_per_group(&self) -> usize {
         self.groups()
             .next()
-            .map_or(0, |(_, group)| group.lanes.len())
+            .map_or(0, |(_, group)| group.trials.len())
     }
 }
 
@@ -258,7 +258,11 @@ fn drivers(experiment: &Experiment) -> Vec<DriverUse> {
     found
 }
 
-fn lanes(experiment: &Experiment, random: &mut fastrand::Rng, trial: &mut u32) -> Vec<Lane> {
+fn trials(
+    experiment: &Experiment,
+    random: &mut fastrand::Rng,
+    trial: &mut u32,
+) -> Vec<PlannedTrial> {
     let mut subjects: Vec<(&str, bool)> = experiment
         .subjects
         .iter()
@@ -268,19 +272,19 @@ fn lanes(experiment: &Experiment, random: &mut fastrand::Rng, trial: &mut u32) -
     random.shuffle(&mut subjects);
     subjects
         .into_iter()
-        .map(|(subject, again)| {
+        .map(|(subject, baseline_copy)| {
             *trial += 1;
-            Lane {
+            PlannedTrial {
                 trial: *trial,
                 subject: subject.to_owned(),
-                again,
+                baseline_copy,
             }
         })
         .collect()
 }
 
 fn line(block: u32, group: &Group) -> String {
-    let trials = match group.lanes.as_slice() {
+    let trials = match group.trials.as_slice() {
         [first, .., last] => format!("trials {}-{}", first.trial, last.trial),
         [only] => format!("trial {}", only.trial),
         [] => String::new(),
@@ -292,13 +296,13 @@ fn line(block: u32, group: &Group) -> String {
         .collect::<Vec<_>>()
         .join(" ");
     let subjects = group
-        .lanes
+        .trials
         .iter()
-        .map(|lane| {
-            if lane.again {
-                format!("{} again", lane.subject)
+        .map(|planned| {
+            if planned.baseline_copy {
+                format!("{} again", planned.subject)
             } else {
-                lane.subject.clone()
+                planned.subject.clone()
             }
         })
         .collect::<Vec<_>>()

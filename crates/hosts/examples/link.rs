@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hosts::{World, WorldOptions};
+use hosts::{Topology, TopologyOptions};
 use net::os::{ChildSetup, set_up_child};
 use readings::{HostSpec, LinkKind, LinkSpec};
 use serde_json::Value;
@@ -68,16 +68,16 @@ fn measure(program: &Path, kind: LinkKind, link: LinkSpec) -> Result<String> {
         ..HostSpec::default()
     };
     let hosts = [host("client", Some(link)), host("server", None)];
-    let options = WorldOptions {
+    let options = TopologyOptions {
         kind: Some(kind),
         seed: 1,
-        ..WorldOptions::default()
+        ..TopologyOptions::default()
     };
-    let mut world = World::build(program, &hosts, &options)?;
-    let server = Server::start(&world, program)?;
-    let small = load(&world, program, &[URL, "-c", "64", "-d", "3s"])?;
+    let mut topology = Topology::build(program, &hosts, &options)?;
+    let server = Server::start(&topology, program)?;
+    let small = load(&topology, program, &[URL, "-c", "64", "-d", "3s"])?;
     let paced = ["--rate", "1000", "--no-keepalive", "-c", "200", "-d", "3s"];
-    let connects = load(&world, program, &[&[URL], &paced[..]].concat())?;
+    let connects = load(&topology, program, &[&[URL], &paced[..]].concat())?;
     // Only whole answers are counted, so they are small beside what is sent in the time.
     let bytes = match link.rate_bits_per_s {
         Some(_) => 20_000,
@@ -85,12 +85,12 @@ fn measure(program: &Path, kind: LinkKind, link: LinkSpec) -> Result<String> {
     };
     let large = format!("{URL}bytes/{bytes}");
     let bulk = ["-c", "8", "--warmup", "500ms", "-d", "3s"];
-    let bulk = load(&world, program, &[&[large.as_str()][..], &bulk].concat())?;
+    let bulk = load(&topology, program, &[&[large.as_str()][..], &bulk].concat())?;
     drop(server);
     let ms = |which: &str| number(&connects["connect_us"][which]) / 1e3;
     // Of an IP packet of 1500 bytes, 1448 are the answer's.
     let bits = number(&bulk["bytes_read"]) * 8.0 * 1_500.0 / 1_448.0;
-    let counters = world.counters()?;
+    let counters = topology.counters()?;
     let of_all =
         |count: fn(&readings::LinkCounters) -> u64| counters.iter().map(count).sum::<u64>();
     let late_ns = of_all(|link| link.late_ns_sum) / of_all(|link| link.delivered).max(1);
@@ -111,19 +111,19 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-fn command(world: &World, host: &str, program: &Path) -> Result<Command> {
+fn command(topology: &Topology, host: &str, program: &Path) -> Result<Command> {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     let setup = ChildSetup {
         die_with_parent: true,
-        ..world.setup_in(host)??
+        ..topology.setup_in(host)??
     };
     set_up_child(&mut command, setup);
     Ok(command)
 }
 
-fn load(world: &World, program: &Path, arguments: &[&str]) -> Result<Value> {
-    let mut command = command(world, "client", program)?;
+fn load(topology: &Topology, program: &Path, arguments: &[&str]) -> Result<Value> {
+    let mut command = command(topology, "client", program)?;
     command.arg("load").args(arguments);
     let output = command.args(["--format", "json"]).output()?;
     if !output.status.success() {
@@ -135,8 +135,8 @@ fn load(world: &World, program: &Path, arguments: &[&str]) -> Result<Value> {
 struct Server(Child);
 
 impl Server {
-    fn start(world: &World, program: &Path) -> Result<Self> {
-        let mut command = command(world, "server", program)?;
+    fn start(topology: &Topology, program: &Path) -> Result<Self> {
+        let mut command = command(topology, "server", program)?;
         command.args(["origin", "--listen", "0.0.0.0:8080"]);
         let child = command
             .stdout(Stdio::null())
@@ -144,7 +144,7 @@ impl Server {
             .spawn()?;
         let server = Self(child);
         let end = Instant::now() + Duration::from_secs(10);
-        while load(world, program, &[URL, "-n", "1"]).is_err() {
+        while load(topology, program, &[URL, "-n", "1"]).is_err() {
             if Instant::now() > end {
                 return Err("the back end does not answer".into());
             }

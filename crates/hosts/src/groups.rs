@@ -35,7 +35,7 @@ impl Groups {
             folders: Vec::new(),
             cpus_bound: false,
         };
-        // A process may have several worlds, one after the other or at a time.
+        // A process may have several topologies, one after the other or at a time.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{HOST_PREFIX}{}-{number}-{}", Owner::me().mark(), host.name);

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Arrivals, Expect, Job, Lane, Received, Stint, Stop, Target, Wait, run};
+use load::{Expect, Job, Segment, Stop, Target, Wait, run};
 use net::IoKind;
 use net::fetch::request;
 use net::os::{ChildSetup, set_up_child};
-use readings::{LoadReading, Pacing};
+use readings::LoadReading;
 
 /// Slots of an event loop that fit into the usual limit of open files of a container, 20,000.
 const SLOTS_MAX: u32 = 19_000;
@@ -74,42 +74,28 @@ fn job(
     io: IoKind,
 ) -> Job {
     let cpus = net::os::allowed_cpus().unwrap();
+    let hello = request("GET", "origin", "/", &[]);
+    let target = Target::new(address, hello, Expect::default()).with_connections(connections);
+    let segment = Segment {
+        ramp_up: Duration::from_secs(1),
+        ..Segment::open(rate_per_s, Stop::After(Duration::from_secs(seconds)))
+    };
     Job {
-        lanes: vec![Lane {
-            target: Target::new(
-                address,
-                request("GET", "origin", "/", &[]),
-                Expect::default(),
-            ),
-            connections,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing: Pacing::Open { rate_per_s },
-            stages: Vec::new(),
-            cut: Duration::from_secs(1),
-            stop: Stop::After(Duration::from_secs(seconds)),
-            reading: Some(0),
-        }],
         threads: threads as usize,
-        requests_per_connection: None,
         connect_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
-        arrivals: Arrivals::Even,
         cpus: cpus.last().copied().into_iter().collect(),
         // Half of the usual range of ports each: beyond that the kernel searches long for a free one.
         sources: (1..=connections.div_ceil(14_000) as u8)
             .map(|n| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, n)), 0))
             .collect(),
-        io,
-        wait: if cpus.len() > threads as usize {
-            Wait::Spin
-        } else {
-            Wait::Sleep
+        io: Some(io),
+        wait: match cpus.len() > threads as usize {
+            true => Wait::Spin,
+            false => Wait::Sleep,
         },
-        received: Received::Auto,
         rows: Some(Duration::from_secs(1)),
-        seed: 1,
+        ..Job::to(target).segment(segment)
     }
 }
 
@@ -176,7 +162,7 @@ fn measure(io: IoKind, all: u32, long: u64) {
     let rate = f64::from(connections) / OPENING_S as f64;
     let before = memory("VmHWM");
     let mut opening = job(origin.1, connections, rate, 8, threads, io);
-    opening.stints[0].cut = Duration::from_secs(2 * OPENING_S);
+    opening.segments[0].ramp_up = Duration::from_secs(2 * OPENING_S);
     let many = one(&opening);
     let more = memory("VmHWM").saturating_sub(before);
     println!(

@@ -15,13 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Received, StatusRule, Stint, Stop, Target, Wait, run,
-};
+use load::{BodyRule, Expect, Job, Segment, StatusRule, Stop, Target, TimestampSource, Wait, run};
 use net::IoKind;
 use net::fetch::{fetch, request};
 use origin::{Origin, OriginOptions};
-use readings::{Histogram, LoadReading, Pacing};
+use readings::{Histogram, LoadReading};
 
 const RATE_PER_S: f64 = 2_000.0;
 const CONNECTIONS: u32 = 200;
@@ -51,42 +49,21 @@ fn engine(
     seconds: u64,
 ) -> LoadReading {
     let cpus = net::os::allowed_cpus().unwrap();
+    let expect = Expect {
+        status: StatusRule::Exactly(200),
+        body: BodyRule::Bytes(Arc::from(&b"Hello, world!"[..])),
+    };
+    let target = Target::new(address, request("GET", "origin", path, &[]), expect)
+        .with_connections(connections);
+    let after = Stop::After(Duration::from_secs(seconds));
     let job = Job {
-        lanes: vec![Lane {
-            target: Target::new(
-                address,
-                request("GET", "origin", path, &[]),
-                Expect {
-                    status: StatusRule::Exactly(200),
-                    body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
-                },
-            ),
-            connections,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing: Pacing::Open { rate_per_s },
-            stages: Vec::new(),
-            cut: Duration::ZERO,
-            stop: Stop::After(Duration::from_secs(seconds)),
-            reading: Some(0),
-        }],
-        threads: 1,
-        requests_per_connection: None,
-        connect_timeout: Duration::from_secs(5),
-        timeout: Duration::from_secs(5),
-        arrivals: Arrivals::Even,
         cpus: cpus.last().copied().into_iter().collect(),
-        sources: Vec::new(),
-        io: IoKind::best(),
-        wait: if cpus.len() > 1 {
-            Wait::Spin
-        } else {
-            Wait::Sleep
+        wait: match cpus.len() > 1 {
+            true => Wait::Spin,
+            false => Wait::Sleep,
         },
-        received: Received::Kernel,
-        rows: None,
-        seed: 1,
+        timestamps: TimestampSource::Kernel,
+        ..Job::to(target).segment(Segment::open(rate_per_s, after))
     };
     let stop = Arc::new(AtomicBool::new(false));
     run(&job, &stop, |_| {}).unwrap().remove(0)

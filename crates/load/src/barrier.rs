@@ -1,9 +1,9 @@
-//! Where threads wait for each other between stints, never inside one.
+//! A barrier between segments, with a common start.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A meeting point that nobody waits at for ever: a thread that gives up releases the others.
+/// A barrier that a thread can abort, so that the others do not wait for it.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
@@ -25,8 +25,8 @@ impl Barrier {
         }
     }
 
-    /// Waits for all threads; returns the common start time, or `None` when one has given up.
-    pub(crate) fn meet(&self) -> Option<u64> {
+    /// Waits for all threads; returns the common start, or `None` once a thread has aborted.
+    pub(crate) fn wait(&self) -> Option<u64> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
@@ -45,8 +45,8 @@ impl Barrier {
         (!self.broken.load(Ordering::Acquire)).then(|| self.start_ns.load(Ordering::Acquire))
     }
 
-    /// Releases everybody who waits, now and later.
-    pub(crate) fn break_up(&self) {
+    /// Releases all threads that wait, now and later.
+    pub(crate) fn abort(&self) {
         self.broken.store(true, Ordering::Release);
     }
 }

@@ -3,44 +3,41 @@
 use net::ConnId;
 use net::http::ResponseParser;
 
-use crate::check::BodyCheck;
+use crate::expect::BodyCheck;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Not open.
     Closed,
-    /// Being opened, with a request to follow.
+    /// Being opened, for a request.
     Connecting,
-    /// Open, nothing asked.
+    /// Open, without a request.
     Idle,
-    /// Open, an answer is awaited.
+    /// Open, with a request that is not answered yet.
     Waiting,
-    /// Could not be opened; tried again at `since`.
+    /// It could not be opened; the next attempt is at `since`.
     Resting,
 }
 
-/// A connection that the load holds, open or not; its times in ns of the monotonic clock.
+/// A connection of the load, open or not; times in ns of the worker's clock.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) id: Option<ConnId>,
     pub(crate) state: State,
     /// When the request was due.
     pub(crate) intended: u64,
-    /// When opening began, or when to try again.
+    /// When opening began, or when the next attempt is.
     pub(crate) since: u64,
     /// When the request was handed to the kernel.
     pub(crate) sent: u64,
-    /// When the answer's first byte came; 0 before.
+    /// When the first byte of the answer arrived; 0 before.
     pub(crate) first_byte: u64,
     /// Bytes of the answer so far.
     pub(crate) bytes: u64,
-    /// Requests on this opening of the connection.
+    /// Requests since it was opened.
     pub(crate) requests: u64,
-    /// Which of the target's requests was sent.
+    /// Number of the request that was sent.
     pub(crate) request: u32,
-    /// Requests that it may still send in this stint.
-    pub(crate) quota: u64,
-    /// Good answers inside the window.
+    /// Good answers in the window.
     pub(crate) answers: u64,
     pub(crate) parser: ResponseParser,
     pub(crate) check: BodyCheck,
@@ -58,14 +55,13 @@ impl Conn {
             bytes: 0,
             requests: 0,
             request: 0,
-            quota: u64::MAX,
             answers: 0,
             parser: ResponseParser::new(false),
             check: BodyCheck::default(),
         }
     }
 
-    /// Ready for the next answer.
+    /// Resets what belongs to one request.
     pub(crate) fn begin(&mut self, intended: u64) {
         self.intended = intended;
         self.first_byte = 0;

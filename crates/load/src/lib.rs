@@ -1,29 +1,37 @@
 //! The load engine.
 //!
-//! A [`Job`] names targets, connections and a list of stints; [`run`] carries it out on threads
-//! that share nothing and returns a reading for each number that the stints record to. It knows
-//! nothing of experiments.
+//! A [`Job`] names targets with their connections, and segments of load on them; [`run()`] carries
+//! it out on threads that share nothing, and returns a reading for each number that segments record
+//! to. It knows nothing of experiments.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod barrier;
-mod check;
+mod clock;
 mod conn;
 mod crawl;
+mod expect;
 mod job;
-mod learn;
 mod merge;
 mod pacing;
+mod prepare;
 mod record;
 mod rows;
 mod run;
+mod serde_as;
+mod share;
+mod stop;
+mod target;
 mod worker;
 
-pub use check::{BodyRule, Expect, StatusRule};
 pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl};
-pub use job::{
-    Arrivals, Choice, Job, JobError, Lane, ProxyHeader, ProxyVersion, ROW_MIN, Received, Request,
-    Stage, Stint, Stop, Target, Wait,
-};
-pub use learn::{LearnError, Learned, learn, learn_unless_stopped};
+pub use expect::{BodyRule, Expect, StatusRule};
+pub use job::{Arrivals, Job, JobError, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait};
+pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use rows::Row;
 pub use run::{LoadError, Progress, run};
+pub use target::{Choice, ProxyHeader, ProxyVersion, Request, Target};
+
+/// A duration in nanoseconds; centuries are cut to fit.
+fn ns(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}

@@ -1,20 +1,20 @@
-//! How the threads' notes become a reading.
+//! Merges the threads' recordings into a reading.
 
 use readings::{ClientReading, Fairness, LoadReading, StatusCount, ThreadReading};
 
-use crate::record::{Recorder, RequestNotes, StageNotes};
-use crate::rows::Kept;
+use crate::record::{Recorder, RequestStats, StageStats};
+use crate::rows::ReadingRows;
 
-/// Share of its core above which a thread's own work colours what it measures.
+/// Share of its CPU above which a thread's own work affects what it measures.
 const SATURATED: f64 = 0.8;
 
-/// Of a shorter time no share is known: what a thread does at the ends of its window is as long.
+/// In a shorter time no CPU share is known: the work at the edges of the window takes as long.
 const SHORTEST_S: f64 = 0.001;
 
-/// Puts the notes of all threads on one reading together.
+/// The reading of all threads.
 pub(crate) fn merge(
     parts: Vec<Recorder>,
-    rows: Kept,
+    rows: ReadingRows,
     connections: u64,
     io: &str,
     cpus: &[u32],
@@ -54,8 +54,8 @@ pub(crate) fn merge(
             cpus: cpus.to_vec(),
         },
         fairness: Fairness::of(&sum.by_conn),
-        stages: sum.stages.iter().map(StageNotes::reading).collect(),
-        per_request: sum.per_request.iter().map(RequestNotes::reading).collect(),
+        stages: sum.stages.iter().map(StageStats::reading).collect(),
+        per_request: sum.per_request.iter().map(RequestStats::reading).collect(),
         rows: rows.rows,
         rows_left_out: rows.left_out,
         response: sum.response,
@@ -74,7 +74,7 @@ fn thread(part: &Recorder) -> ThreadReading {
     let time: f64 = part.slices.iter().map(|s| s.duration_s).sum();
     let cpu: f64 = part.slices.iter().map(|s| s.client_cpu_s).sum();
     ThreadReading {
-        // At the ends of a load by count it also begins and ends, for which there is no time.
+        // A load by count may be over at once.
         cpu: match time >= SHORTEST_S {
             true => (cpu / time).min(1.0),
             false => 0.0,

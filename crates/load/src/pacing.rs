@@ -2,11 +2,39 @@
 
 use std::time::Duration;
 
-use crate::job::{Arrivals, Stage, Turns};
+use crate::job::{Arrivals, Segment, Stage};
+use crate::share::ThreadShare;
+
+/// Decides when the next request is sent.
+pub(crate) trait Pacer {
+    /// Whether requests are due at times of their own. Otherwise the answer to one lets its
+    /// connection send the next.
+    const OPEN: bool;
+
+    /// When the next request is due; `u64::MAX` after the last.
+    fn next_ns(&self) -> u64;
+
+    /// Goes on to the next request.
+    fn advance(&mut self);
+}
+
+/// No schedule: each connection sends its next request when the last is answered.
+#[derive(Debug)]
+pub(crate) struct ClosedLoop;
+
+impl Pacer for ClosedLoop {
+    const OPEN: bool = false;
+
+    fn next_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn advance(&mut self) {}
+}
 
 /// A stage with its place in time and in the count of requests.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct TimedStage {
     start_s: f64,
     duration_s: f64,
     from_per_s: f64,
@@ -15,14 +43,13 @@ struct Segment {
     before: f64,
 }
 
-impl Segment {
+impl TimedStage {
     fn requests(&self) -> f64 {
         (self.from_per_s + self.to_per_s) / 2.0 * self.duration_s
     }
 
-    /// When so many requests of the segment have become due, seconds after its start: the
-    /// solution of `from t + (to - from) t^2 / (2 duration) = count`, in the form that does not
-    /// cancel.
+    /// Seconds after its start at which so many requests have become due: the solution of
+    /// `from t + (to - from) t^2 / (2 duration) = count`, in the form without cancellation.
     fn time_s(&self, count: f64) -> f64 {
         if count <= 0.0 {
             return 0.0;
@@ -35,95 +62,109 @@ impl Segment {
 
 /// The due times of one thread's share of an open loop.
 ///
-/// Requests are points on the axis of expected requests: at whole numbers when they come evenly,
-/// at sums of exponential steps when they are Poisson. The rate over time bends that axis into
-/// time, so a ramp is exact and rounding does not add up.
+/// Requests are points on an axis of expected requests: at integers for even arrivals, at sums of
+/// exponential steps for Poisson arrivals. The inverse of the rate's integral maps them to times, so
+/// ramps are exact and rounding errors do not accumulate.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     arrivals: Arrivals,
     start_ns: u64,
-    segments: Vec<Segment>,
-    /// The segment of the next request.
+    stages: Vec<TimedStage>,
+    /// The stage of the next request.
     at: usize,
     /// Place of the thread's next request on the axis, over all threads.
-    place: f64,
+    position: f64,
     /// Number of the thread's next request.
     number: u64,
-    turns: Turns,
+    share: ThreadShare,
     next_ns: u64,
     random: fastrand::Rng,
 }
 
 impl Schedule {
-    /// Stages follow each other from `start_ns`; the rates are over all threads. The last stage's
-    /// end is not the end of the load: what is due then is for the caller to say.
-    pub(crate) fn new(
+    /// Stages follow each other from `start_ns`; their rates are over all threads. A request may be
+    /// due after the window's end; the caller ignores it.
+    fn new(
         arrivals: Arrivals,
         stages: &[Stage],
         start_ns: u64,
-        turns: Turns,
+        share: ThreadShare,
         seed: u64,
     ) -> Self {
         let (mut start_s, mut before) = (0.0, 0.0);
-        let segments = stages
+        let stages = stages
             .iter()
             .filter(|stage| !stage.duration.is_zero())
             .map(|stage| {
-                let segment = Segment {
+                let stage = TimedStage {
                     start_s,
                     duration_s: stage.duration.as_secs_f64(),
                     from_per_s: stage.from_per_s,
                     to_per_s: stage.to_per_s,
                     before,
                 };
-                start_s += segment.duration_s;
-                before += segment.requests();
-                segment
+                start_s += stage.duration_s;
+                before += stage.requests();
+                stage
             })
             .collect();
         let mut schedule = Self {
             arrivals,
             start_ns,
-            segments,
+            stages,
             at: 0,
-            place: 0.0,
+            position: 0.0,
             number: 0,
-            turns,
+            share,
             next_ns: 0,
-            random: fastrand::Rng::with_seed(seed ^ (turns.thread << 32)),
+            random: fastrand::Rng::with_seed(seed ^ (share.thread << 32)),
         };
         schedule.go_on();
         schedule
     }
 
-    /// When the next request is due; `u64::MAX` after the last.
-    pub(crate) fn next_ns(&self) -> u64 {
-        self.next_ns
-    }
-
-    /// Goes on to the next request.
-    pub(crate) fn advance(&mut self) {
-        self.number += 1;
-        self.go_on();
+    /// The schedule of a segment: its ramp-up runs at the rate with which the window starts.
+    pub(crate) fn of(
+        segment: &Segment,
+        rate_per_s: f64,
+        arrivals: Arrivals,
+        start_ns: u64,
+        share: ThreadShare,
+        seed: u64,
+    ) -> Self {
+        let stages = match segment.stages.first() {
+            None => vec![constant(rate_per_s)],
+            Some(first) => {
+                let ramp_up = Stage {
+                    duration: segment.ramp_up,
+                    to_per_s: first.from_per_s,
+                    ..*first
+                };
+                [&[ramp_up], segment.stages.as_slice()].concat()
+            }
+        };
+        Self::new(arrivals, &stages, start_ns, share, seed)
     }
 
     fn go_on(&mut self) {
-        self.place = match self.arrivals {
-            // From the number, not from the last: rounding must not add up.
-            Arrivals::Even => match self.turns.place(self.number) {
+        self.position = match self.arrivals {
+            // From the number, not from the last position: rounding errors must not accumulate.
+            Arrivals::Even => match self.share.position(self.number) {
                 Some(place) => place as f64,
                 None => f64::INFINITY,
             },
-            Arrivals::Poisson => self.place - (1.0 - self.random.f64()).ln() / self.turns.part(),
+            Arrivals::Poisson => {
+                self.position - (1.0 - self.random.f64()).ln() / self.share.fraction()
+            }
         };
         self.next_ns = loop {
-            let Some(segment) = self.segments.get(self.at) else {
+            let Some(stage) = self.stages.get(self.at) else {
                 break u64::MAX;
             };
-            let count = self.place - segment.before;
-            // A hair of slack: the end of a segment belongs to the next.
-            if count < segment.requests() - 1e-9 {
-                let after_s = segment.start_s + segment.time_s(count);
+            let count = self.position - stage.before;
+            // Some slack: the end of a stage belongs to the next.
+            if count < stage.requests() - 1e-9 {
+                let after_s = stage.start_s + stage.time_s(count);
                 break self.start_ns + (after_s * 1e9) as u64;
             }
             self.at += 1;
@@ -131,8 +172,22 @@ impl Schedule {
     }
 }
 
-/// One stage that holds a rate for as long as anybody may want.
-pub(crate) fn constant(rate_per_s: f64) -> Stage {
+impl Pacer for Schedule {
+    const OPEN: bool = true;
+
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    fn advance(&mut self) {
+        self.number += 1;
+        self.go_on();
+    }
+}
+
+/// A constant rate without an end.
+fn constant(rate_per_s: f64) -> Stage {
     Stage {
         duration: Duration::from_secs(100 * 366 * 86_400),
         from_per_s: rate_per_s,
@@ -150,12 +205,12 @@ mod tests {
         (thread, threads): (u64, u64),
         count: usize,
     ) -> Vec<u64> {
-        let turns = Turns {
+        let share = ThreadShare {
             thread,
             threads,
             connections: threads,
         };
-        let mut schedule = Schedule::new(arrivals, stages, 1_000, turns, 7);
+        let mut schedule = Schedule::new(arrivals, stages, 1_000, share, 7);
         (0..count)
             .map(|_| {
                 let at = schedule.next_ns();
@@ -179,12 +234,12 @@ mod tests {
     #[test]
     fn a_thread_with_half_the_connections_has_half_the_rate() {
         let of = |arrivals, thread| {
-            let turns = Turns {
+            let share = ThreadShare {
                 thread,
                 threads: 2,
                 connections: 3,
             };
-            let mut schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, turns, 7);
+            let mut schedule = Schedule::new(arrivals, &[constant(3_000.0)], 0, share, 7);
             let mut count = 0;
             while schedule.next_ns() < 10_000_000_000 {
                 schedule.advance();
@@ -196,7 +251,7 @@ mod tests {
         assert_eq!(of(Arrivals::Even, 1), 10_000);
         assert!((19_400..20_600).contains(&of(Arrivals::Poisson, 0)));
         assert!((9_600..10_400).contains(&of(Arrivals::Poisson, 1)));
-        let none = Turns {
+        let none = ThreadShare {
             thread: 1,
             threads: 2,
             connections: 1,

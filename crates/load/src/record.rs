@@ -1,27 +1,28 @@
-//! What a thread notes down.
+//! What a thread records.
 
 use readings::{
     ErrorCounts, Histogram, LoadRow, Pacing, RequestReading, Slice, StageReading, Wrong,
 };
 
-use crate::job::{Stage, Target};
+use crate::job::Stage;
+use crate::target::Target;
 
-/// Wrong answers kept for messages.
+/// Wrong answers that are kept as examples.
 const WRONG_MAX: usize = 5;
-/// With more requests than this they have counts, but no histograms of their own.
+/// With more requests than this, each has counts, but no histogram of its own.
 const HISTOGRAMS_MAX: usize = 64;
 
-/// What came since the last row was told.
+/// The row under way.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowNotes {
+pub(crate) struct RowStats {
     pub(crate) row: LoadRow,
     /// Response times of the good answers that are not in [`Recorder::plain`].
     pub(crate) response: Histogram,
 }
 
-/// What belongs to one stage.
+/// The counts of one stage.
 #[derive(Clone, Debug)]
-pub(crate) struct StageNotes {
+pub(crate) struct StageStats {
     pub(crate) stage: Stage,
     pub(crate) due: u64,
     pub(crate) requests: u64,
@@ -29,21 +30,21 @@ pub(crate) struct StageNotes {
     pub(crate) response: Histogram,
 }
 
-/// What belongs to one of several requests.
+/// The counts of one of several requests.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestNotes {
+pub(crate) struct RequestStats {
     pub(crate) name: String,
     pub(crate) requests: u64,
     pub(crate) errors: u64,
     pub(crate) response: Option<Box<Histogram>>,
 }
 
-/// One thread's notes for one reading. Its memory is allocated at the start and does not grow with
-/// the length of the load.
+/// One thread's recordings for one reading. Its memory is allocated at the start and does not grow
+/// with the length of the load.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,
-    pub(crate) lane: usize,
+    pub(crate) target: usize,
     pub(crate) errors_all: ErrorCounts,
     pub(crate) requests_all: u64,
     pub(crate) requests: u64,
@@ -51,9 +52,9 @@ pub(crate) struct Recorder {
     pub(crate) bytes_read: u64,
     pub(crate) connects: u64,
     pub(crate) statuses: Vec<u64>,
-    /// Answers that came in one piece to a request that was sent when it was due: response,
-    /// service and first byte are the same, and the transfer took no time. One note instead of
-    /// four; they go where they belong when a row ends.
+    /// Answers in one piece to requests that were sent when they were due: response, service and
+    /// first-byte times are equal, and the transfer took no time. One histogram instead of four on
+    /// the hot path; merged into those at the end of a row.
     pub(crate) plain: Histogram,
     pub(crate) response: Histogram,
     pub(crate) service: Histogram,
@@ -62,14 +63,14 @@ pub(crate) struct Recorder {
     pub(crate) transfer: Histogram,
     pub(crate) schedule_lag: Histogram,
     pub(crate) receive_lag: Histogram,
-    pub(crate) row: RowNotes,
-    pub(crate) stages: Vec<StageNotes>,
-    pub(crate) per_request: Vec<RequestNotes>,
+    pub(crate) row: RowStats,
+    pub(crate) stages: Vec<StageStats>,
+    pub(crate) per_request: Vec<RequestStats>,
     /// Good answers by connection.
     pub(crate) by_conn: Vec<u64>,
-    /// One per stint, in order.
+    /// One per segment, in order.
     pub(crate) slices: Vec<Slice>,
-    /// Open connections at the end of each stint's window.
+    /// Open connections at the end of each segment's window.
     pub(crate) open: Vec<u64>,
     pub(crate) wrong: Vec<Wrong>,
 }
@@ -82,12 +83,12 @@ impl Recorder {
         }
     }
 
-    /// Makes room for stages and for several requests.
+    /// Allocates what stages and several requests need.
     pub(crate) fn prepare(&mut self, target: &Target, stages: &[Stage]) {
         if stages.len() > 1 && self.stages.is_empty() {
             self.stages = stages
                 .iter()
-                .map(|&stage| StageNotes {
+                .map(|&stage| StageStats {
                     stage,
                     due: 0,
                     requests: 0,
@@ -101,7 +102,7 @@ impl Recorder {
             self.per_request = target
                 .requests
                 .iter()
-                .map(|request| RequestNotes {
+                .map(|request| RequestStats {
                     name: request.name.clone(),
                     requests: 0,
                     errors: 0,
@@ -111,15 +112,14 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn keep_wrong(&mut self, wrong: Wrong) {
+    pub(crate) fn keep_sample(&mut self, wrong: Wrong) {
         if self.wrong.len() < WRONG_MAX {
             self.wrong.push(wrong);
         }
     }
 
-    /// Puts the notes since the last row where they belong, and returns them when they are wanted
-    /// as a row.
-    pub(crate) fn turn_row(&mut self, wanted: bool) -> Option<RowNotes> {
+    /// Adds the row under way to the sums, and returns it.
+    pub(crate) fn finish_row(&mut self) -> RowStats {
         if self.plain.count() > 0 {
             self.row.response.merge(&self.plain);
             self.service.merge(&self.plain);
@@ -128,13 +128,13 @@ impl Recorder {
             self.plain.clear();
         }
         self.response.merge(&self.row.response);
-        let turned = wanted.then(|| self.row.clone());
+        let finished = self.row.clone();
         self.row.response.clear();
         self.row.row = LoadRow::default();
-        turned
+        finished
     }
 
-    /// Adds another thread's notes.
+    /// Adds another thread's recordings.
     pub(crate) fn merge(&mut self, part: Recorder) {
         self.errors_all.add(&part.errors_all);
         self.errors.add(&part.errors);
@@ -177,12 +177,12 @@ impl Recorder {
             *a += b;
         }
         for wrong in part.wrong {
-            self.keep_wrong(wrong);
+            self.keep_sample(wrong);
         }
     }
 }
 
-impl StageNotes {
+impl StageStats {
     pub(crate) fn reading(&self) -> StageReading {
         StageReading {
             duration_s: self.stage.duration.as_secs_f64(),
@@ -196,7 +196,7 @@ impl StageNotes {
     }
 }
 
-impl RequestNotes {
+impl RequestStats {
     pub(crate) fn reading(&self) -> RequestReading {
         RequestReading {
             name: self.name.clone(),

@@ -1,19 +1,20 @@
-//! Second by second: the threads' rows, put together as soon as all have told theirs.
+//! Rows of all threads, merged as soon as each thread has sent its part.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use readings::{Histogram, LoadRow};
 
-use crate::record::RowNotes;
+use crate::record::RowStats;
 
-/// Rows kept in a reading: more than an hour's at one a second. Later ones are told, and counted.
+/// Rows readings in a reading: more than an hour's at one a second. Later ones are reported, and counted.
 const ROWS_MAX: usize = 4096;
 
-/// One row of a load, all threads together.
+/// One row of a load, over all threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Number of the stint.
-    pub stint: usize,
+    /// Number of the segment.
+    pub segment: usize,
     /// Number of the reading.
     pub reading: usize,
     /// The figures.
@@ -22,115 +23,118 @@ pub struct Row {
     pub response: Histogram,
 }
 
-/// What a thread tells of its rows.
+/// What a thread sends of its rows.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum RowMessage {
     /// A row.
     Row {
         thread: usize,
-        stint: usize,
+        segment: usize,
         reading: usize,
         number: u64,
-        notes: Box<RowNotes>,
+        stats: Box<RowStats>,
     },
-    /// There are no more rows of the stint.
-    Over { thread: usize, stint: usize },
+    /// The segment has no more rows.
+    Over { thread: usize, segment: usize },
 }
 
 /// The rows of one reading.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ReadingRows {
     pub(crate) rows: Vec<LoadRow>,
     pub(crate) left_out: u64,
 }
 
-/// Puts the threads' rows together.
+/// Merges the threads' rows.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    stint: usize,
+    segment: usize,
     /// Number of the next row of each thread; `u64::MAX` once it has no more.
     next: Vec<u64>,
     waiting: BTreeMap<u64, Row>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) readings: Vec<ReadingRows>,
 }
 
 impl Rows {
     pub(crate) fn new(threads: usize, readings: usize) -> Self {
         Self {
-            stint: 0,
+            segment: 0,
             next: vec![0; threads],
             waiting: BTreeMap::new(),
-            kept: vec![Kept::default(); readings],
+            readings: vec![ReadingRows::default(); readings],
         }
     }
 
-    /// Takes what a thread tells; rows that are complete by that go to `tell`, in order.
-    pub(crate) fn take(&mut self, told: Told, tell: &mut impl FnMut(Row)) {
-        let (Told::Row { thread, stint, .. } | Told::Over { thread, stint }) = told;
-        if stint != self.stint {
-            // Threads meet between stints: what still waits can get no more parts.
-            self.release(u64::MAX, tell);
-            self.next.fill(0);
-            self.stint = stint;
+    /// Takes a message; rows that it completes are passed to `report`, in order.
+    pub(crate) fn take(&mut self, message: RowMessage, report: &mut impl FnMut(Row)) {
+        let (RowMessage::Row {
+            thread, segment, ..
         }
-        match told {
-            Told::Over { .. } => self.next[thread] = u64::MAX,
-            Told::Row {
+        | RowMessage::Over { thread, segment }) = message;
+        if segment != self.segment {
+            // Threads synchronise between segments: rows of the last one get no more parts.
+            self.release(u64::MAX, report);
+            self.next.fill(0);
+            self.segment = segment;
+        }
+        match message {
+            RowMessage::Over { .. } => self.next[thread] = u64::MAX,
+            RowMessage::Row {
                 reading,
                 number,
-                notes,
+                stats,
                 ..
             } => {
                 self.next[thread] = number + 1;
-                self.add(stint, reading, number, *notes);
+                self.add(segment, reading, number, *stats);
             }
         }
         let complete = self.next.iter().copied().min().unwrap_or(0);
-        self.release(complete, tell);
+        self.release(complete, report);
     }
 
-    fn add(&mut self, stint: usize, reading: usize, number: u64, notes: RowNotes) {
+    fn add(&mut self, segment: usize, reading: usize, number: u64, stats: RowStats) {
         match self.waiting.entry(number) {
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Row {
-                    stint,
+            Entry::Vacant(entry) => {
+                entry.insert(Row {
+                    segment,
                     reading,
-                    row: notes.row,
-                    response: notes.response,
+                    row: stats.row,
+                    response: stats.response,
                 });
             }
-            std::collections::btree_map::Entry::Occupied(mut place) => {
-                let sum = place.get_mut();
-                sum.row.duration_s = sum.row.duration_s.max(notes.row.duration_s);
-                sum.row.due += notes.row.due;
-                sum.row.requests += notes.row.requests;
-                sum.row.errors += notes.row.errors;
-                sum.row.bytes_read += notes.row.bytes_read;
-                sum.response.merge(&notes.response);
+            Entry::Occupied(mut entry) => {
+                let sum = entry.get_mut();
+                sum.row.duration_s = sum.row.duration_s.max(stats.row.duration_s);
+                sum.row.due += stats.row.due;
+                sum.row.requests += stats.row.requests;
+                sum.row.errors += stats.row.errors;
+                sum.row.bytes_read += stats.row.bytes_read;
+                sum.response.merge(&stats.response);
             }
         }
     }
 
-    /// Tells the rows below a number.
-    fn release(&mut self, below: u64, tell: &mut impl FnMut(Row)) {
+    /// Reports the rows below a number.
+    fn release(&mut self, below: u64, report: &mut impl FnMut(Row)) {
         while let Some(first) = self.waiting.first_entry()
             && *first.key() < below
         {
             let mut row = first.remove();
             row.row.latency_us = row.response.quantiles();
-            let kept = &mut self.kept[row.reading];
-            if kept.rows.len() < ROWS_MAX {
-                kept.rows.push(row.row.clone());
+            let readings = &mut self.readings[row.reading];
+            if readings.rows.len() < ROWS_MAX {
+                readings.rows.push(row.row.clone());
             } else {
-                kept.left_out += 1;
+                readings.left_out += 1;
             }
-            tell(row);
+            report(row);
         }
     }
 
-    /// Tells what is left at the end of the load.
-    pub(crate) fn finish(&mut self, tell: &mut impl FnMut(Row)) {
-        self.release(u64::MAX, tell);
+    /// Reports what is left at the end of the load.
+    pub(crate) fn finish(&mut self, report: &mut impl FnMut(Row)) {
+        self.release(u64::MAX, report);
     }
 }
 
@@ -138,39 +142,39 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn row(thread: usize, number: u64, requests: u64) -> Told {
-        let mut notes = RowNotes::default();
-        notes.row.requests = requests;
-        notes.row.start_s = number as f64;
-        notes.response.record_many_ns(1_000, requests);
-        Told::Row {
+    fn row(thread: usize, number: u64, requests: u64) -> RowMessage {
+        let mut stats = RowStats::default();
+        stats.row.requests = requests;
+        stats.row.start_s = number as f64;
+        stats.response.record_many_ns(1_000, requests);
+        RowMessage::Row {
             thread,
-            stint: 0,
+            segment: 0,
             reading: 0,
             number,
-            notes: Box::new(notes),
+            stats: Box::new(stats),
         }
     }
 
     #[test]
-    fn a_row_is_told_when_all_threads_have_told_theirs() {
+    fn a_row_is_reported_when_all_threads_have_sent_their_part() {
         let mut rows = Rows::new(2, 1);
-        let mut told = Vec::new();
-        let mut tell = |row: Row| told.push((row.row.start_s, row.row.requests));
-        rows.take(row(0, 0, 1), &mut tell);
-        rows.take(row(0, 1, 2), &mut tell);
-        rows.take(row(1, 0, 10), &mut tell);
+        let mut reported = Vec::new();
+        let mut report = |row: Row| reported.push((row.row.start_s, row.row.requests));
+        rows.take(row(0, 0, 1), &mut report);
+        rows.take(row(0, 1, 2), &mut report);
+        rows.take(row(1, 0, 10), &mut report);
         // The second thread is done early: the first goes on alone.
         rows.take(
-            Told::Over {
+            RowMessage::Over {
                 thread: 1,
-                stint: 0,
+                segment: 0,
             },
-            &mut tell,
+            &mut report,
         );
-        rows.take(row(0, 2, 4), &mut tell);
-        rows.finish(&mut tell);
-        assert_eq!(told, [(0.0, 11), (1.0, 2), (2.0, 4)]);
-        assert_eq!(rows.kept[0].rows[0].latency_us.count, 11);
+        rows.take(row(0, 2, 4), &mut report);
+        rows.finish(&mut report);
+        assert_eq!(reported, [(0.0, 11), (1.0, 2), (2.0, 4)]);
+        assert_eq!(rows.readings[0].rows[0].latency_us.count, 11);
     }
 }

@@ -9,41 +9,43 @@ use net::{Epoll, Io, IoKind, Uring};
 use readings::LoadReading;
 
 use crate::barrier::Barrier;
+use crate::clock::Monotonic;
 use crate::job::{Job, JobError};
 use crate::merge::merge;
+use crate::prepare::{PrepareError, prepare};
 use crate::record::Recorder;
-use crate::rows::{Row, Rows, Told};
-use crate::worker::Worker;
+use crate::rows::{Row, RowMessage, Rows};
+use crate::worker::{self, Worker};
 
-/// What a running load tells, a few times a second; never from the hot path.
+/// The progress of a running load, a few times a second; never from the hot path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// A stint begins (told by the first thread).
-    StintBegins {
-        /// Number of the stint.
-        stint: usize,
+    /// A segment begins (as the first thread sees it).
+    SegmentBegins {
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint has ended, its last answer has come (told by the first thread).
-    StintEnds {
-        /// Number of the stint.
-        stint: usize,
+    /// A segment has ended with its last answer (as the first thread sees it).
+    SegmentEnds {
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint's measured window begins (told by the first thread).
+    /// A segment's measured window begins (as the first thread sees it).
     WindowOpens {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
     },
-    /// A stint's measured window has ended (told by the first thread).
+    /// A segment's measured window has ended (as the first thread sees it).
     WindowCloses {
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
     },
-    /// What one thread counted since its last tick.
+    /// Counts of one thread since its last tick.
     Tick {
         /// The thread.
         thread: usize,
-        /// Number of the stint.
-        stint: usize,
+        /// Number of the segment.
+        segment: usize,
         /// Good answers.
         requests: u64,
         /// Failures.
@@ -53,10 +55,10 @@ pub enum Progress {
     Row(Box<Row>),
 }
 
-/// What a thread tells the one that waits for it.
+/// What a thread sends to the caller's thread.
 pub(crate) enum Message {
     Progress(Progress),
-    Rows(Told),
+    Rows(RowMessage),
 }
 
 /// Why a load could not be carried out.
@@ -65,6 +67,9 @@ pub enum LoadError {
     /// The job makes no sense.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// A target does not answer as it should.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
     /// An event loop could not be opened.
     #[error("cannot open an event loop with {connections} connections: {source}")]
     Open {
@@ -89,17 +94,17 @@ pub enum LoadError {
     Thread,
 }
 
-/// Runs a job to its end, or until `stop` is set: then the stint under way is cut short and what
-/// was measured is returned.
+/// Runs a job, after [`prepare()`] where it is not prepared, to its end, or until `stop` is set: then
+/// the segment under way ends early and what was measured is returned.
 ///
-/// `tell` is called on the calling thread. The readings are in the order of their numbers.
+/// `report` is called on the calling thread. The readings are in the order of their numbers.
 ///
 /// # Errors
 /// When the job makes no sense, or the system refuses what it needs.
 pub fn run(
     job: &Job,
     stop: &Arc<AtomicBool>,
-    mut tell: impl FnMut(Progress),
+    mut report: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     run_job(job, stop, &mut tell)
 }
@@ -112,17 +117,20 @@ fn run_job(
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
+    let mut job = job.clone();
+    prepare(&mut job, stop)?;
+    let io = job.io.unwrap_or_else(IoKind::best);
     net::os::raise_open_files();
-    let shared = Arc::new(job.clone());
+    let job = Arc::new(job);
     let barrier = Arc::new(Barrier::new(job.threads));
     let (sender, receiver) = mpsc::channel();
     let threads: Vec<_> = (0..job.threads)
         .map(|thread| {
-            let (job, barrier) = (shared.clone(), barrier.clone());
+            let (job, barrier) = (job.clone(), barrier.clone());
             let (stop, sender) = (stop.clone(), sender.clone());
             std::thread::spawn(move || {
-                let guard = BreakUp(&barrier);
-                let result = match job.io {
+                let guard = AbortOnDrop(&barrier);
+                let result = match io {
                     IoKind::Uring => work::<Uring>(&job, thread, &barrier, &stop, sender),
                     IoKind::Epoll => work::<Epoll>(&job, thread, &barrier, &stop, sender),
                 };
@@ -137,21 +145,21 @@ fn run_job(
     let mut rows = Rows::new(job.threads, job.readings());
     for message in receiver {
         match message {
-            Message::Progress(progress) => tell(progress),
-            Message::Rows(told) => {
-                rows.take(told, &mut |row| tell(Progress::Row(Box::new(row))));
+            Message::Progress(progress) => report(progress),
+            Message::Rows(message) => {
+                rows.take(message, &mut |row| report(Progress::Row(Box::new(row))));
             }
         }
     }
-    rows.finish(&mut |row| tell(Progress::Row(Box::new(row))));
-    let mut notes: Vec<Vec<Recorder>> = Vec::new();
-    notes.resize_with(job.readings(), Vec::new);
+    rows.finish(&mut |row| report(Progress::Row(Box::new(row))));
+    let mut recordings: Vec<Vec<Recorder>> = Vec::new();
+    recordings.resize_with(job.readings(), Vec::new);
     let mut failure = None;
     for thread in threads {
         match thread.join().unwrap_or(Err(LoadError::Thread)) {
             Ok(recorders) => {
                 for (reading, recorder) in recorders.into_iter().enumerate() {
-                    notes[reading].push(recorder);
+                    recordings[reading].push(recorder);
                 }
             }
             Err(e) => failure = failure.or(Some(e)),
@@ -160,23 +168,23 @@ fn run_job(
     if let Some(e) = failure {
         return Err(e);
     }
-    Ok(notes
+    Ok(recordings
         .into_iter()
-        .zip(rows.kept)
+        .zip(rows.readings)
         .filter_map(|(parts, rows)| {
-            let lane = parts.first()?.lane;
-            let connections = u64::from(job.lanes[lane].connections);
-            merge(parts, rows, connections, &job.io.to_string(), &job.cpus)
+            let target = parts.first()?.target;
+            let connections = u64::from(job.targets[target].connections);
+            merge(parts, rows, connections, &io.to_string(), &job.cpus)
         })
         .collect())
 }
 
 /// Releases the other threads when this one ends early, also by a panic.
-struct BreakUp<'a>(&'a Barrier);
+struct AbortOnDrop<'a>(&'a Barrier);
 
-impl Drop for BreakUp<'_> {
+impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.break_up();
+        self.0.abort();
     }
 }
 
@@ -185,12 +193,19 @@ fn work<I: Io>(
     thread: usize,
     barrier: &Barrier,
     stop: &AtomicBool,
-    tell: mpsc::Sender<Message>,
+    events: mpsc::Sender<Message>,
 ) -> Result<Vec<Recorder>, LoadError> {
     net::os::sharpen_timers();
     if !job.cpus.is_empty() {
         let cpu = job.cpus[thread % job.cpus.len()];
         net::os::bind_to_cpus(&[cpu]).map_err(|source| LoadError::Bind { cpu, source })?;
     }
-    Worker::<I>::open(job.clone(), thread, tell)?.run(barrier, stop)
+    let options = worker::io_options(job, thread);
+    let io = I::open(options).map_err(|source| LoadError::Open {
+        connections: (0..job.targets.len())
+            .map(|target| job.share(target, thread).own_connections())
+            .sum(),
+        source,
+    })?;
+    Worker::new(io, Monotonic, job.clone(), thread, events).run(barrier, stop)
 }

@@ -1,553 +1,233 @@
-//! One thread of the load: its event loop, its connections, its notes.
+//! One thread of the load: its event loop, its connections, its recordings.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use net::{ConnId, Event, Io, IoOptions, os};
-use readings::{Pacing, Slice};
+use readings::Pacing;
 
-mod aim;
 mod answers;
+mod failures;
+mod finish;
+mod request_picker;
 mod requests;
+mod segment;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod tests;
 
 use crate::barrier::Barrier;
+use crate::clock::Clock;
 use crate::conn::{Conn, State};
-use crate::job::{Job, Stage, Stint, Stop, Wait};
-use crate::pacing::{self, Schedule};
+use crate::job::{Job, Stop};
+use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
-use crate::rows::Told;
 use crate::run::{LoadError, Message, Progress};
-use aim::Aim;
+use crate::stop::{AfterEach, AfterRequests, AfterTime};
+use request_picker::RequestPicker;
+use segment::SegmentRun;
 
-/// Time limits are looked at this often.
+/// Interval of the checks for timeouts.
 const SCAN_NS: u64 = 20_000_000;
-/// Counts are told this often.
+/// Interval of the counts for the progress.
 const TICK_NS: u64 = 250_000_000;
-/// A connection that could not be opened is tried again after this.
+/// Pause before the next attempt to open a connection that could not be opened.
 const REST_NS: u64 = 10_000_000;
-/// One look at the event loop in vain takes no longer, unless the thread lost its CPU.
-const VAIN_NS_MAX: u64 = 20_000;
-/// After a stop from outside, answers under way are awaited this long.
+/// The most that a poll without events takes; beyond that the thread did not have its CPU.
+const EMPTY_POLL_NS_MAX: u64 = 20_000;
+/// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
-/// The stint under way.
-struct Current {
-    number: usize,
-    lane: usize,
-    stint: Stint,
-    /// Where its answers are noted; the last recorder takes warm-ups.
-    recorder: usize,
-    start: u64,
-    from: u64,
-    /// End of the window: known from the start, or `u64::MAX` until the last request is done.
-    end: u64,
-    /// Requests still to be issued when the stint ends by count.
-    left: u64,
-    schedule: Option<Schedule>,
-    requests: u64,
-    /// See [`Slice::edges`].
-    edges: f64,
-    errors: u64,
-    cpu_from: Option<u64>,
-    cpu_end: Option<u64>,
-    /// Time spent polling in vain, ns: so far, and at the window's two ends.
-    idle: u64,
-    /// Whether the last look at the event loop was one in vain.
-    polls_in_vain: bool,
-    idle_from: u64,
-    idle_end: u64,
-    open: u64,
-    last_done: u64,
-    /// Where the stages end, when there are several.
-    stage_ends: Vec<u64>,
-    /// Length of a row, when rows are kept.
-    row_ns: Option<u64>,
-    /// Start and number of the row under way.
-    row_from: u64,
-    row_number: u64,
-}
-
-impl Current {
-    /// Whether a request that is due at a time, or an answer that came, belongs to the window.
-    fn has(&self, at: u64) -> bool {
-        at >= self.from && at < self.end
-    }
-
-    /// The time that decides whether a request belongs to the window, which was due and is over at
-    /// those times: in a closed loop that ends by time its end, otherwise when it was due.
-    fn counted_at(&self, intended: u64, now: u64) -> u64 {
-        match self.stint.pacing {
-            Pacing::Closed if !self.is_counted() => now,
-            _ => intended,
-        }
-    }
-
-    /// Whether it ends by a count, of requests that were due in the window.
-    fn is_counted(&self) -> bool {
-        !matches!(self.stint.stop, Stop::After(_))
-    }
-
-    /// What an answer to a request that was sent at a time adds to the number of those that came
-    /// inside the window, when it is counted with the part of its time that lies inside.
-    fn beyond_edges(&self, sent: u64, now: u64) -> f64 {
-        if self.is_counted() {
-            return 0.0;
-        }
-        let (begin, end) = (sent.max(self.from), now.min(self.end));
-        if sent >= self.from && now < self.end || now <= sent || end <= begin {
-            return 0.0;
-        }
-        let part = (end - begin) as f64 / (now - sent) as f64;
-        match self.has(now) {
-            true => part - 1.0,
-            false => part,
-        }
-    }
-
-    /// The stage that a due time lies in, when there are several.
-    fn stage(&self, due: u64) -> Option<usize> {
-        let stage = self.stage_ends.partition_point(|&end| end <= due);
-        (stage < self.stage_ends.len()).then_some(stage)
-    }
-}
-
-pub(crate) struct Worker<I: Io> {
+pub(crate) struct Worker<I: Io, C: Clock> {
     io: I,
+    clock: C,
     job: Arc<Job>,
     thread: usize,
-    tell: Sender<Message>,
-    targets: Vec<Aim>,
+    events: Sender<Message>,
+    pickers: Vec<RequestPicker>,
     /// Connections opened so far; numbers the clients of PROXY protocol headers.
     openings: u64,
-    greeting: Vec<u8>,
+    preamble: Vec<u8>,
     conns: Vec<Conn>,
-    lanes: Vec<Range<usize>>,
+    /// The connections of each target.
+    conns_of: Vec<Range<usize>>,
     /// Connection by slot of the event loop.
     by_slot: Vec<u32>,
-    /// Connections of the current lane that wait for a due request.
-    idle: VecDeque<u32>,
-    /// Due times of requests that found no free connection.
-    backlog: VecDeque<u64>,
-    busy: u64,
+    /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
-    now: u64,
-    scanned: u64,
-    ticked: u64,
-    tick_requests: u64,
-    tick_errors: u64,
 }
 
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+/// The connections of each target that a thread holds, numbered through.
+fn own_connections(job: &Job, thread: usize) -> Vec<Range<usize>> {
+    let mut first = 0;
+    (0..job.targets.len())
+        .map(|target| {
+            let own = job.share(target, thread).own_connections() as usize;
+            first += own;
+            first - own..first
+        })
+        .collect()
 }
 
-impl<I: Io> Worker<I> {
-    pub(crate) fn open(
+/// What a thread needs of its event loop.
+pub(crate) fn io_options(job: &Job, thread: usize) -> IoOptions {
+    let own = own_connections(job, thread)
+        .last()
+        .map_or(0, |last| last.end) as u32;
+    IoOptions {
+        // Twice as many, within the limit of open files: a slot is free again only when the kernel
+        // has released it.
+        outgoing: (own * 2)
+            .min(u32::try_from(os::open_files()).unwrap_or(u32::MAX))
+            .max(own)
+            .max(16),
+        stamps: job.uses_kernel_timestamps(os::open_files()),
+        ..IoOptions::default()
+    }
+}
+
+impl<I: Io, C: Clock> Worker<I, C> {
+    /// A worker on an event loop that was opened with [`io_options`].
+    pub(crate) fn new(
+        mut io: I,
+        clock: C,
         job: Arc<Job>,
         thread: usize,
-        tell: Sender<Message>,
-    ) -> Result<Self, LoadError> {
-        let mut conns = Vec::new();
-        let mut lanes = Vec::new();
-        for lane in &job.lanes {
-            let first = conns.len();
-            let share = job.share(u64::from(lane.connections), thread) as usize;
-            conns.resize_with(first + share, Conn::new);
-            lanes.push(first..conns.len());
-        }
-        let options = IoOptions {
-            // Twice as many, where the kernel gives that many: a slot is free again only when the
-            // kernel has let go of it.
-            outgoing: (conns.len() as u32 * 2)
-                .min(u32::try_from(os::open_files()).unwrap_or(u32::MAX))
-                .max(conns.len() as u32)
-                .max(16),
-            accepted: 0,
-            buffers: 256,
-            buffers_max: 0,
-            buffer_size: 16 * 1024,
-            files: false,
-            stamps: job.stamps(os::open_files()),
-        };
-        let mut io = I::open(options).map_err(|source| LoadError::Open {
-            connections: conns.len() as u64,
-            source,
-        })?;
-        let targets = job
-            .lanes
+        events: Sender<Message>,
+    ) -> Self {
+        let conns_of = own_connections(&job, thread);
+        let pickers = job
+            .targets
             .iter()
-            .map(|lane| Aim::new(&lane.target, &job, thread, &mut io))
+            .map(|target| RequestPicker::new(target, &job, thread, &mut io))
             .collect();
         let mut recorders: Vec<Recorder> = (0..=job.readings()).map(|_| Recorder::new()).collect();
-        for stint in &job.stints {
-            if let Some(reading) = stint.reading {
-                recorders[reading].pacing = stint.pacing;
-                recorders[reading].lane = stint.lane;
-                recorders[reading].prepare(&job.lanes[stint.lane].target, &stint.stages);
+        for segment in &job.segments {
+            if let Some(reading) = segment.reading {
+                recorders[reading].pacing = segment.pacing;
+                recorders[reading].target = segment.target;
+                recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
             }
         }
-        Ok(Self {
+        let conns = conns_of.last().map_or(0, |last| last.end);
+        Self {
             io,
+            clock,
             thread,
-            tell,
-            targets,
+            events,
+            pickers,
             openings: thread as u64,
-            greeting: Vec::new(),
-            by_slot: vec![0; options.slots()],
-            conns,
-            lanes,
-            idle: VecDeque::new(),
-            backlog: VecDeque::new(),
-            busy: 0,
+            preamble: Vec::new(),
+            conns: (0..conns).map(|_| Conn::new()).collect(),
+            conns_of,
+            by_slot: vec![0; io_options(&job, thread).slots()],
             recorders,
-            now: 0,
-            scanned: 0,
-            ticked: 0,
-            tick_requests: 0,
-            tick_errors: 0,
             job,
-        })
+        }
     }
 
+    /// Carries out all segments, each together with the other threads.
     pub(crate) fn run(
         mut self,
         barrier: &Barrier,
         stop: &AtomicBool,
     ) -> Result<Vec<Recorder>, LoadError> {
-        let job = self.job.clone();
-        for (number, stint) in job.stints.iter().enumerate() {
-            // What came for idle connections in the meantime is handled before the start.
+        for number in 0..self.job.segments.len() {
+            // Events of idle connections are handled before the common start.
             self.settle()?;
-            let Some(start) = barrier.meet() else { break };
-            let mut current = self.begin(number, stint, start);
-            self.stint(&mut current, stop)?;
-            self.end(current);
+            let Some(start) = barrier.wait() else { break };
+            self.segment(number, start, stop)?;
             if stop.load(Ordering::Relaxed) {
-                barrier.break_up();
+                barrier.abort();
                 break;
             }
         }
-        self.recorders.pop();
-        Ok(self.recorders)
+        Ok(self.into_recorders())
     }
 
-    fn begin(&mut self, number: usize, stint: &Stint, start: u64) -> Current {
-        let from = start + ns(stint.cut);
-        let connections = u64::from(self.job.lanes[stint.lane].connections);
-        let turns = self.job.turns(connections, self.thread);
-        let (end, left) = match stint.stop {
-            Stop::After(time) => (from + ns(time), u64::MAX),
-            Stop::Requests(total) => (u64::MAX, turns.count(total)),
-            Stop::EachConnection(each) => (u64::MAX, each * self.lanes[stint.lane].len() as u64),
-        };
-        let quota = match stint.stop {
-            Stop::EachConnection(each) => each,
-            _ => u64::MAX,
-        };
-        for conn in &mut self.conns[self.lanes[stint.lane].clone()] {
-            conn.quota = quota;
-            conn.answers = 0;
-        }
-        let mut stage_ends = Vec::new();
-        let mut stages = Vec::new();
-        if let Pacing::Open { rate_per_s } = stint.pacing {
-            match stint.stages.first() {
-                None => stages.push(pacing::constant(rate_per_s)),
-                Some(first) => {
-                    let before = Stage {
-                        duration: stint.cut,
-                        to_per_s: first.from_per_s,
-                        ..*first
-                    };
-                    stages.push(before);
-                    stages.extend(&stint.stages);
-                }
+    /// The recordings of the readings.
+    fn into_recorders(mut self) -> Vec<Recorder> {
+        self.recorders.pop();
+        self.recorders
+    }
+
+    fn segment(&mut self, number: usize, start: u64, stop: &AtomicBool) -> Result<(), LoadError> {
+        let job = self.job.clone();
+        let segment = &job.segments[number];
+        match segment.pacing {
+            Pacing::Closed => self.paced(number, start, ClosedLoop, stop),
+            Pacing::Open { rate_per_s } => {
+                let share = job.share(segment.target, self.thread);
+                let seed = job.seed.wrapping_add(number as u64);
+                let pacer = Schedule::of(segment, rate_per_s, job.arrivals, start, share, seed);
+                self.paced(number, start, pacer, stop)
             }
         }
-        if stint.stages.len() > 1 {
-            stage_ends.extend(stint.stages.iter().scan(from, |at, stage| {
-                *at += ns(stage.duration);
-                Some(*at)
-            }));
-        }
-        let schedule = match stint.pacing {
-            Pacing::Closed => None,
-            Pacing::Open { .. } => Some(Schedule::new(
-                self.job.arrivals,
-                &stages,
-                start,
-                turns,
-                self.job.seed.wrapping_add(number as u64),
-            )),
-        };
-        Current {
-            number,
-            lane: stint.lane,
-            recorder: stint.reading.unwrap_or(self.recorders.len() - 1),
-            stint: stint.clone(),
-            start,
-            from,
-            end,
-            left,
-            schedule,
-            requests: 0,
-            edges: 0.0,
-            errors: 0,
-            cpu_from: None,
-            cpu_end: None,
-            idle: 0,
-            polls_in_vain: false,
-            idle_from: 0,
-            idle_end: 0,
-            open: 0,
-            last_done: start,
-            stage_ends,
-            row_ns: stint.reading.and(self.job.rows).map(ns),
-            row_from: from,
-            row_number: 0,
+    }
+
+    fn paced(
+        &mut self,
+        number: usize,
+        start: u64,
+        pacer: impl Pacer,
+        stop: &AtomicBool,
+    ) -> Result<(), LoadError> {
+        let segment = &self.job.segments[number];
+        match segment.stop {
+            Stop::After(time) => {
+                let stopped = false;
+                let rule = AfterTime { time, stopped };
+                SegmentRun::new(self, number, start, pacer, rule).run(stop)
+            }
+            Stop::Requests(total) => {
+                let left = self.job.share(segment.target, self.thread).count(total);
+                let rule = AfterRequests { left };
+                SegmentRun::new(self, number, start, pacer, rule).run(stop)
+            }
+            Stop::EachConnection(each) => {
+                let rule = AfterEach::new(self.conns_of[segment.target].clone(), each);
+                SegmentRun::new(self, number, start, pacer, rule).run(stop)
+            }
         }
     }
 
-    /// Handles events while no stint is under way.
+    /// Handles events between segments.
     fn settle(&mut self) -> Result<(), LoadError> {
         self.io.poll(Some(0)).map_err(LoadError::Loop)?;
         while let Some(event) = self.io.next_event() {
             match event {
                 Event::Data { conn, buf } => {
                     self.io.recycle(buf);
-                    self.forget(conn);
+                    self.close_id(conn);
                 }
-                Event::Eof { conn } | Event::Failed { conn, .. } => self.forget(conn),
+                Event::Eof { conn } | Event::Failed { conn, .. } => self.close_id(conn),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn forget(&mut self, id: ConnId) {
+    fn close_id(&mut self, id: ConnId) {
         let number = self.by_slot[id.slot()] as usize;
         if self.conns[number].id == Some(id) {
             self.close(number);
         }
     }
 
-    fn stint(&mut self, current: &mut Current, stop: &AtomicBool) -> Result<(), LoadError> {
-        if self.thread == 0 {
-            self.say(Progress::StintBegins {
-                stint: current.number,
-            });
+    fn close(&mut self, number: usize) {
+        let conn = &mut self.conns[number];
+        if let Some(id) = conn.id.take() {
+            self.io.close(id);
         }
-        self.now = os::now_ns();
-        if self.now < current.start {
-            std::thread::sleep(Duration::from_nanos(current.start - self.now));
-            self.now = os::now_ns();
-        }
-        self.scanned = self.now;
-        self.ticked = self.now;
-        self.idle.clear();
-        self.backlog.clear();
-        let lane = self.lanes[current.lane].clone();
-        for number in lane {
-            if self.conns[number].state == State::Resting {
-                self.conns[number].state = State::Closed;
-            }
-            if current.schedule.is_some() {
-                self.idle.push_back(number as u32);
-            } else {
-                self.issue(current, number, self.now);
-            }
-        }
-        let mut stopped = None;
-        loop {
-            let last = std::mem::replace(&mut self.now, os::now_ns());
-            if std::mem::take(&mut current.polls_in_vain) {
-                // What takes longer is time without the CPU.
-                current.idle += (self.now - last).min(VAIN_NS_MAX);
-            }
-            self.cross_edges(current);
-            self.turn_rows(current);
-            if stopped.is_none() && stop.load(Ordering::Relaxed) {
-                current.end = current.end.min(self.now);
-                current.left = 0;
-                stopped = Some(self.now + STOP_DRAIN_NS);
-                self.cross_edges(current);
-            }
-            let over = self.now >= current.end;
-            // Also after the window's end: what was due before it and was held up must be sent.
-            let issued = self.issue_due(current);
-            let exhausted = current.left == 0 && self.backlog.is_empty();
-            if self.busy == 0 && (over || exhausted) {
-                break;
-            }
-            if stopped.is_some_and(|until| self.now >= until) {
-                self.abandon(current.lane);
-                break;
-            }
-            let wait = self.wait(current, over);
-            self.io.poll(Some(wait)).map_err(LoadError::Loop)?;
-            let mut in_vain = wait == 0 && !issued;
-            while let Some(event) = self.io.next_event() {
-                self.handle(current, event);
-                in_vain = false;
-            }
-            current.polls_in_vain = in_vain;
-            if self.now >= self.scanned + SCAN_NS {
-                self.scan(current);
-                current.polls_in_vain = false;
-            }
-            if self.now >= self.ticked + TICK_NS {
-                self.tick(current);
-            }
-        }
-        self.now = os::now_ns();
-        // Due requests that no connection could take.
-        while let Some(due) = self.backlog.pop_front() {
-            self.never_sent(current, due);
-        }
-        if current.end == u64::MAX {
-            current.end = current.last_done.max(current.from + 1);
-        }
-        self.cross_edges(current);
-        self.tick(current);
-        if self.thread == 0 {
-            self.say(Progress::StintEnds {
-                stint: current.number,
-            });
-        }
-        Ok(())
+        conn.state = State::Closed;
+        conn.parser.reset();
     }
 
-    /// How long to wait for events: until something is due.
-    fn wait(&self, current: &Current, over: bool) -> u64 {
-        if self.job.wait == Wait::Spin && current.schedule.is_some() {
-            return 0;
-        }
-        let mut until = self.scanned + SCAN_NS;
-        if !over {
-            until = until.min(current.end);
-            if current.cpu_from.is_none() {
-                until = until.min(current.from);
-            }
-            if let Some(row_ns) = current.row_ns {
-                until = until.min(current.row_from + row_ns);
-            }
-            if let Some(schedule) = &current.schedule
-                && current.left > 0
-            {
-                until = until.min(schedule.next_ns());
-            }
-        }
-        until.saturating_sub(os::now_ns())
-    }
-
-    /// Notes what belongs to the window's two ends once each has passed.
-    fn cross_edges(&mut self, current: &mut Current) {
-        if current.cpu_from.is_none() && self.now >= current.from {
-            current.cpu_from = Some(os::thread_cpu_ns());
-            current.idle_from = current.idle;
-            if self.thread == 0 {
-                self.say(Progress::WindowOpens {
-                    stint: current.number,
-                });
-            }
-        }
-        if current.cpu_end.is_none() && self.now >= current.end {
-            current.cpu_end = Some(os::thread_cpu_ns());
-            current.idle_end = current.idle;
-            let lane = &self.conns[self.lanes[current.lane].clone()];
-            current.open = match current.stint.stop {
-                // After the last request of a count connections have nothing more to do.
-                Stop::Requests(_) | Stop::EachConnection(_) => lane.len() as u64,
-                Stop::After(_) => lane
-                    .iter()
-                    .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
-                    .count() as u64,
-            };
-            if self.thread == 0 {
-                self.say(Progress::WindowCloses {
-                    stint: current.number,
-                });
-            }
-        }
-    }
-
-    /// Tells the rows that are over.
-    fn turn_rows(&mut self, current: &mut Current) {
-        let Some(row_ns) = current.row_ns else { return };
-        while self.now >= current.row_from + row_ns && current.row_from + row_ns <= current.end {
-            self.turn_row(current, row_ns);
-        }
-    }
-
-    fn turn_row(&mut self, current: &mut Current, duration_ns: u64) {
-        let recorder = &mut self.recorders[current.recorder];
-        recorder.row.row.start_s = (current.row_from - current.from) as f64 / 1e9;
-        recorder.row.row.duration_s = duration_ns as f64 / 1e9;
-        if let Some((notes, reading)) = recorder.turn_row(true).zip(current.stint.reading) {
-            let _ = self.tell.send(Message::Rows(Told::Row {
-                thread: self.thread,
-                stint: current.number,
-                reading,
-                number: current.row_number,
-                notes: Box::new(notes),
-            }));
-        }
-        current.row_number += 1;
-        current.row_from += duration_ns;
-    }
-
-    fn say(&self, progress: Progress) {
-        // Nobody listens any more when the load was given up.
-        let _ = self.tell.send(Message::Progress(progress));
-    }
-
-    fn end(&mut self, mut current: Current) {
-        // The last row: what is left of the window, with the answers that came after its end.
-        let mut left = current.end.saturating_sub(current.row_from);
-        if current.schedule.is_some() && self.row_is_begun(&current) {
-            left = left.max(current.last_done.saturating_sub(current.row_from));
-        }
-        if current.row_ns.is_some() && (left > 0 || self.row_is_begun(&current)) {
-            self.turn_row(&mut current, left);
-        }
-        if current.row_ns.is_some() {
-            let _ = self.tell.send(Message::Rows(Told::Over {
-                thread: self.thread,
-                stint: current.number,
-            }));
-        }
-        let lane = self.lanes[current.lane].clone();
-        let recorder = &mut self.recorders[current.recorder];
-        recorder.turn_row(false);
-        if current.stint.reading.is_some() {
-            recorder.by_conn.resize(lane.len(), 0);
-            for (sum, conn) in recorder.by_conn.iter_mut().zip(&self.conns[lane]) {
-                *sum += conn.answers;
-            }
-        }
-        let recorder = &mut self.recorders[current.recorder];
-        recorder.requests += current.requests;
-        let cpu = current.cpu_end.unwrap_or(0);
-        let cpu_ns = cpu
-            .saturating_sub(current.cpu_from.unwrap_or(cpu))
-            .saturating_sub(current.idle_end - current.idle_from);
-        recorder.slices.push(Slice {
-            start_s: (current.from - current.start) as f64 / 1e9,
-            duration_s: current.end.saturating_sub(current.from) as f64 / 1e9,
-            requests: current.requests,
-            errors: current.errors,
-            client_cpu_s: cpu_ns as f64 / 1e9,
-            edges: current.edges,
-        });
-        recorder.open.push(current.open);
-    }
-
-    fn row_is_begun(&self, current: &Current) -> bool {
-        let row = &self.recorders[current.recorder].row.row;
-        row.requests + row.errors > 0
+    fn report(&self, progress: Progress) {
+        // There is no receiver once the load was given up.
+        let _ = self.events.send(Message::Progress(progress));
     }
 }

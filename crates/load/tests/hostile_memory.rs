@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use load::{BodyRule, Stop, Target};
+use load::{BodyRule, Expect, StatusRule, Stop, Target};
 use support::Counted::{Read, Timeout};
 use support::{BOTH, Counted, Peer, Server, carry_out, count, get, job, origin};
 
@@ -86,8 +86,13 @@ fn memory_stays_bounded_whatever_a_server_sends() {
     let until_close = "HTTP/1.1 200 OK\r\n\r\n";
     let rules: [fn(&mut Target); 3] = [
         |_| {},
-        |target| target.requests[0].expect.body = BodyRule::Same(Arc::from(&b"short"[..])),
-        |target| target.requests[0].expect.body = BodyRule::Contains(Arc::from(&b"not in it"[..])),
+        |target| target.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"short"[..])),
+        |target| {
+            target.requests[0].expect = Expect {
+                status: StatusRule::Exactly(200),
+                body: BodyRule::Contains(Arc::from(&b"not in it"[..])),
+            }
+        },
     ];
     for rule in rules {
         bounded("10 GB", 4, &[Timeout], rule, floods(length));

@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jobs::{BOTH, job, one, origin, target};
-use load::{BodyRule, Expect, Lane, StatusRule, Stint, Stop, Target, Wait, learn, run};
+use load::{
+    BodyRule, Expect, Job, PrepareError, ReferenceError, Segment, StatusRule, Stop, Target,
+    Varying, Wait, prepare, run,
+};
 use net::fetch::request;
 use readings::Pacing;
 
@@ -26,7 +29,7 @@ fn answers_at_the_edges_count_with_their_part() {
         let target = target(origin.address(), "/delay/constant/80ms");
         let after = Stop::After(Duration::from_millis(520));
         let mut job = job(io, target, CONNECTIONS, 1, after);
-        job.stints[0].cut = Duration::from_millis(100);
+        job.segments[0].ramp_up = Duration::from_millis(100);
         let reading = one(&job);
         let mean_s = reading.service.quantiles().mean / 1e6;
         let busy = reading.requests_per_s() * mean_s;
@@ -101,8 +104,8 @@ fn a_window_is_as_long_as_asked_and_its_requests_fit_the_rate() {
         let origin = origin();
         let window = Duration::from_millis(400);
         let mut job = job(io, target(origin.address(), "/"), 8, 2, Stop::After(window));
-        job.stints[0].cut = Duration::from_millis(100);
-        job.stints[0].pacing = Pacing::Open {
+        job.segments[0].ramp_up = Duration::from_millis(100);
+        job.segments[0].pacing = Pacing::Open {
             rate_per_s: 2_000.0,
         };
         job.wait = wait;
@@ -115,25 +118,15 @@ fn a_window_is_as_long_as_asked_and_its_requests_fit_the_rate() {
 }
 
 #[test]
-fn lanes_alternate_and_keep_their_own_readings() {
+fn targets_alternate_and_keep_their_own_readings() {
     for io in BOTH {
         let (one, two) = (origin(), origin());
         let mut job = job(io, target(one.address(), "/"), 4, 1, Stop::Requests(1));
-        job.lanes.push(Lane {
-            target: target(two.address(), "/bytes/5000"),
-            connections: 3,
-        });
-        job.stints.clear();
-        for (lane, count) in [(0, 100), (1, 70), (1, 30), (0, 50)] {
-            job.stints.push(Stint {
-                lane,
-                pacing: Pacing::Closed,
-                stages: Vec::new(),
-                cut: Duration::ZERO,
-                stop: Stop::Requests(count),
-                reading: Some(lane),
-            });
-        }
+        job.targets
+            .push(target(two.address(), "/bytes/5000").with_connections(3));
+        job.segments = [(0, 100), (1, 70), (1, 30), (0, 50)]
+            .map(|(on, count)| Segment::closed(Stop::Requests(count)).on(on, Some(on)))
+            .to_vec();
         let stop = Arc::new(AtomicBool::new(false));
         let readings = run(&job, &stop, |_| {}).unwrap();
         assert_eq!((readings[0].requests, readings[1].requests), (150, 100));
@@ -157,7 +150,7 @@ fn wrong_answers_are_errors_and_not_requests() {
         assert_eq!((bad.requests, bad.errors.status), (0, 200));
         assert!(bad.wrong[0].found.contains("502"));
         let mut other = target(origin.address(), "/bytes/14");
-        other.requests[0].expect.body = BodyRule::Same(Arc::from(&b"Hello, world!"[..]));
+        other.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"Hello, world!"[..]));
         let bad = one(&job(io, other, 4, 1, Stop::Requests(200)));
         assert_eq!((bad.requests, bad.errors.verify), (0, 200));
     }
@@ -194,7 +187,7 @@ fn bodies_that_end_with_the_connection_are_complete() {
             let _ = s.write_all(b"HTTP/1.0 200 OK\r\n\r\nall of it");
         });
         let mut target = target(address, "/");
-        target.requests[0].expect.body = BodyRule::Same(Arc::from(&b"all of it"[..]));
+        target.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"all of it"[..]));
         let reading = one(&job(io, target, 2, 1, Stop::Requests(20)));
         assert_eq!(
             (reading.requests, reading.connects),
@@ -230,30 +223,33 @@ fn a_stop_from_outside_keeps_what_was_measured() {
     }
 }
 
+/// What a job's rules are once its target was asked, and which requests vary.
+fn prepared(mut target: Target, body: BodyRule) -> Result<(Expect, Vec<Varying>), PrepareError> {
+    target.requests[0].expect.body = body;
+    let mut job = Job::to(target);
+    let varying = prepare(&mut job, &AtomicBool::new(false))?;
+    Ok((job.targets[0].requests[0].expect.clone(), varying))
+}
+
 #[test]
-fn what_a_target_answers_is_learned() {
+fn what_a_target_answers_is_the_reference() {
     let origin = origin();
-    let learned = learn(&target(origin.address(), "/"), 0, Duration::from_secs(1)).unwrap();
-    assert_eq!(learned.expect.status, StatusRule::Exactly(200));
-    assert_eq!(
-        learned.expect.body,
-        BodyRule::Same(Arc::from(&b"Hello, world!"[..]))
-    );
-    let varying = learn(
-        &target(origin.address(), "/.weigh/stats"),
-        0,
-        Duration::from_secs(1),
-    )
-    .unwrap();
-    assert!(varying.varies);
-    assert_eq!(varying.expect.body, BodyRule::Any);
-    let error = learn(
-        &target(origin.address(), "/nothing"),
-        0,
-        Duration::from_secs(1),
-    )
-    .unwrap_err();
-    assert!(error.to_string().contains("404"));
+    let at = |path| target(origin.address(), path);
+    let hello = BodyRule::Bytes(Arc::from(&b"Hello, world!"[..]));
+    for rule in [BodyRule::Same, BodyRule::Auto] {
+        let (expect, varying) = prepared(at("/"), rule).unwrap();
+        assert_eq!(expect.status, StatusRule::Exactly(200));
+        assert_eq!((expect.body, varying), (hello.clone(), vec![]));
+    }
+    let (expect, varying) = prepared(at("/.weigh/stats"), BodyRule::Auto).unwrap();
+    assert_eq!(expect.body, BodyRule::Any);
+    assert_eq!(varying.len(), 1);
+    let error = prepared(at("/.weigh/stats"), BodyRule::Same).unwrap_err();
+    assert!(matches!(error.cause, ReferenceError::Varies), "{error}");
+    let error = prepared(at("/nothing"), BodyRule::Auto).unwrap_err();
+    assert!(error.to_string().contains("404"), "{error}");
+    // Without a rule that depends on it nothing is asked.
+    assert!(prepared(at("/nothing"), BodyRule::Any).is_ok());
 }
 
 fn two_requests(address: SocketAddr) -> Target {
@@ -367,7 +363,7 @@ fn stages_are_told_apart() {
         let origin = origin();
         let stop = Stop::After(Duration::from_millis(600));
         let mut job = job(io, target(origin.address(), "/"), 8, 2, stop);
-        job.stints[0].pacing = Pacing::Open {
+        job.segments[0].pacing = Pacing::Open {
             rate_per_s: 1_000.0,
         };
         let stage = |from_per_s, to_per_s| load::Stage {
@@ -375,7 +371,7 @@ fn stages_are_told_apart() {
             from_per_s,
             to_per_s,
         };
-        job.stints[0].stages = vec![
+        job.segments[0].stages = vec![
             stage(0.0, 1_000.0),
             stage(1_000.0, 1_000.0),
             stage(2_000.0, 1_000.0),
@@ -439,8 +435,7 @@ fn every_connection_begins_with_a_proxy_header_when_asked() {
                 version,
                 clients: vec![],
             });
-            let learned = learn(&target, 0, Duration::from_secs(2)).unwrap();
-            target.requests[0].expect = learned.expect;
+            target.requests[0].expect = prepared(target.clone(), BodyRule::Same).unwrap().0;
             while seen.try_recv().is_ok() {}
             let mut job = job(io, target, 4, 1, Stop::Requests(100));
             job.requests_per_connection = Some(10);
@@ -479,8 +474,7 @@ fn a_unix_socket_is_a_target() {
         });
         let unix = net::UnixPath::new(path).unwrap();
         let mut target = Target::new(unix, request("GET", "x", "/", &[]), Expect::default());
-        let learned = learn(&target, 0, Duration::from_secs(2)).unwrap();
-        target.requests[0].expect = learned.expect;
+        target.requests[0].expect.body = BodyRule::Same;
         let reading = one(&job(io, target, 5, 2, Stop::Requests(500)));
         assert_eq!(reading.requests, 500, "{:?}", reading.wrong);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -27,7 +27,7 @@ fn threads_with_fewer_connections_have_fewer_requests() {
         };
         assert_eq!(of(&closed), [60, 30]);
         // Each thread gets what its connections can take, so nothing is late but by a busy machine.
-        job.stints[0].pacing = Pacing::Open { rate_per_s: 150.0 };
+        job.segments[0].pacing = Pacing::Open { rate_per_s: 150.0 };
         let open = one(&job);
         assert_eq!(of(&open), [60, 30]);
         let median_us = open.response.quantile_us(0.5);
@@ -41,15 +41,15 @@ fn a_thread_without_requests_was_not_busy() {
         let origin = origin();
         let mut job = job(io, target(origin.address(), "/"), 4, 4, Stop::Requests(2));
         for pacing in [Pacing::Closed, Pacing::Open { rate_per_s: 100.0 }] {
-            job.stints[0].pacing = pacing;
+            job.segments[0].pacing = pacing;
             let client = one(&job).client;
             let busy: Vec<f64> = client.threads.iter().map(|thread| thread.cpu).collect();
             assert_eq!(busy[2..], [0.0, 0.0]);
             assert!(busy.iter().all(|share| *share <= 1.0), "{busy:?}");
         }
         // More threads than connections: those without have nothing to do.
-        job.lanes[0].connections = 2;
-        job.stints[0].stop = Stop::After(Duration::from_millis(200));
+        job.targets[0].connections = 2;
+        job.segments[0].stop = Stop::After(Duration::from_millis(200));
         let reading = one(&job);
         assert_eq!(reading.requests, 20);
         assert_eq!(reading.errors_all.total(), 0);
@@ -62,13 +62,13 @@ fn a_count_begins_after_what_is_cut_off() {
         let origin = origin();
         let quick = target(origin.address(), "/delay/constant/1ms");
         let mut job = job(io, quick, 4, 2, Stop::Requests(500));
-        job.stints[0].cut = Duration::from_millis(50);
+        job.segments[0].ramp_up = Duration::from_millis(50);
         let mut all = Vec::new();
         all.push(one(&job));
-        job.stints[0].stop = Stop::EachConnection(125);
+        job.segments[0].stop = Stop::EachConnection(125);
         all.push(one(&job));
-        job.stints[0].stop = Stop::Requests(500);
-        job.stints[0].pacing = Pacing::Open { rate_per_s: 2000.0 };
+        job.segments[0].stop = Stop::Requests(500);
+        job.segments[0].pacing = Pacing::Open { rate_per_s: 2000.0 };
         all.push(one(&job));
         for reading in all {
             assert_eq!(reading.requests, 500);
@@ -88,7 +88,7 @@ fn polling_in_vain_is_no_cpu_time_and_sending_is() {
         let mut job = job(io, target(origin.address(), "/"), 10, 1, after);
         job.wait = Wait::Spin;
         let mut cpu_s = |rate_per_s| {
-            job.stints[0].pacing = Pacing::Open { rate_per_s };
+            job.segments[0].pacing = Pacing::Open { rate_per_s };
             one(&job).client.cpu_s
         };
         // Polling takes all of the half second, where this thread has its CPU.
@@ -157,7 +157,7 @@ fn what_was_never_sent_is_an_error_of_one_of_the_requests() {
         ));
         let after = Stop::After(Duration::from_millis(300));
         let mut job = job(io, target, 2, 1, after);
-        job.stints[0].pacing = Pacing::Open { rate_per_s: 100.0 };
+        job.segments[0].pacing = Pacing::Open { rate_per_s: 100.0 };
         let reading = one(&job);
         let by_request: u64 = reading.per_request.iter().map(|one| one.errors).sum();
         assert!(reading.errors.timeout > 10, "{:?}", reading.errors);
@@ -172,7 +172,7 @@ fn the_last_row_lasts_until_its_last_answer() {
         let target = target(origin.address(), "/delay/constant/150ms");
         let after = Stop::After(Duration::from_millis(200));
         let mut job = job(io, target, 50, 2, after);
-        job.stints[0].pacing = Pacing::Open { rate_per_s: 100.0 };
+        job.segments[0].pacing = Pacing::Open { rate_per_s: 100.0 };
         job.rows = Some(Duration::from_millis(100));
         let rows = one(&job).rows;
         let last = rows.last().unwrap();

@@ -9,12 +9,24 @@ use std::path::{Path, PathBuf};
 pub(crate) type RawAddress = (libc::sockaddr_storage, libc::socklen_t);
 
 /// An address to connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Address {
     /// TCP over IPv4 or IPv6.
     Inet(SocketAddr),
     /// A Unix stream socket.
     Unix(UnixPath),
+}
+
+/// Text that is no address.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AddressError {
+    /// It is neither `IP:PORT` nor `unix:PATH`.
+    #[error("expected IP:PORT or unix:PATH, found `{0}`")]
+    Form(String),
+    /// It is `unix:PATH`, and no Unix socket can have that path.
+    #[error(transparent)]
+    Path(#[from] UnixPathError),
 }
 
 /// The path of a Unix socket, short enough for the kernel.
@@ -94,6 +106,26 @@ impl From<SocketAddr> for Address {
 impl From<UnixPath> for Address {
     fn from(path: UnixPath) -> Self {
         Address::Unix(path)
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = AddressError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.strip_prefix("unix:") {
+            Some(path) => Ok(UnixPath::new(path)?.into()),
+            None => text
+                .parse()
+                .map(Address::Inet)
+                .map_err(|_| AddressError::Form(text)),
+        }
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> Self {
+        address.to_string()
     }
 }
 

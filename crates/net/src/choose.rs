@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use crate::{Io, IoOptions, Uring};
 
 /// The event loop to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IoKind {
     /// io_uring.
     Uring,

@@ -14,6 +14,14 @@ pub struct ConnId {
 }
 
 impl ConnId {
+    /// The id of a slot's connection with this generation, for event loops outside of this crate.
+    pub fn new(slot: u32, generation: u32) -> Self {
+        Self {
+            index: slot,
+            generation,
+        }
+    }
+
     /// The connection's slot, for tables beside the loop; below [`IoOptions::slots`].
     pub fn slot(self) -> usize {
         self.index as usize
@@ -34,7 +42,7 @@ pub struct Buf {
 
 impl Buf {
     /// Some of a buffer's bytes.
-    pub(crate) fn of(id: u16, start: u32, len: u32) -> Self {
+    pub fn new(id: u16, start: u32, len: u32) -> Self {
         Self {
             id,
             start,
@@ -75,9 +83,23 @@ impl Buf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetId(pub(crate) u32);
 
+impl TargetId {
+    /// The id of the target with this number, for event loops outside of this crate.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// Bytes that are sent again and again, registered with the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadId(pub(crate) u32);
+
+impl PayloadId {
+    /// The id of the payload with this number, for event loops outside of this crate.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+}
 
 /// What happened on a connection.
 #[derive(Debug)]

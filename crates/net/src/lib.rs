@@ -20,7 +20,7 @@ pub mod tun;
 mod uring;
 pub mod wait;
 
-pub use address::{Address, UnixPath, UnixPathError};
+pub use address::{Address, AddressError, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_unavailable};
 pub use epoll::Epoll;
 pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};

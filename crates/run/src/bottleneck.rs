@@ -9,12 +9,15 @@ use readings::{
     BottleneckReading, Change, Condition, LoadReading, NO_PORT, Pacing, Probe, WrongKind,
 };
 
-use crate::group::{GroupResult, Ready, Runner};
-use crate::{RunEvent, apart, schedule};
+use crate::context::Context;
+use crate::group::{GroupResult, Ready, ready_subjects};
+use crate::measure::schedule;
+use crate::sequential;
+use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
-use agent::wire::{Answer, LoadOrder, Order, QuotaOrder, StintOrder};
-use experiment::plan::{Group, Lane};
-use experiment::{Experiment, Setting};
+use agent::wire::{Answer, LoadOrder, Order, QuotaOrder};
+use experiment::plan::{Group, PlannedTrial};
+use experiment::{Experiment, ResolvedCondition};
 
 /// How often each change is tried.
 const ROUNDS: usize = 3;
@@ -28,13 +31,13 @@ const ANSWERS: f64 = 12.0;
 /// ...and no longer.
 const WINDOW_MAX_MS: f64 = 4_000.0;
 /// What is cut off at its start: this, or two median answers.
-const CUT_MS: f64 = 100.0;
+const RAMP_UP_MS: f64 = 100.0;
 const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
 /// A thread that takes less of a CPU does not count as working.
 const WORKING: f64 = 0.05;
 
 /// The subjects to look at: every condition, and in it every subject whose load is the engine's.
-pub(super) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
+pub(crate) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
     let mut all = Vec::new();
     for condition in experiment.conditions() {
         for subject in experiment.under(&condition).subjects {
@@ -76,342 +79,336 @@ impl Changed {
     }
 }
 
-impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    /// Makes the loads on one subject. `None` when the run was stopped meanwhile.
-    pub(super) fn bottleneck(
-        &mut self,
-        condition: &Condition,
-        subject: &str,
-    ) -> Result<Option<BottleneckReading>, AgentError> {
-        let group = Group {
-            condition: condition.clone(),
-            lanes: vec![Lane {
-                trial: 0,
-                subject: subject.to_owned(),
-                again: false,
-            }],
-        };
-        let setting = apart::setting(self.options.experiment, &group);
-        let mut reading = BottleneckReading {
-            condition: condition.clone(),
+/// Makes the loads on one subject. `None` when the run was stopped meanwhile.
+pub(crate) fn search(
+    cx: &mut Context<'_>,
+    condition: &Condition,
+    subject: &str,
+) -> Result<Option<BottleneckReading>, AgentError> {
+    let group = Group {
+        condition: condition.clone(),
+        trials: vec![PlannedTrial {
+            trial: 0,
             subject: subject.to_owned(),
-            client_cpus: self.places.load_cpus.clone(),
-            server_cpus: self.server_cpus(&setting),
-            keepalive: setting.load.keepalive && setting.load.requests_per_connection != Some(1),
-            link_bits_per_s: setting
-                .subjects
-                .iter()
-                .find(|one| one.name == subject)
-                .and_then(|one| self.agents.slowest_link(&setting, one)),
-            ports: self.agents.ports_that_run_out(setting.load.host.as_deref()),
-            server_ports: self.agents.ports_of_servers(&setting),
-            ..BottleneckReading::default()
+            baseline_copy: false,
+        }],
+    };
+    let resolved = sequential::resolved(cx.options.experiment, &group);
+    let mut reading = BottleneckReading {
+        condition: condition.clone(),
+        subject: subject.to_owned(),
+        client_cpus: cx.placement.load_cpus.clone(),
+        server_cpus: server_cpus(cx, &resolved),
+        keepalive: resolved.load.keepalive && resolved.load.requests_per_connection != Some(1),
+        link_bits_per_s: resolved
+            .subjects
+            .iter()
+            .find(|one| one.name == subject)
+            .and_then(|one| cx.testbed.slowest_link(&resolved, one)),
+        ports: cx.testbed.ports_that_run_out(resolved.load.host.as_deref()),
+        server_ports: cx.testbed.ports_of_servers(&resolved),
+        ..BottleneckReading::default()
+    };
+    let mut random = fastrand::Rng::with_seed(cx.seed);
+    let mut result = GroupResult::default();
+    let mut up = Vec::new();
+    cx.phase(&format!("looking for what limits {subject}"));
+    let measured = start_servers(cx, &resolved, &mut up, &mut random)
+        .and_then(|addresses| ready_subjects(cx, &resolved, &group, &addresses, &mut result))
+        .and_then(|ready| match ready.is_empty() {
+            true => Ok(()),
+            false => make_probes(cx, &resolved, &ready, &mut random, &mut reading),
+        });
+    if !matches!(measured, Err(AgentError::Lost(_))) {
+        let failed = measured.is_err() || !result.outcomes.is_empty();
+        reading.waiting_at_failure = match failed {
+            true => waiting_ports(cx, resolved.load.host.as_deref()).ok(),
+            false => None,
         };
-        let mut random = fastrand::Rng::with_seed(self.seed);
-        let mut result = GroupResult::default();
-        let mut up = Vec::new();
-        self.phase(&format!("looking for what limits {subject}"));
-        let measured = self
-            .start_servers(&setting, &mut up, &mut random)
-            .and_then(|addresses| self.ready_subjects(&setting, &group, &addresses, &mut result))
-            .and_then(|ready| match ready.is_empty() {
-                true => Ok(()),
-                false => self.probe(&setting, &ready, &mut random, &mut reading),
-            });
-        if !matches!(measured, Err(AgentError::Lost(_))) {
-            let failed = measured.is_err() || !result.outcomes.is_empty();
-            reading.waiting_at_failure = match failed {
-                true => self.waiting_ports(setting.load.host.as_deref()).ok(),
-                false => None,
-            };
+    }
+    let lost = cx.testbed.hosts.lost(measured.is_err());
+    stop_servers(cx, &group, &up, &mut result);
+    if let Some(why) = lost {
+        return Err(AgentError::Lost(why));
+    }
+    match measured {
+        Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
+        Err(AgentError::Failed(why)) => reading.failed = Some(why),
+        Ok(()) => {
+            reading.failed = result
+                .outcomes
+                .into_iter()
+                .find_map(|(_, outcome)| match outcome {
+                    readings::Outcome::Failed { reason } => Some(reason),
+                    readings::Outcome::Done(_) => None,
+                });
         }
-        let lost = self.agents.lost_part(measured.is_err());
-        self.stop_servers(&group, &up, &mut result);
-        if let Some(why) = lost {
-            return Err(AgentError::Lost(why));
-        }
-        match measured {
-            Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
-            Err(AgentError::Failed(why)) => reading.failed = Some(why),
-            Ok(()) => {
-                reading.failed =
-                    result
-                        .outcomes
-                        .into_iter()
-                        .find_map(|(_, outcome)| match outcome {
-                            readings::Outcome::Failed { reason } => Some(reason),
-                            readings::Outcome::Done(_) => None,
-                        });
+    }
+    if result.agent_lost {
+        return Err(AgentError::Lost(
+            "it ended while servers were stopped".into(),
+        ));
+    }
+    Ok((!cx.stopped()).then_some(reading))
+}
+
+/// Ports of a host that connections in TIME_WAIT hold.
+fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentError> {
+    let order = Order::Look {
+        servers: Vec::new(),
+        others: Vec::new(),
+        duration_ms: 0,
+    };
+    match cx.testbed.agent(host)?.ask(&order)? {
+        Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
+        other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+    }
+}
+
+/// The CPUs that a path's servers may use.
+fn server_cpus(cx: &Context<'_>, resolved: &ResolvedCondition) -> Vec<u32> {
+    let mut cpus: Vec<u32> = Vec::new();
+    for server in &resolved.servers {
+        cpus.extend(match server.cpus.is_empty() {
+            true => &cx.placement.server_cpus,
+            false => &server.cpus,
+        });
+    }
+    if cpus.is_empty() && !resolved.servers.is_empty() {
+        cpus = net::os::allowed_cpus().unwrap_or_default();
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+fn make_probes(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    ready: &[Ready],
+    random: &mut fastrand::Rng,
+    reading: &mut BottleneckReading,
+) -> Result<(), AgentError> {
+    let warmup = cx.options.experiment.design.warmup.min(WARM_UP_MAX);
+    let warm = cx.load(resolved, ready, schedule::warm_up(1, warmup))?;
+    let median_ms = schedule::median_ms(&warm.readings);
+    let least_ms = match reading.keepalive {
+        true => WINDOW_MIN_MS,
+        false => OPENING_MIN_MS,
+    };
+    let ramp_up_ms = RAMP_UP_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS);
+    let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
+    let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
+    let mut as_it_is = cx.order(resolved, ready, vec![segment]);
+    // What has not come by then tells no more, however long a lost SYN would be waited for.
+    let enough = Duration::from_millis((ramp_up_ms + window_ms) as u64);
+    let job = &mut as_it_is.job;
+    job.timeout = job.timeout.min(enough);
+    job.connect_timeout = job.timeout;
+    reading.client_threads = job.threads as u32;
+    let none = unchanged(&as_it_is);
+    if cx.stopped() {
+        return Ok(());
+    }
+    let first = one(cx, &as_it_is, ready, &none)?;
+    let mut changes = changes(cx, resolved, &as_it_is, &first, reading);
+    changes.push(none);
+    reading.probes.push(first);
+    for _ in 0..ROUNDS {
+        random.shuffle(&mut changes);
+        for changed in &changes {
+            if cx.stopped() {
+                return Ok(());
             }
-        }
-        if result.agent_lost {
-            return Err(AgentError::Lost(
-                "it ended while servers were stopped".into(),
-            ));
-        }
-        Ok((!self.stopped()).then_some(reading))
-    }
-
-    /// Ports of a host that connections in TIME_WAIT hold.
-    fn waiting_ports(&mut self, host: Option<&str>) -> Result<u64, AgentError> {
-        let order = Order::Look {
-            servers: Vec::new(),
-            others: Vec::new(),
-            duration_ms: 0,
-        };
-        match self.agents.of(host)?.ask(&order)? {
-            Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
-            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
-        }
-    }
-
-    /// The CPUs that a path's servers may use.
-    fn server_cpus(&self, setting: &Setting) -> Vec<u32> {
-        let mut cpus: Vec<u32> = Vec::new();
-        for server in &setting.servers {
-            cpus.extend(match server.cpus.is_empty() {
-                true => &self.places.server_cpus,
-                false => &server.cpus,
-            });
-        }
-        if cpus.is_empty() && !setting.servers.is_empty() {
-            cpus = net::os::allowed_cpus().unwrap_or_default();
-        }
-        cpus.sort_unstable();
-        cpus.dedup();
-        cpus
-    }
-
-    fn probe(
-        &mut self,
-        setting: &Setting,
-        ready: &[Ready],
-        random: &mut fastrand::Rng,
-        reading: &mut BottleneckReading,
-    ) -> Result<(), AgentError> {
-        let warmup = self.options.experiment.design.warmup.min(WARM_UP_MAX);
-        let warm = self.load(setting, ready, schedule::warm_up(1, warmup))?;
-        let median_ms = schedule::median_ms(&warm.readings);
-        let least_ms = match reading.keepalive {
-            true => WINDOW_MIN_MS,
-            false => OPENING_MIN_MS,
-        };
-        let stint = StintOrder {
-            lane: 0,
-            pacing: Pacing::Closed,
-            cut_ms: CUT_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS),
-            window_ms: (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS),
-            requests: None,
-            reading: Some(0),
-        };
-        let mut as_it_is = self.order(setting, ready, vec![stint]);
-        // What has not come by then tells no more, however long a lost SYN would be waited for.
-        let enough_ms = (stint.cut_ms + stint.window_ms) as u64;
-        as_it_is.timeout_ms = as_it_is.timeout_ms.min(enough_ms);
-        reading.client_threads = as_it_is.threads as u32;
-        let none = self.unchanged(&as_it_is);
-        if self.stopped() {
-            return Ok(());
-        }
-        let first = self.one(&as_it_is, ready, &none)?;
-        let mut changes = self.changes(setting, &as_it_is, &first, reading);
-        changes.push(none);
-        reading.probes.push(first);
-        for _ in 0..ROUNDS {
-            random.shuffle(&mut changes);
-            for changed in &changes {
-                if self.stopped() {
-                    return Ok(());
-                }
-                match self.one(&as_it_is, ready, changed) {
-                    Ok(probe) => reading.probes.push(probe),
-                    Err(AgentError::Failed(why)) if changed.change != Change::None => {
-                        let why = format!("{}: {why}", words(changed.change));
-                        if !reading.not_tried.contains(&why) {
-                            reading.not_tried.push(why);
-                        }
+            match one(cx, &as_it_is, ready, changed) {
+                Ok(probe) => reading.probes.push(probe),
+                Err(AgentError::Failed(why)) if changed.change != Change::None => {
+                    let why = format!("{}: {why}", words(changed.change));
+                    if !reading.not_tried.contains(&why) {
+                        reading.not_tried.push(why);
                     }
-                    Err(other) => return Err(other),
                 }
+                Err(other) => return Err(other),
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn unchanged(&self, order: &LoadOrder) -> Changed {
-        Changed {
-            change: Change::None,
-            connections: order.lanes[0].connections,
-            threads: order.threads,
-            cpus: order.cpus.clone(),
-            hosts: Vec::new(),
-            quota: None,
-            ports: None,
-            link_factor: 1.0,
+fn unchanged(order: &LoadOrder) -> Changed {
+    Changed {
+        change: Change::None,
+        connections: order.job.targets[0].connections,
+        threads: order.job.threads,
+        cpus: order.job.cpus.clone(),
+        hosts: Vec::new(),
+        quota: None,
+        ports: None,
+        link_factor: 1.0,
+    }
+}
+
+/// What can be changed, after what a first load has shown.
+fn changes(
+    cx: &Context<'_>,
+    resolved: &ResolvedCondition,
+    order: &LoadOrder,
+    first: &Probe,
+    reading: &mut BottleneckReading,
+) -> Vec<Changed> {
+    let mut changes = Vec::new();
+    let connections = order.job.targets[0].connections;
+    let not_tried = &mut reading.not_tried;
+    let mut missing = |change, why: &str| {
+        not_tried.push(format!("{}: {why}", words(change)));
+    };
+    // A CPU for one more thread: best one that the servers do not use.
+    let mut others = net::os::allowed_cpus().unwrap_or_default();
+    let of_host = cx.testbed.cpus_of(resolved.load.host.as_deref());
+    others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
+    others.retain(|cpu| !order.job.cpus.contains(cpu));
+    let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
+    let more = others.iter().find(free).or(others.first()).copied();
+    if order.job.threads as u32 >= connections {
+        missing(Change::ClientThread, "there is no connection for it");
+    } else if more.is_none() && !order.job.cpus.is_empty() {
+        missing(Change::ClientThread, "there is no other CPU for it");
+    } else {
+        let mut cpus = order.job.cpus.clone();
+        if !cpus.is_empty() {
+            cpus.extend(more);
         }
+        changes.push(Changed {
+            change: Change::ClientThread,
+            threads: order.job.threads + 1,
+            cpus,
+            ..unchanged(order)
+        });
     }
+    let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
+    if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.job.cpus.iter().any(shares)) {
+        changes.push(Changed {
+            change: Change::ClientApart,
+            threads: 1,
+            cpus: vec![cpu],
+            ..unchanged(order)
+        });
+    }
+    match connections.checked_mul(2) {
+        Some(twice) if twice <= 100_000 => changes.push(Changed {
+            change: Change::TwiceTheConnections,
+            connections: twice,
+            ..unchanged(order)
+        }),
+        _ => missing(Change::TwiceTheConnections, "there are too many already"),
+    }
+    let kernel = first.seen.kernel;
+    let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
+    if refused > 0 && connections > 1 {
+        changes.push(Changed {
+            change: Change::HalfTheConnections,
+            connections: connections / 2,
+            threads: order.job.threads.min(connections as usize / 2),
+            ..unchanged(order)
+        });
+    }
+    if first.seen.servers.is_empty() {
+        missing(
+            Change::HalfTheServerCpu,
+            "no server of the path was started here",
+        );
+    } else {
+        changes.push(half_the_server_cpu(
+            cx,
+            resolved,
+            order,
+            first,
+            reading.server_cpus.len(),
+        ));
+    }
+    let wider = cx.testbed.wider_ports(resolved.load.host.as_deref());
+    if let Some(ports) = wider.filter(|_| first.no_port > 0) {
+        changes.push(Changed {
+            change: Change::MorePorts,
+            ports: Some(ports),
+            ..unchanged(order)
+        });
+    }
+    if reading.link_bits_per_s.is_some() {
+        changes.push(Changed {
+            change: Change::TwiceTheLinkRate,
+            link_factor: LINK_FACTOR,
+            ..unchanged(order)
+        });
+    }
+    changes
+}
 
-    /// What can be changed, after what a first load has shown.
-    fn changes(
-        &self,
-        setting: &Setting,
-        order: &LoadOrder,
-        first: &Probe,
-        reading: &mut BottleneckReading,
-    ) -> Vec<Changed> {
-        let mut changes = Vec::new();
-        let connections = order.lanes[0].connections;
-        let not_tried = &mut reading.not_tried;
-        let mut missing = |change, why: &str| {
-            not_tried.push(format!("{}: {why}", words(change)));
-        };
-        // A CPU for one more thread: best one that the servers do not use.
-        let mut others = net::os::allowed_cpus().unwrap_or_default();
-        let of_host = self.agents.cpus_of(setting.load.host.as_deref());
-        others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
-        others.retain(|cpu| !order.cpus.contains(cpu));
-        let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
-        let more = others.iter().find(free).or(others.first()).copied();
-        if order.threads as u32 >= connections {
-            missing(Change::ClientThread, "there is no connection for it");
-        } else if more.is_none() && !order.cpus.is_empty() {
-            missing(Change::ClientThread, "there is no other CPU for it");
-        } else {
-            let mut cpus = order.cpus.clone();
-            if !cpus.is_empty() {
-                cpus.extend(more);
+/// Half of what the servers could use: of a host's own bound where it has one.
+fn half_the_server_cpu(
+    cx: &Context<'_>,
+    resolved: &ResolvedCondition,
+    order: &LoadOrder,
+    first: &Probe,
+    server_cpus: usize,
+) -> Changed {
+    let (mut hosts, mut quota) = (Vec::new(), None);
+    for bounded in cx.testbed.bounded(resolved) {
+        let could = could_use(first, &bounded.servers, server_cpus);
+        let half = bounded.quota.unwrap_or(could) / 2.0;
+        match bounded.host {
+            Some(host) => hosts.push((host, half)),
+            None => {
+                quota = Some(QuotaOrder {
+                    servers: bounded.servers,
+                    cpus: half,
+                });
             }
-            changes.push(Changed {
-                change: Change::ClientThread,
-                threads: order.threads + 1,
-                cpus,
-                ..self.unchanged(order)
-            });
-        }
-        let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
-        if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.cpus.iter().any(shares)) {
-            changes.push(Changed {
-                change: Change::ClientApart,
-                threads: 1,
-                cpus: vec![cpu],
-                ..self.unchanged(order)
-            });
-        }
-        match connections.checked_mul(2) {
-            Some(twice) if twice <= 100_000 => changes.push(Changed {
-                change: Change::TwiceTheConnections,
-                connections: twice,
-                ..self.unchanged(order)
-            }),
-            _ => missing(Change::TwiceTheConnections, "there are too many already"),
-        }
-        let kernel = first.seen.kernel;
-        let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
-        if refused > 0 && connections > 1 {
-            changes.push(Changed {
-                change: Change::HalfTheConnections,
-                connections: connections / 2,
-                threads: order.threads.min(connections as usize / 2),
-                ..self.unchanged(order)
-            });
-        }
-        if first.seen.servers.is_empty() {
-            missing(
-                Change::HalfTheServerCpu,
-                "no server of the path was started here",
-            );
-        } else {
-            changes.push(self.half_the_server_cpu(
-                setting,
-                order,
-                first,
-                reading.server_cpus.len(),
-            ));
-        }
-        let wider = self.agents.wider_ports(setting.load.host.as_deref());
-        if let Some(ports) = wider.filter(|_| first.no_port > 0) {
-            changes.push(Changed {
-                change: Change::MorePorts,
-                ports: Some(ports),
-                ..self.unchanged(order)
-            });
-        }
-        if reading.link_bits_per_s.is_some() {
-            changes.push(Changed {
-                change: Change::TwiceTheLinkRate,
-                link_factor: LINK_FACTOR,
-                ..self.unchanged(order)
-            });
-        }
-        changes
-    }
-
-    /// Half of what the servers could use: of a host's own bound where it has one.
-    fn half_the_server_cpu(
-        &self,
-        setting: &Setting,
-        order: &LoadOrder,
-        first: &Probe,
-        server_cpus: usize,
-    ) -> Changed {
-        let (mut hosts, mut quota) = (Vec::new(), None);
-        for bounded in self.agents.bounded(setting) {
-            let could = could_use(first, &bounded.servers, server_cpus);
-            let half = bounded.quota.unwrap_or(could) / 2.0;
-            match bounded.host {
-                Some(host) => hosts.push((host, half)),
-                None => {
-                    quota = Some(QuotaOrder {
-                        servers: bounded.servers,
-                        cpus: half,
-                    });
-                }
-            }
-        }
-        Changed {
-            change: Change::HalfTheServerCpu,
-            hosts,
-            quota,
-            ..self.unchanged(order)
         }
     }
+    Changed {
+        change: Change::HalfTheServerCpu,
+        hosts,
+        quota,
+        ..unchanged(order)
+    }
+}
 
-    fn one(
-        &mut self,
-        order: &LoadOrder,
-        ready: &[Ready],
-        changed: &Changed,
-    ) -> Result<Probe, AgentError> {
-        let mut order = order.clone();
-        order.look = true;
-        order.threads = changed.threads;
-        order.cpus.clone_from(&changed.cpus);
-        order.quota.clone_from(&changed.quota);
-        order.ports = changed.ports;
-        for lane in &mut order.lanes {
-            lane.connections = changed.connections;
-        }
-        let changes_links = changed.link_factor != 1.0;
-        let scaled = match changes_links {
-            true => self.agents.scale_link_rates(changed.link_factor),
-            false => Ok(()),
-        };
-        let loaded = scaled
-            .and_then(|()| self.agents.bound_hosts(&changed.hosts, true))
-            .and_then(|()| self.load_as(order, ready));
-        // Each is put back, whatever came of the others: what is measured next wants both.
-        let unbound = self.agents.bound_hosts(&changed.hosts, false);
-        let unscaled = match changes_links {
-            true => self.agents.scale_link_rates(1.0),
-            false => Ok(()),
-        };
-        unbound.and(unscaled)?;
-        let loaded = loaded?;
-        let seen = loaded.seen.unwrap_or_default();
-        match loaded.readings.first() {
-            Some(load) => Ok(probe(changed, load, seen)),
-            None => Err(AgentError::Failed("the load measured nothing".into())),
-        }
+fn one(
+    cx: &mut Context<'_>,
+    order: &LoadOrder,
+    ready: &[Ready],
+    changed: &Changed,
+) -> Result<Probe, AgentError> {
+    let mut order = order.clone();
+    order.look = true;
+    order.job.threads = changed.threads;
+    order.job.cpus.clone_from(&changed.cpus);
+    order.quota.clone_from(&changed.quota);
+    order.ports = changed.ports;
+    for target in &mut order.job.targets {
+        target.connections = changed.connections;
+    }
+    let changes_links = changed.link_factor != 1.0;
+    let scaled = match changes_links {
+        true => cx.testbed.hosts.scale_link_rates(changed.link_factor),
+        false => Ok(()),
+    };
+    let loaded = scaled
+        .and_then(|()| cx.testbed.bound_hosts(&changed.hosts, true))
+        .and_then(|()| cx.load_order(order, ready));
+    // Each is put back, whatever came of the others: what is measured next wants both.
+    let unbound = cx.testbed.bound_hosts(&changed.hosts, false);
+    let unscaled = match changes_links {
+        true => cx.testbed.hosts.scale_link_rates(1.0),
+        false => Ok(()),
+    };
+    unbound.and(unscaled)?;
+    let loaded = loaded?;
+    let seen = loaded.seen.unwrap_or_default();
+    match loaded.readings.first() {
+        Some(load) => Ok(probe(changed, load, seen)),
+        None => Err(AgentError::Failed("the load measured nothing".into())),
     }
 }
 

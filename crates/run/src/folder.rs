@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::given::Given;
 use crate::journal::{self, JournalError, JournalWriter};
-use crate::{Places, RunError, RunOptions};
+use crate::server_configs::Given;
+use crate::{CpuPlacement, RunError, RunOptions};
 use experiment::Experiment;
 
 /// Where a run goes when nothing else is said: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a
@@ -57,7 +57,7 @@ const TRIALS: &str = "trials";
 const EXPERIMENT: &str = "experiment.toml";
 
 /// What this start has made for a new run.
-pub(super) struct Made {
+pub(crate) struct Made {
     folder: PathBuf,
     /// What was not there before.
     new: Vec<PathBuf>,
@@ -67,7 +67,7 @@ impl Made {
     /// Makes the folder of a new run and writes the experiment with all its defaults. The journal
     /// comes first, so that of two that begin here at once one is refused before it has written
     /// anything.
-    pub(super) fn make(
+    pub(crate) fn make(
         folder: &Path,
         experiment: &Experiment,
     ) -> Result<(Self, JournalWriter), RunError> {
@@ -95,7 +95,7 @@ impl Made {
 
     /// Removes it all: nothing was measured. What somebody else has put there stays, and so does
     /// the folder then.
-    pub(super) fn take_back(self, journal: JournalWriter) {
+    pub(crate) fn take_back(self, journal: JournalWriter) {
         let _ = fs::remove_file(self.folder.join(journal::FILE_NAME));
         for path in self.new {
             // A folder only when it is empty.
@@ -110,7 +110,7 @@ impl Made {
 }
 
 /// Writes a trial's server logs; a full disk must not cost the trial.
-pub(super) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, String>) {
+pub(crate) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, String>) {
     if files.is_empty() {
         return;
     }
@@ -126,31 +126,31 @@ pub(super) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, Str
 const MACHINE: &str = "hosts.json";
 
 /// What stands in a run's `hosts.json` already.
-pub(super) fn described(folder: &Path) -> Option<Value> {
+pub(crate) fn described(folder: &Path) -> Option<Value> {
     let document: Value = serde_json::from_slice(&fs::read(folder.join(MACHINE)).ok()?).ok()?;
     document["local"].is_object().then_some(document)
 }
 
 /// What `hosts.json` says beside this machine.
-pub(super) struct Described<'a> {
-    pub(super) places: &'a Places,
+pub(crate) struct Described<'a> {
+    pub(crate) placement: &'a CpuPlacement,
     /// What servers were given.
-    pub(super) given: &'a Given,
+    pub(crate) given: &'a Given,
     /// Versions of outside drivers.
-    pub(super) drivers: &'a BTreeMap<String, Option<String>>,
+    pub(crate) drivers: &'a BTreeMap<String, Option<String>>,
     /// Versions of servers that are on other machines, by recipe.
-    pub(super) servers: BTreeMap<String, Option<String>>,
+    pub(crate) servers: BTreeMap<String, Option<String>>,
     /// The hosts, and the key that they stand below.
-    pub(super) hosts: Option<(&'static str, Value)>,
+    pub(crate) hosts: Option<(&'static str, Value)>,
 }
 
 /// Writes `hosts.json`.
-pub(super) fn write_machine(
+pub(crate) fn write_machine(
     options: &RunOptions<'_>,
     described: Described<'_>,
 ) -> Result<(), RunError> {
     let Described {
-        places,
+        placement,
         given,
         drivers,
         servers: mut versions,
@@ -166,14 +166,14 @@ pub(super) fn write_machine(
     }
     let mut machine = agent::machine::describe();
     // This thread keeps to the servers' CPUs by now, so it cannot be asked.
-    let mut cpus = [places.load_cpus.as_slice(), &places.server_cpus].concat();
+    let mut cpus = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
     cpus.sort_unstable();
-    if !options.experiment.hosts_are_machines() {
+    if !matches!(hosts, Some(("machines", _))) {
         machine["cpus"] = json!(cpus);
     }
     machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
-    machine["load_cpus"] = json!(places.load_cpus);
-    machine["server_cpus"] = json!(places.server_cpus);
+    machine["load_cpus"] = json!(placement.load_cpus);
+    machine["server_cpus"] = json!(placement.server_cpus);
     machine["versions"] = json!(versions);
     machine["servers"] = given.document(options.experiment);
     machine["drivers"] = json!(drivers);
@@ -187,7 +187,7 @@ pub(super) fn write_machine(
 }
 
 /// Writes into `hosts.json` what servers were given since it was made.
-pub(super) fn write_given(options: &RunOptions<'_>, given: &Given) -> Result<(), RunError> {
+pub(crate) fn write_given(options: &RunOptions<'_>, given: &Given) -> Result<(), RunError> {
     let Some(mut document) = described(options.folder) else {
         return Ok(());
     };
@@ -208,7 +208,7 @@ fn keep(folder: &Path, document: &Value) -> Result<(), RunError> {
 }
 
 /// The version that a server's program tells, with the command of its configuration.
-pub(super) fn version(
+pub(crate) fn version(
     configuration: Option<&Value>,
     recipe: &experiment::recipe::Recipe,
 ) -> Option<String> {

@@ -8,208 +8,216 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::group::{GroupResult, Runner, closing};
-use crate::{RunEvent, places};
+use crate::context::{Context, closing};
+use crate::cpu_placement;
+use crate::group::GroupResult;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
 use experiment::recipe::{Behind, RenderContext, Rendered};
-use experiment::{ServerSpec, Setting, Upstream};
+use experiment::{ResolvedCondition, ServerSpec, Upstream};
 
 /// A longer file is not written down with a server's configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 
 /// A server that was started.
-pub(super) struct Up {
-    pub(super) name: String,
-    pub(super) host: Option<String>,
+pub(crate) struct Up {
+    pub(crate) name: String,
+    pub(crate) host: Option<String>,
     folder: PathBuf,
     signals: Vec<(String, u64)>,
     /// How it was started, and when it was ready.
-    pub(super) start: StartServer,
-    pub(super) ready: AwaitServer,
+    pub(crate) start: StartServer,
+    pub(crate) ready: AwaitServer,
 }
 
-impl<F: FnMut(RunEvent)> Runner<'_, F> {
-    /// Starts a setting's servers, upstreams first, and waits until each is ready; their addresses.
-    pub(super) fn start_servers(
-        &mut self,
-        setting: &Setting,
-        up: &mut Vec<Up>,
-        random: &mut fastrand::Rng,
-    ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
-        let mut addresses = BTreeMap::new();
-        for server in places::start_order(&setting.servers, random) {
-            let host = server.host.as_deref();
-            let port = match server.port {
-                Some(port) => port,
-                None => self.agents.free_port(host, random),
-            };
-            let address = SocketAddr::new(self.agents.address(host, host), port);
-            addresses.insert(server.name.clone(), address);
-            self.start_server(server, address, &addresses, up)?;
-        }
-        Ok(addresses)
-    }
-
-    fn start_server(
-        &mut self,
-        server: &ServerSpec,
-        address: SocketAddr,
-        addresses: &BTreeMap<String, SocketAddr>,
-        up: &mut Vec<Up>,
-    ) -> Result<(), AgentError> {
-        let recipe = self
-            .options
-            .recipes
-            .get(&server.recipe)
-            .ok_or_else(|| failed(&format!("no recipe is called `{}`", server.recipe)))?;
+/// Starts a condition's servers, upstreams first, and waits until each is ready; their addresses.
+pub(crate) fn start_servers(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    up: &mut Vec<Up>,
+    random: &mut fastrand::Rng,
+) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
+    let mut addresses = BTreeMap::new();
+    for server in cpu_placement::start_order(&resolved.servers, random) {
         let host = server.host.as_deref();
-        let programs = self.agents.programs(host, recipe)?;
-        let weigh = self.agents.program(host);
-        let user = recipe.run_as.clone();
-        let folder = match self.agents.of(host)?.ask(&Order::Folder {
-            server: server.name.clone(),
-            user: user.clone(),
-        })? {
-            Answer::Folder { path } => PathBuf::from(path),
-            other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        let port = match server.port {
+            Some(port) => port,
+            None => cx.testbed.hosts.at(host)?.free_port(random),
         };
-        let cpus = if server.cpus.is_empty() {
-            self.places.server_cpus.clone()
-        } else {
-            server.cpus.clone()
+        let address = SocketAddr::new(cx.testbed.hosts.address(host, host), port);
+        addresses.insert(server.name.clone(), address);
+        start_server(cx, server, address, &addresses, up)?;
+    }
+    Ok(addresses)
+}
+
+fn start_server(
+    cx: &mut Context<'_>,
+    server: &ServerSpec,
+    address: SocketAddr,
+    addresses: &BTreeMap<String, SocketAddr>,
+    up: &mut Vec<Up>,
+) -> Result<(), AgentError> {
+    let recipe = cx
+        .options
+        .recipes
+        .get(&server.recipe)
+        .ok_or_else(|| failed(&format!("no recipe is called `{}`", server.recipe)))?;
+    let host = server.host.as_deref();
+    let programs = cx.testbed.programs(host, recipe)?;
+    let weigh = cx.testbed.hosts.at(host)?.remote_program();
+    let user = recipe.run_as.clone();
+    let folder = match cx.testbed.agent(host)?.ask(&Order::Folder {
+        server: server.name.clone(),
+        user: user.clone(),
+    })? {
+        Answer::Folder { path } => PathBuf::from(path),
+        other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+    };
+    let cpus = if server.cpus.is_empty() {
+        cx.placement.server_cpus.clone()
+    } else {
+        server.cpus.clone()
+    };
+    let upstreams = upstreams(cx, server, addresses, up)?;
+    let context = RenderContext {
+        name: server.name.clone(),
+        dir: folder.clone(),
+        listen_addr: address,
+        upstreams,
+        params: server.params.clone(),
+        programs,
+        weigh: weigh.unwrap_or_else(|| cx.options.weigh.to_path_buf()),
+        cpus: cpus.len().max(1),
+    };
+    let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
+    note_configuration(cx, server, address, &cpus, &rendered);
+    let signals = rendered
+        .stop
+        .iter()
+        .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
+        .collect();
+    let (start, ready) = orders(server, address, cpus, user, rendered);
+    up.push(Up {
+        name: server.name.clone(),
+        host: server.host.clone(),
+        folder,
+        signals,
+        start: start.clone(),
+        ready: ready.clone(),
+    });
+    cx.testbed.start_server(host, start)?;
+    let order = Order::Await(ready);
+    cx.testbed.agent(host)?.ask_unless(&order, cx.stop)?;
+    Ok(())
+}
+
+/// The upstreams of a server as its recipe sees them.
+fn upstreams(
+    cx: &Context<'_>,
+    server: &ServerSpec,
+    addresses: &BTreeMap<String, SocketAddr>,
+    up: &[Up],
+) -> Result<Vec<Behind>, AgentError> {
+    let of_server = |name: &String| {
+        let addr = {
+            let from = server.host.as_deref();
+            cx.testbed
+                .address_of(cx.options.experiment, from, name, addresses)
         };
-        let upstreams = self.upstreams(server, addresses, up)?;
-        let context = RenderContext {
-            name: server.name.clone(),
-            dir: folder.clone(),
-            listen_addr: address,
-            upstreams,
-            params: server.params.clone(),
-            programs,
-            weigh: weigh.unwrap_or_else(|| self.options.weigh.to_path_buf()),
-            cpus: cpus.len().max(1),
-        };
-        let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
-        self.note_configuration(server, address, &cpus, &rendered);
-        let signals = rendered
-            .stop
-            .iter()
-            .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
-            .collect();
-        let (start, ready) = orders(server, address, cpus, user, rendered);
-        up.push(Up {
-            name: server.name.clone(),
-            host: server.host.clone(),
-            folder,
-            signals,
-            start: start.clone(),
-            ready: ready.clone(),
+        let folder = up.iter().find(|one| one.name == *name);
+        let behind = addr.map(|addr| Behind {
+            name: name.clone(),
+            addr,
+            dir: folder.map(|one| one.folder.clone()),
         });
-        self.agents.start_server(host, start)?;
-        let order = Order::Await(ready);
-        self.agents.of(host)?.ask_unless(&order, self.stop)?;
-        Ok(())
-    }
+        behind.ok_or_else(|| failed(&format!("upstream `{name}` is not up")))
+    };
+    let upstreams = server.upstreams.iter().map(|upstream| match upstream {
+        Upstream::Server(name) => of_server(name),
+        Upstream::Address(address) => Ok(Behind {
+            name: address.to_string(),
+            addr: *address,
+            dir: None,
+        }),
+    });
+    upstreams.collect()
+}
 
-    /// The upstreams of a server as its recipe sees them.
-    fn upstreams(
-        &self,
-        server: &ServerSpec,
-        addresses: &BTreeMap<String, SocketAddr>,
-        up: &[Up],
-    ) -> Result<Vec<Behind>, AgentError> {
-        let of_server = |name: &String| {
-            let addr = self.seen(server.host.as_deref(), name, addresses);
-            let folder = up.iter().find(|one| one.name == *name);
-            let behind = addr.map(|addr| Behind {
-                name: name.clone(),
-                addr,
-                dir: folder.map(|one| one.folder.clone()),
-            });
-            behind.ok_or_else(|| failed(&format!("upstream `{name}` is not up")))
-        };
-        let upstreams = server.upstreams.iter().map(|upstream| match upstream {
-            Upstream::Server(name) => of_server(name),
-            Upstream::Address(address) => Ok(Behind {
-                name: address.to_string(),
-                addr: *address,
-                dir: None,
-            }),
-        });
-        upstreams.collect()
-    }
-
-    fn note_configuration(
-        &mut self,
-        server: &ServerSpec,
-        address: SocketAddr,
-        cpus: &[u32],
-        rendered: &Rendered,
-    ) {
-        let files: BTreeMap<&str, String> = rendered
-            .files
-            .iter()
-            .map(|file| {
-                // What a server serves can be large, and its recipe can make it again.
-                let text = match file.bytes.len() {
-                    ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
-                    bytes => format!("({bytes} bytes)"),
-                };
-                (file.path.as_str(), text)
-            })
-            .collect();
-        self.configurations.insert(
-            server.name.clone(),
-            json!({
-                "recipe": server.recipe,
-                "address": address.to_string(),
-                "host": server.host,
-                "cpus": cpus,
-                "command": rendered.command,
-                "version_command": rendered.version_command,
-                "settings": rendered.settings,
-                "files": files,
-            }),
-        );
-    }
-
-    /// Stops what was started, upstreams last, and keeps the logs.
-    pub(super) fn stop_servers(&mut self, group: &Group, up: &[Up], result: &mut GroupResult) {
-        let mut files = BTreeMap::new();
-        for server in up.iter().rev() {
-            let signals = server.signals.clone();
-            let name = server.name.clone();
-            let Ok(agent) = self.agents.of(server.host.as_deref()) else {
-                continue;
+fn note_configuration(
+    cx: &mut Context<'_>,
+    server: &ServerSpec,
+    address: SocketAddr,
+    cpus: &[u32],
+    rendered: &Rendered,
+) {
+    let files: BTreeMap<&str, String> = rendered
+        .files
+        .iter()
+        .map(|file| {
+            // What a server serves can be large, and its recipe can make it again.
+            let text = match file.bytes.len() {
+                ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
+                bytes => format!("({bytes} bytes)"),
             };
-            let logs = agent.ask(&Order::Logs {
-                server: name.clone(),
-            });
-            if let Ok(Answer::Logs { files: own }) = logs {
-                for (file, text) in own {
-                    files.insert(format!("{name}-{file}"), text);
-                }
-            }
-            match agent.ask(&Order::Stop {
-                server: name.clone(),
-                signals,
-            }) {
-                Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
-                    "server `{name}` did not stop when it was told to in block {} and was killed",
-                    self.block
-                )),
-                Ok(_) | Err(AgentError::Failed(_)) => {}
-                Err(AgentError::Lost(_)) => {
-                    result.agent_lost = true;
-                    return;
-                }
+            (file.path.as_str(), text)
+        })
+        .collect();
+    cx.configurations.insert(
+        server.name.clone(),
+        json!({
+            "recipe": server.recipe,
+            "address": address.to_string(),
+            "host": server.host,
+            "cpus": cpus,
+            "command": rendered.command,
+            "version_command": rendered.version_command,
+            "settings": rendered.settings,
+            "files": files,
+        }),
+    );
+}
+
+/// Stops what was started, upstreams last, and keeps the logs.
+pub(crate) fn stop_servers(
+    cx: &mut Context<'_>,
+    group: &Group,
+    up: &[Up],
+    result: &mut GroupResult,
+) {
+    let mut files = BTreeMap::new();
+    for server in up.iter().rev() {
+        let signals = server.signals.clone();
+        let name = server.name.clone();
+        let Ok(agent) = cx.testbed.agent(server.host.as_deref()) else {
+            continue;
+        };
+        let logs = agent.ask(&Order::Logs {
+            server: name.clone(),
+        });
+        if let Ok(Answer::Logs { files: own }) = logs {
+            for (file, text) in own {
+                files.insert(format!("{name}-{file}"), text);
             }
         }
-        if let Some(first) = group.lanes.iter().map(|lane| lane.trial).min() {
-            result.logs.push((first, files));
+        match agent.ask(&Order::Stop {
+            server: name.clone(),
+            signals,
+        }) {
+            Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
+                "server `{name}` did not stop when it was told to in block {} and was killed",
+                cx.block
+            )),
+            Ok(_) | Err(AgentError::Failed(_)) => {}
+            Err(AgentError::Lost(_)) => {
+                result.agent_lost = true;
+                return;
+            }
         }
+    }
+    if let Some(first) = group.trials.iter().map(|lane| lane.trial).min() {
+        result.logs.push((first, files));
     }
 }
 

@@ -8,19 +8,19 @@ use serde_json::Value;
 use super::folder;
 use crate::journal::Journal;
 use experiment::Recipes;
-use experiment::Setting;
+use experiment::ResolvedCondition;
 
-/// What has been told of settings so far.
+/// The settings that were reported so far.
 #[derive(Default)]
-pub(super) struct Told {
+pub(crate) struct Reported {
     conditions: Vec<Condition>,
     /// Versions, by recipe.
     versions: BTreeMap<String, Option<String>>,
 }
 
-impl Told {
+impl Reported {
     /// What an earlier part of the run has told.
-    pub(super) fn of(journal: Option<&Journal>) -> Self {
+    pub(crate) fn of(journal: Option<&Journal>) -> Self {
         let rows = journal.map(Journal::settings).unwrap_or_default();
         Self {
             conditions: rows.iter().map(|row| row.condition.clone()).collect(),
@@ -30,14 +30,14 @@ impl Told {
 
     /// The row for a condition whose servers were started with these configurations; `None` when
     /// it was told already, a server is missing, or there are no servers.
-    pub(super) fn row(
+    pub(crate) fn row(
         &mut self,
         condition: &Condition,
-        setting: &Setting,
+        resolved: &ResolvedCondition,
         configurations: &BTreeMap<String, Value>,
         recipes: &Recipes,
     ) -> Option<JournalRow> {
-        if setting.servers.is_empty() || self.conditions.contains(condition) {
+        if resolved.servers.is_empty() || self.conditions.contains(condition) {
             return None;
         }
         let mut of_server = |server: &String| {
@@ -55,7 +55,7 @@ impl Told {
             })
         };
         let mut subjects = Vec::new();
-        for subject in &setting.subjects {
+        for subject in &resolved.subjects {
             let servers: Option<Vec<_>> = subject.through.iter().map(&mut of_server).collect();
             subjects.push(SubjectSettings {
                 subject: subject.name.clone(),

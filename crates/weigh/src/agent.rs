@@ -1,4 +1,4 @@
-//! `weigh agent` and `weigh wiring`: what a run starts for its hosts.
+//! `weigh agent` and `weigh netns-holder`: what a run starts for its hosts.
 
 use std::io::{BufReader, stdin, stdout};
 
@@ -11,7 +11,7 @@ pub fn agent() -> Result<u8, Failure> {
 }
 
 /// Makes hosts as standard input asks for them, and keeps them until it ends.
-pub fn wiring() -> Result<u8, Failure> {
+pub fn netns_holder() -> Result<u8, Failure> {
     hosts::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
     Ok(0)
 }

@@ -80,19 +80,19 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
         os::become_user(user, group)
             .map_err(|e| Failure::failed(format!("cannot go on as another user: {e}")))?;
     }
-    greet(&supervisor, socket.as_ref(), page.as_ref());
+    print_startup(&supervisor, socket.as_ref(), page.as_ref());
     while !signals.stopped() && !supervisor.is_stopped() {
         if again.swap(false, Ordering::Relaxed) {
             reload(&supervisor);
         }
-        supervisor.tend();
-        say(&supervisor);
+        supervisor.reap_retired();
+        print_notices(&supervisor);
         std::thread::sleep(TURN);
     }
     // Whoever told it to stop is answered before it ends.
     drop((socket, page));
-    say(&supervisor);
-    farewell(&supervisor);
+    print_notices(&supervisor);
+    print_summary(&supervisor);
     Ok(0)
 }
 
@@ -157,7 +157,7 @@ fn page(
         .map_err(|e| Failure::words(format!("cannot listen on {address}: {e}")))
 }
 
-fn greet(supervisor: &Supervisor, socket: Option<&Socket>, page: Option<&Page>) {
+fn print_startup(supervisor: &Supervisor, socket: Option<&Socket>, page: Option<&Page>) {
     let config = supervisor.config();
     let (io, threads) = (supervisor.io(), config.threads);
     if let Some(socket) = socket {
@@ -194,25 +194,18 @@ fn reload(supervisor: &Supervisor) {
     }
 }
 
-fn say(supervisor: &Supervisor) {
+fn print_notices(supervisor: &Supervisor) {
     for notice in supervisor.notices() {
         eprintln!("weigh: {notice}");
     }
 }
 
-fn farewell(supervisor: &Supervisor) {
-    let (config, shared) = (supervisor.config(), supervisor.shared());
-    let (mut clients, mut refused, mut served) = (0, 0, Vec::new());
-    for (service, state) in config.services.iter().zip(&shared.services) {
-        let http = service.kind != balance::config::model::Kind::Tcp;
-        clients += state.clients.get();
-        refused += state.refused.get();
-        served.extend(state.backends.iter().map(|one| match http {
-            true => one.requests.get(),
-            false => one.connections.get(),
-        }));
-    }
-    eprintln!("{clients} clients, {refused} refused, by back end: {served:?}");
+fn print_summary(supervisor: &Supervisor) {
+    let stats = supervisor.stats();
+    eprintln!(
+        "{} clients, {} refused, by back end: {:?}",
+        stats.clients, stats.refused, stats.served
+    );
 }
 
 /// Where the balancer that runs a configuration answers.

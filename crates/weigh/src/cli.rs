@@ -16,7 +16,7 @@ mod read;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
-pub use load::{Arrivals, LoadArgs, ProxyProtocol, Received, Wait};
+pub use load::{Arrivals, LoadArgs, ProxyProtocol, TimestampSource, Wait};
 pub use read::{ReadArgs, ReadFormat};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
@@ -66,7 +66,7 @@ pub enum Verb {
     Agent,
     /// Hold the namespaces and links of hosts while standard input is open (used by `run`).
     #[command(hide = true)]
-    Wiring,
+    NetnsHolder,
 }
 
 /// How a result is printed.

@@ -73,6 +73,6 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Origin(args) => origin::origin(&args),
         Verb::Balance(args) => balance::balance(&args),
         Verb::Agent => agent::agent(),
-        Verb::Wiring => agent::wiring(),
+        Verb::NetnsHolder => agent::netns_holder(),
     }
 }

@@ -121,7 +121,7 @@ impl Progress {
                 self.to_go.made += 1;
                 self.show("");
             }
-            RunEvent::Again { reasons, left } => {
+            RunEvent::Retry { reasons, left } => {
                 self.to_go.groups += 1;
                 for reason in reasons {
                     self.line(reason);

@@ -9,7 +9,7 @@ use experiment::catalogue;
 use experiment::plan::Plan;
 use readings::{RunHeader, Trial};
 use run::journal::Journal;
-use run::{Judge, RunOptions, default_folder, run as carry_out};
+use run::{RunOptions, StoppingRule, default_folder, run as carry_out};
 use serde_json::{Value, json};
 use verdict::{
     Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
@@ -95,12 +95,14 @@ fn dry_run(
                 "notes": recipes.driver(&driver.name).map_or(&[][..], |d| &d.notes),
             })).collect::<Vec<Value>>(),
             "trials": plan.groups().flat_map(|(block, group)| {
-                group.lanes.iter().map(move |lane| json!({
-                    "trial": lane.trial,
+                group.trials.iter().map(move |planned| json!({
+                    "trial": planned.trial,
                     "block": block,
                     "condition": group.condition,
-                    "subject": lane.subject,
-                    "again": lane.again,
+                    "subject": planned.subject,
+                    "baseline_copy": planned.baseline_copy,
+                    // Its name until version 0.2, for one version more.
+                    "again": planned.baseline_copy,
                 }))
             }).collect::<Vec<Value>>(),
         })),
@@ -159,7 +161,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
         folder: &wanted.folder,
         resume: wanted.resume,
         weigh: &weigh,
-        judge: &Statistician,
+        stopping_rule: &Statistician,
     };
     let mut progress = Progress::new();
     let result = carry_out(&options, &signals.stop, |event| progress.event(&event));
@@ -185,7 +187,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
 /// The statistics that a run asks for while it goes on.
 struct Statistician;
 
-impl Judge for Statistician {
+impl StoppingRule for Statistician {
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
         let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
         // Between the looks nobody looks.

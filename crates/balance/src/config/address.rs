@@ -1,11 +1,11 @@
-//! Addresses as both file forms write them.
+//! Addresses, as both syntaxes write them.
 
 use std::net::IpAddr;
 
 use super::model::{Address, Host};
-use super::places::is_host_name;
+use super::validate::is_host_name;
 
-/// A host: an IP address, an IPv6 address in brackets or without, or a name.
+/// An IP address, with or without brackets for IPv6, or a host name.
 pub(super) fn host(text: &str) -> Option<Host> {
     let bare = text
         .strip_prefix('[')
@@ -19,10 +19,10 @@ pub(super) fn host(text: &str) -> Option<Host> {
     is_host_name(text).then(|| Host::Name(text.to_owned()))
 }
 
-/// A host and, after a colon, a port from 1. An IPv6 address with a port stands in brackets.
+/// `HOST:PORT`; an IPv6 address stands in brackets.
 pub(super) fn with_port(text: &str) -> Option<Address> {
     let (name, digits) = text.rsplit_once(':')?;
-    // A colon left over belongs to an IPv6 address, which needs brackets beside a port.
+    // An IPv6 address without brackets.
     if name.contains(':') && !name.starts_with('[') {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn with_port(text: &str) -> Option<Address> {
     })
 }
 
-/// A port from 1, in plain digits.
+/// A port from 1, in decimal.
 pub(super) fn port(digits: &str) -> Option<u16> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain

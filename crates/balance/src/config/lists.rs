@@ -1,4 +1,4 @@
-//! Allow and deny lists in files of their own.
+//! Files with allow and deny lists.
 
 use std::path::Path;
 
@@ -11,13 +11,12 @@ use super::ConfigError;
 use super::model::Access;
 use crate::access::{AccessRules, Prefix};
 
-/// The rules of a service, with what stands in its files now.
+/// Compiles the access rules of a service, reading its files.
 ///
-/// Such a file has prefixes, divided by space or lines; `#` and `//` begin a comment that goes to
-/// the end of the line.
+/// A file has prefixes separated by whitespace; `#` and `//` begin a comment.
 ///
 /// # Errors
-/// When a file cannot be read, or has mistakes: with their places.
+/// When a file cannot be read, or has errors.
 pub fn access_rules(access: &Access) -> Result<AccessRules, ConfigError> {
     let list = |own: &[Prefix], file: Option<&Path>| -> Result<Vec<Prefix>, ConfigError> {
         let mut all = own.to_vec();
@@ -29,9 +28,9 @@ pub fn access_rules(access: &Access) -> Result<AccessRules, ConfigError> {
     };
     let allow = list(&access.allow, access.allow_file.as_deref())?;
     let deny = list(&access.deny, access.deny_file.as_deref())?;
-    // A list of nobody must not turn into no list, which allows everybody.
+    // An empty allow file allows nobody, while no allow list allows everybody.
     if allow.is_empty() && access.allow_file.is_some() {
-        return Ok(AccessRules::nobody());
+        return Ok(AccessRules::deny_all());
     }
     Ok(AccessRules::new(&allow, &deny))
 }
@@ -47,7 +46,7 @@ fn prefixes(name: &str, text: &str) -> Result<Vec<Prefix>, ConfigError> {
             .min()
             .unwrap_or(line.len());
         for word in line[..end].split_whitespace() {
-            // The word is a part of the text, so that its place follows from both addresses.
+            // `word` is a slice of `line`.
             let at = start + (word.as_ptr() as usize - line.as_ptr() as usize);
             match word.parse() {
                 Ok(prefix) => prefixes.push(prefix),

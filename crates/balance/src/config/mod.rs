@@ -1,16 +1,16 @@
-//! The balancer's configuration: two file forms, one model.
+//! The configuration: two syntaxes, one model.
 //!
-//! A file whose name ends in `.toml` is in the native form ([`Form::Native`]); every other file is
-//! a Crossroads 1.x configuration ([`Form::Crossroads`]). [`toml`](write::toml) prints a
-//! configuration in the native form with every default written out, whichever form it came from.
+//! Files that end in `.toml` are TOML ([`Syntax::Native`]), all others are Crossroads 1.x
+//! ([`Syntax::Crossroads`]). [`toml`](write::toml) prints a configuration as TOML with every
+//! default.
 
 mod address;
 mod crossroads;
 mod lists;
 pub mod model;
 mod native;
-mod places;
 mod template;
+mod validate;
 mod warning;
 pub mod write;
 
@@ -24,45 +24,44 @@ use written::{Mistakes, OpenError, open};
 pub use crossroads::Includes;
 pub use lists::access_rules;
 pub use model::Config;
-pub use template::{Facts, Part, Template, TemplateError};
+pub use template::{Part, Placeholders, Template, TemplateError};
 pub use warning::{Warning, WarningKind};
 
-/// Averages are kept over at most this many connections: each takes 8 bytes per back end and
-/// thread.
+/// Limit of `over`, which takes 8 bytes per value, back end and thread.
 pub const OVER_MAX: u32 = 65_536;
 
-/// A form of configuration file.
+/// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// TOML, with all that the balancer can do.
+pub enum Syntax {
+    /// TOML, with every feature.
     Native,
     /// Crossroads 1.x.
     Crossroads,
 }
 
-impl Form {
-    /// The form of a file of that name.
-    pub fn of(path: &Path) -> Form {
+impl Syntax {
+    /// The syntax of a file, by its name.
+    pub fn of(path: &Path) -> Syntax {
         match path.extension() {
-            Some(end) if end.eq_ignore_ascii_case("toml") => Form::Native,
-            _ => Form::Crossroads,
+            Some(end) if end.eq_ignore_ascii_case("toml") => Syntax::Native,
+            _ => Syntax::Crossroads,
         }
     }
 }
 
-/// A configuration that cannot be used as it is written.
+/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file could not be read as text.
+    /// A file cannot be read as text.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There are mistakes, each with its place.
+    /// It has errors.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
 }
 
 impl ConfigError {
-    /// The mistakes, in the order of their places; none when the file could not be read.
+    /// The errors, by location; none if the file could not be read.
     pub fn mistakes(&self) -> &[written::Mistake] {
         match self {
             Self::Open(_) => &[],
@@ -96,52 +95,52 @@ impl Diagnostic for ConfigError {
     }
 }
 
-/// Reads a configuration file, of the form that its name tells, and the files that it includes.
+/// Reads a configuration file and what it includes.
 ///
 /// # Errors
-/// When a file cannot be read, or with all mistakes that were found.
+/// When a file cannot be read, or with all errors found.
 pub fn parse_file(path: &Path) -> Result<(Config, Vec<Warning>), ConfigError> {
     let text = open::open(path)?;
     parse_text_with(
         &path.display().to_string(),
         &text,
-        Form::of(path),
+        Syntax::of(path),
         &mut crossroads::FromDisk,
     )
 }
 
-/// Reads a configuration from a text; `name` is what messages call it. Nothing is included: a
-/// directive that asks for it is a mistake.
+/// Parses a configuration; `name` is used in messages. Includes are errors.
 ///
 /// # Errors
-/// With all mistakes that were found.
+/// With all errors found.
 pub fn parse_text(
     name: &str,
     text: &str,
-    form: Form,
+    form: Syntax,
 ) -> Result<(Config, Vec<Warning>), ConfigError> {
     parse_text_with(name, text, form, &mut crossroads::NoIncludes)
 }
 
-/// Reads a configuration from a text, and what it includes from `includes`.
+/// Parses a configuration, with includes from `includes`.
 ///
 /// # Errors
-/// With all mistakes that were found.
+/// With all errors found.
 pub fn parse_text_with(
     name: &str,
     text: &str,
-    form: Form,
+    form: Syntax,
     includes: &mut dyn Includes,
 ) -> Result<(Config, Vec<Warning>), ConfigError> {
     let mut reader = Reader::new(name, text);
     let mut warnings = Vec::new();
     let config = match form {
-        Form::Native => native::parse(&mut reader, text),
-        Form::Crossroads => crossroads::parse(&mut reader, includes, &mut warnings),
+        Syntax::Native => native::parse(&mut reader, text),
+        Syntax::Crossroads => crossroads::parse(&mut reader, includes, &mut warnings),
     };
     let config = config.unwrap_or_else(|| {
         if reader.is_clean() {
-            // Both give nothing only after a mistake was noted; say so rather than panic.
+            // A parser without a result has reported an error; otherwise report one here rather
+            // than panic.
             reader.fault(Fault::of_the_file("the configuration could not be read"));
         }
         Config::new()

@@ -1,7 +1,6 @@
-//! What a balancer does, whichever file form said it.
+//! The configuration, independent of syntax.
 //!
-//! Nothing here knows of files and places. Each default says why it is what it is; both forms use
-//! the same ones.
+//! Each default gives its reason; both syntaxes share them.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,26 +10,27 @@ use std::time::Duration;
 use super::template::Template;
 use crate::access::Prefix;
 use crate::health::State;
+pub use crate::http::EditKind;
 
-/// A balancer.
+/// The configuration of a balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What it offers; at least one. Names differ, and no two listen on the same address.
+    /// At least one, with unique names and addresses.
     pub services: Vec<Service>,
-    /// Threads; each has its own event loop and listening sockets. 1: what a balancer costs is
-    /// easiest to compare so.
+    /// Worker threads, each with its own event loop and listening sockets. Default 1: easiest to
+    /// compare.
     pub threads: usize,
-    /// Most client connections at one time of all services, per thread. Memory for them is
-    /// bounded by this. 8192: about what the usual limit of open files allows.
+    /// Client limit per thread, over all services, which bounds memory. Default 8192: about what
+    /// the usual limit of open files allows.
     pub connections_per_thread: u32,
-    /// The Unix socket that answers `--status` and `tell`. None: it is beside the file.
+    /// The control socket. Default: beside the file.
     pub status_socket: Option<PathBuf>,
-    /// Where counters are shown as a Prometheus page. None: nowhere, as it is readable by all.
+    /// Address of the Prometheus page. Default: none, as anybody can read it.
     pub prometheus: Option<SocketAddr>,
 }
 
 impl Config {
-    /// A balancer without services and with every default.
+    /// A configuration without services, with every default.
     pub fn new() -> Config {
         Config {
             services: Vec::new(),
@@ -48,69 +48,67 @@ impl Default for Config {
     }
 }
 
-/// One service: where clients come in, and the back ends that they are sent to.
+/// A service: where clients connect, and the back ends they are sent to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// Where it listens; at least one. Port 0 takes a free one.
+    /// At least one. Port 0 takes a free port.
     pub listen: Vec<SocketAddr>,
-    /// What it understands of what it passes on.
-    pub kind: Kind,
+    /// The protocol.
+    pub kind: ServiceKind,
     /// How a back end is chosen.
     pub dispatch: Dispatch,
-    /// How long after it became unavailable a back end is probed. Zero: never. 5 s: a back end
-    /// that restarts is soon back, and one that stays away costs a probe now and then.
+    /// When an unavailable back end is probed. Zero: never. Default 5 s: a restarted back end is
+    /// soon used again, and a dead one costs few probes.
     pub reviving_interval: Duration,
-    /// How often back ends that are available are probed. Zero: never, as clients find out at
-    /// once whether a back end is there and are sent to another one.
+    /// How often available back ends are probed. Default zero, never: a client finds out and is
+    /// sent to another one.
     pub check_interval: Duration,
-    /// How probes are made: of unavailable and of available back ends. TCP: what every back end
-    /// understands.
+    /// How back ends are probed. Default TCP, which every back end supports.
     pub check: Check,
-    /// How many probes it takes, and how long each may.
+    /// Thresholds and time limit of probes.
     pub probing: Probing,
-    /// When a back end that answers badly is left out for a while. None: never, as only HTTP
-    /// tells, and an error may be what the client asked for.
+    /// When a failing back end is ejected. Default never: only HTTP shows it, and an error may be
+    /// what the client asked for.
     pub ejection: Option<Ejection>,
-    /// How long a back end that comes back takes to its full share. Zero: it has it at once.
+    /// Ramp to the full share after an outage. Default zero: none.
     pub slow_start: Duration,
-    /// How long connections may go on when their back end, or the service, is taken away. 30 s:
-    /// most requests are over by then.
+    /// How long connections may stay when their back end or service is removed. Default 30 s: most
+    /// requests are done by then.
     pub drain: Duration,
-    /// Most clients at one time, over all threads. None: as many as the threads hold.
+    /// Client limit, over all threads. Default: what the threads hold.
     pub connections_max: Option<u32>,
-    /// Clients that wait while every back end is at its limit.
+    /// The queue while every back end is at its limit.
     pub queue: Queue,
-    /// Length of the kernel's queue of connections that wait to be accepted. 4096: what
-    /// `net.core.somaxconn` allows on Linux since 5.4.
+    /// Length of the kernel's accept queue. Default 4096: `net.core.somaxconn` on Linux since 5.4.
     pub backlog: u32,
-    /// Who may connect. Everybody.
+    /// Who may connect. Default: everybody.
     pub access: Access,
-    /// Limits of every wait.
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// Whether each client begins with a PROXY protocol header. No: it must not be guessed, and
-    /// believing anybody's header would let clients claim any address.
+    /// Whether clients send a PROXY protocol header. Default no: believing anybody's header would
+    /// let clients claim any address.
     pub proxy_protocol_in: bool,
-    /// Whether more is logged than errors. No.
+    /// Accepted, without effect.
     pub verbosity: bool,
-    /// The file that gets a line per connection or request. None: writing costs.
+    /// File with a line per connection or request. Default: none, as writing costs.
     pub access_log: Option<PathBuf>,
-    /// What a line of it holds. The common form: the other tells more of clients.
-    pub access_log_form: LogForm,
-    /// The account that external commands run as. None: the balancer's own.
+    /// Its format. Default common: the other one says more about clients.
+    pub access_log_form: LogFormat,
+    /// User that commands run as. Default: the balancer's own.
     pub user_account: Option<String>,
-    /// Where clients are sent; at least one. Names differ.
+    /// At least one, with unique names.
     pub backends: Vec<Backend>,
 }
 
 impl Service {
-    /// A service without addresses and back ends, and with every default.
+    /// A service without addresses and back ends, with every default.
     pub fn new(name: &str) -> Service {
         Service {
             name: name.to_owned(),
             listen: Vec::new(),
-            kind: Kind::Tcp,
+            kind: ServiceKind::Tcp,
             dispatch: Dispatch::RoundRobin,
             reviving_interval: Duration::from_secs(5),
             check_interval: Duration::ZERO,
@@ -127,96 +125,116 @@ impl Service {
             proxy_protocol_in: false,
             verbosity: false,
             access_log: None,
-            access_log_form: LogForm::Common,
+            access_log_form: LogFormat::Common,
             user_account: None,
             backends: Vec::new(),
         }
     }
 }
 
-/// What a service understands of what it passes on.
+/// The protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing: bytes. The least work.
+pub enum ServiceKind {
+    /// Plain TCP: the least work.
     Tcp,
     /// HTTP/1.1.
     Http {
-        /// Which messages of a connection are looked at.
+        /// Which messages of a connection are inspected.
         inspect: Inspect,
     },
 }
 
-/// The form of an access log.
+/// The format of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogForm {
+pub enum LogFormat {
     /// The Common Log Format.
     #[default]
     Common,
-    /// The same, with the fields `Referer` and `User-Agent`.
+    /// Combined Log Format: with `Referer` and `User-Agent`.
     Combined,
 }
 
-/// Which messages of an HTTP connection are looked at.
+/// Which messages of a connection are inspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspect {
-    /// The first only; the rest of the connection is passed on as bytes.
+    /// The first; the rest is relayed as bytes.
     FirstMessage,
-    /// Every one: each request is dispatched on its own, and headers are changed in all.
+    /// Every message: each request is dispatched separately, and headers are edited in all.
     EveryMessage,
 }
 
 /// How a back end is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dispatch {
-    /// One after the other.
+    /// Round robin.
     RoundRobin,
-    /// By lot, each in proportion to its weight.
+    /// Random, in proportion to weights.
     Random,
-    /// The one whose connections moved the fewest bytes on average.
+    /// The smallest mean size of connections.
     BySize {
-        /// Over how many of the last connections; `None`: all.
+        /// Number of last connections in the mean; `None`: all.
         over: Option<u32>,
     },
-    /// The one whose connections took the least time on average.
+    /// The shortest mean duration of connections.
     ByDuration {
-        /// Over how many of the last connections; `None`: all.
+        /// Number of last connections in the mean; `None`: all.
         over: Option<u32>,
     },
-    /// The one with the fewest connections.
+    /// The fewest connections.
     ByConnections {
-        /// Over how many of the last decisions they are averaged; `None`: as they are now.
+        /// Number of last decisions to average over; `None`: the current number.
         over: Option<u32>,
     },
-    /// The first in the file that is available.
+    /// The first available one in the file.
     ByOrder,
-    /// The same for a client's address, as long as it is available.
+    /// The same for a client's address, while it is available.
     ByClientIp,
-    /// As a program says, which prints the back end's name, or its place counted from 0.
+    /// A program prints the name or the index of the back end.
     External {
-        /// The command line; its `%r` and the like are filled in.
+        /// The command line, with placeholders.
         command: Template,
     },
-    /// One after the other, each as often as its weight says, and evenly spread.
+    /// Smooth weighted round robin.
     WeightedRoundRobin,
-    /// The one with the fewest connections for its weight.
+    /// The fewest connections relative to the weight.
     LeastConnections,
-    /// The better of two drawn by lot, by the peak-sensitive average of its answer times and the
-    /// requests that it has now.
+    /// The better of two random ones, by a peak-sensitive average of latency and by current
+    /// requests.
     PeakEwma {
-        /// In what time a past answer time loses 63% of its say. 10 s, as in Finagle.
+        /// Time in which the weight of a past latency falls by 63%. Default 10 s, as in Finagle.
         decay: Duration,
     },
-    /// The same for the same key, with as few clients moved as can be when back ends come and go.
+    /// The same for the same key; few clients move when back ends come and go.
     ConsistentHash {
-        /// What is hashed.
+        /// The key.
         key: HashKey,
     },
 }
 
-/// What [`Dispatch::PeakEwma`] uses where nothing is said.
+impl Dispatch {
+    /// The name of the mode in TOML.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Dispatch::RoundRobin => "round-robin",
+            Dispatch::Random => "random",
+            Dispatch::BySize { .. } => "by-size",
+            Dispatch::ByDuration { .. } => "by-duration",
+            Dispatch::ByConnections { .. } => "by-connections",
+            Dispatch::ByOrder => "by-order",
+            Dispatch::ByClientIp => "by-client-ip",
+            Dispatch::External { .. } => "external",
+            Dispatch::WeightedRoundRobin => "weighted-round-robin",
+            Dispatch::LeastConnections => "least-connections",
+            Dispatch::PeakEwma { .. } => "peak-ewma",
+            Dispatch::ConsistentHash { .. } => "consistent-hash",
+        }
+    }
+}
+
+/// Default of [`Dispatch::PeakEwma`].
 pub const PEAK_EWMA_DECAY: Duration = Duration::from_secs(10);
 
-/// What a consistent hash is made of. A request that lacks it is hashed by its client's address.
+/// The key of a consistent hash. Requests without it are hashed by the client's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
     /// The client's address.
@@ -225,36 +243,36 @@ pub enum HashKey {
     Header(String),
     /// A cookie.
     Cookie(String),
-    /// The path of the request target, without its query.
+    /// The path of the request target, without the query.
     Path,
 }
 
-/// How a probe is made.
+/// How a back end is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// A connection is opened and closed.
+    /// By connecting.
     Tcp,
-    /// A request is sent.
+    /// By a request.
     Http {
         /// Its path.
         path: String,
-        /// Its `Host`; `None`: the back end's own address.
+        /// `Host`; `None`: the back end's address.
         host: Option<String>,
-        /// The status that is good.
+        /// The expected status.
         status: u16,
     },
 }
 
-/// How many probes change what is thought of a back end, and how long each may take.
+/// Thresholds and time limit of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probing {
-    /// So many in a row have to go well before a back end is used again; at least 1. 1: clients
-    /// find out at once when it is not so.
+    /// Successful probes in a row before a back end is used again; at least 1. Default 1: a client
+    /// soon finds out if it was wrong.
     pub rise: u32,
-    /// So many in a row have to fail before an available one is left out; at least 1. 1: a probe
-    /// waits long enough to be believed.
+    /// Failed probes in a row before an available back end is taken out; at least 1. Default 1: a
+    /// probe waits long enough to be believed.
     pub fall: u32,
-    /// How long a probe may take. 5 s: as long as a client's connection may.
+    /// Time limit of a probe. Default 5 s, as for a client's connection.
     pub timeout: Duration,
 }
 
@@ -268,21 +286,21 @@ impl Default for Probing {
     }
 }
 
-/// When a back end that answers badly is left out.
+/// When a failing back end is ejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ejection {
-    /// After so many failed answers in a row.
+    /// Failed responses in a row.
     pub failures: u32,
-    /// For how long; it is probed before it is used again.
+    /// How long it is not used; it is probed before it is used again.
     pub duration: Duration,
 }
 
-/// Clients that wait while every back end is at its limit.
+/// The queue while every back end is at its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Most clients that wait. 1024: bounded, and longer than what a short burst needs.
+    /// Longest queue. Default 1024: bounded, and enough for a short burst.
     pub length: u32,
-    /// How long one waits at most. 5 s: longer, and its user has gone.
+    /// Longest wait. Default 5 s: after that the user has gone.
     pub time_limit: Duration,
 }
 
@@ -297,36 +315,33 @@ impl Default for Queue {
 
 /// Who may connect.
 ///
-/// The deny lists are looked at first; where there is an allow list, whoever is not on it is
-/// denied.
+/// The deny list is checked first; if there is an allow list, everybody else is denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Who is allowed; empty and without a file: everybody.
+    /// Allowed prefixes; empty and without a file: everybody.
     pub allow: Vec<Prefix>,
-    /// Who is not.
+    /// Denied prefixes.
     pub deny: Vec<Prefix>,
-    /// A file with more of those who are allowed; read at the start and when told to reload.
+    /// File with more allowed prefixes, read at the start and on reload.
     pub allow_file: Option<PathBuf>,
-    /// A file with more of those who are not.
+    /// File with more denied prefixes.
     pub deny_file: Option<PathBuf>,
 }
 
-/// Limits of every wait; zero means none.
+/// Time limits; zero means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a back end to accept a connection. 5 s: a SYN is sent again after 1 s and 3 s.
+    /// To connect to a back end. Default 5 s: a SYN is sent again after 1 s and 3 s.
     pub connect: Duration,
-    /// For a client to send a request's head, and its PROXY protocol header. 10 s: enough for a
-    /// bad line, and slow senders hold a connection no longer.
+    /// To receive a request head, and a PROXY protocol header. Default 10 s: enough for a bad line,
+    /// and a bound for slow senders.
     pub client_header: Duration,
-    /// For a connection without traffic: of a TCP service in both directions, of an HTTP service
-    /// between two requests. 10 min: people who look at a terminal are not cut off, and forgotten
-    /// connections end.
+    /// Silence on a connection: in TCP in both directions, in HTTP between requests. Default 10
+    /// min: people at a terminal are not cut off, and forgotten connections end.
     pub client_idle: Duration,
-    /// For a back end to begin and to go on with an answer. 60 s: what nginx waits.
+    /// For a back end to begin and continue a response. Default 60 s, as in nginx.
     pub upstream_answer: Duration,
-    /// For a receiver, client or back end, to take anything of what waits for it. 60 s: what
-    /// nginx waits.
+    /// For a receiver to drain anything of its queue. Default 60 s, as in nginx.
     pub write_stall: Duration,
 }
 
@@ -342,44 +357,42 @@ impl Default for Timeouts {
     }
 }
 
-/// One back end of a service.
+/// A back end of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backend {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// Its weight. A share of 1: all alike.
+    /// Its weight. Default: a share of 1.
     pub weight: Weight,
-    /// By how many percent what is known of its size or duration shrinks whenever another back
-    /// end is chosen: 0 to 100. 0: it is never forgotten.
+    /// By how many percent its mean size or duration shrinks whenever another back end is chosen: 0
+    /// to 100. Default 0: never.
     pub decay_percent: u8,
-    /// Most connections to it at one time, over all threads. None: no limit.
+    /// Connection limit, over all threads. Default: none.
     pub connections_max: Option<u32>,
-    /// How often it is asked again when it does not accept a connection, before another back end
-    /// is. 0: another one at once.
+    /// Retries of a failed connection before another back end is tried. Default 0.
     pub retries: u32,
-    /// Commands that run when something happens.
+    /// Commands to run on events.
     pub hooks: Hooks,
-    /// The file that gets a copy of what passes. None.
+    /// File with a copy of the traffic. Default: none.
     pub traffic_log: Option<PathBuf>,
-    /// The file that gets the sizes and times of what passed. None.
+    /// File with sizes and times of connections or requests. Default: none.
     pub throughput_log: Option<PathBuf>,
-    /// The cookie that binds a client to this back end. None.
+    /// The sticky cookie. Default: none.
     pub sticky_cookie: Option<StickyCookie>,
-    /// Changes of header fields, in order. None.
+    /// Header edits, in order. Default: none.
     pub header_edits: Vec<HeaderEdit>,
-    /// How long a connection to it may be without traffic. Zero: as the service says.
+    /// Limit of silence on a connection. Zero: as the service says.
     pub session_timeout: Duration,
-    /// The PROXY protocol header that it is told the client's address with. None: it must expect
-    /// one.
+    /// Version of the PROXY protocol header it is sent. Default none: it has to expect one.
     pub proxy_protocol_out: Option<ProxyVersion>,
-    /// What it is at the start. Available.
+    /// Its initial state. Default: available.
     pub initial_state: State,
 }
 
 impl Backend {
-    /// A back end at an address, with every default.
+    /// A back end with every default.
     pub fn new(name: &str, address: Address) -> Backend {
         Backend {
             name: name.to_owned(),
@@ -409,7 +422,7 @@ pub struct Address {
     pub port: u16,
 }
 
-/// A host by its address or by a name that is looked up when the balancer starts.
+/// An address, or a name that is resolved when the balancer starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// Its address.
@@ -419,7 +432,7 @@ pub enum Host {
 }
 
 impl Address {
-    /// The socket address, where the host is not a name.
+    /// The socket address, unless the host is a name.
     pub fn socket(&self) -> Option<SocketAddr> {
         match self.host {
             Host::Ip(ip) => Some(SocketAddr::new(ip, self.port)),
@@ -446,18 +459,18 @@ impl fmt::Display for Address {
     }
 }
 
-/// How much a back end gets, in either sense of the word.
+/// A weight, in either sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {
-    /// Its share: one of 2 gets twice what one of 1 gets. At least 1.
+    /// A share: one of 2 gets twice what one of 1 gets. At least 1.
     Share(u32),
-    /// Crossroads' sense: what is measured of it is multiplied by this, so that one of 2 is chosen
-    /// about half as often. At least 1.
+    /// As in Crossroads: the measure is multiplied by this, so one of 2 is chosen about half as
+    /// often. At least 1.
     Penalty(u32),
 }
 
 impl Weight {
-    /// What a measured load is multiplied by.
+    /// The factor of a measured load.
     pub fn cost(self) -> f64 {
         match self {
             Weight::Share(share) => 1.0 / f64::from(share.max(1)),
@@ -465,40 +478,39 @@ impl Weight {
         }
     }
 
-    /// What it gets in proportion to others.
+    /// The share relative to others.
     pub fn share(self) -> f64 {
         1.0 / self.cost()
     }
 }
 
-/// Commands that run when something happens to a back end.
+/// Commands to run on events of a back end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// When a client's connection to it begins.
+    /// A client's connection was opened.
     pub on_start: Option<Template>,
-    /// When such a connection ends.
+    /// Such a connection was closed.
     pub on_end: Option<Template>,
-    /// When it could not be reached.
+    /// It could not be reached.
     pub on_fail: Option<Template>,
 }
 
-/// The cookie that binds a client to a back end.
+/// A sticky cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
     /// The cookie's name.
     pub name: String,
-    /// The value that means this back end.
+    /// The value that stands for this back end.
     pub value: String,
-    /// Whether the balancer sends it to clients that do not have it. Yes; no where a header edit
-    /// does that.
+    /// Whether the balancer sets it for clients without it. Default yes, unless a header edit does.
     pub set: bool,
 }
 
-/// A change of a header field.
+/// A header edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderEdit {
     /// In which messages.
-    pub towards: Towards,
+    pub recipient: Recipient,
     /// How.
     pub how: EditKind,
     /// The field's name.
@@ -507,31 +519,20 @@ pub struct HeaderEdit {
     pub value: Template,
 }
 
-/// The messages that a header edit is made in.
+/// The messages that a header edit applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Towards {
-    /// Answers, which go to the client.
+pub enum Recipient {
+    /// Responses, to the client.
     Client,
-    /// Requests, which go to the back end.
+    /// Requests, to the back end.
     Server,
-}
-
-/// How a header field is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EditKind {
-    /// A further field is put beside those of the same name.
-    Add,
-    /// The value is put to the end of the field of that name; where there is none, it is added.
-    Append,
-    /// It replaces all fields of that name.
-    Set,
 }
 
 /// The version of a PROXY protocol header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyVersion {
-    /// The line.
+    /// Text.
     V1,
-    /// The binary one.
+    /// Binary.
     V2,
 }

@@ -1,19 +1,19 @@
-//! Values that are filled in for each client: header fields and commands.
+//! Text with placeholders: header values and commands.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// A text with places to fill in. `%r` is the client's address, `%b` the back end's name, `%s` the
-/// service's, `%%` a percent sign.
+/// Text with placeholders: `%r` is the client's address, `%b` the back end's name, `%s` the
+/// service's name, `%%` a percent sign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
 }
 
-/// One part of a [`Template`].
+/// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// `%r`: the client's address.
     Client,
@@ -23,32 +23,32 @@ pub enum Part {
     Service,
 }
 
-/// What fills a template in.
+/// Values of the placeholders.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'f> {
+pub struct Placeholders<'f> {
     /// The client.
     pub client: IpAddr,
-    /// The back end's name; empty while none is chosen.
+    /// The back end; empty while none is chosen.
     pub backend: &'f str,
-    /// The service's name.
+    /// The service.
     pub service: &'f str,
 }
 
-/// A `%` that is followed by nothing known.
+/// A `%` without a known placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected %r, %b, %s or %% after a percent sign, found `{found}`")]
 pub struct TemplateError {
-    /// The percent sign and what follows it, fit to be shown.
+    /// The percent sign and what follows, escaped for display.
     pub found: String,
-    /// The byte at which it stands.
+    /// Byte offset.
     pub at: usize,
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// When a `%` is followed by anything but `r`, `b`, `s` or `%`.
+    /// When a `%` is not followed by `r`, `b`, `s` or `%`.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = String::new();
@@ -80,7 +80,7 @@ impl Template {
                 }
                 None => plain.push('%'),
             }
-            // All that can follow takes one byte.
+            // Each letter is one byte.
             rest = &rest[at + 2..];
         }
         plain.push_str(rest);
@@ -90,22 +90,22 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Its parts, in order.
+    /// Its parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Appends the text with its places filled in.
-    pub fn fill(&self, facts: &Facts<'_>, out: &mut Vec<u8>) {
+    /// Appends the text with values filled in.
+    pub fn fill(&self, placeholders: &Placeholders<'_>, out: &mut Vec<u8>) {
         use std::io::Write as _;
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Part::Backend => out.extend_from_slice(facts.backend.as_bytes()),
-                Part::Service => out.extend_from_slice(facts.service.as_bytes()),
+                Part::Backend => out.extend_from_slice(placeholders.backend.as_bytes()),
+                Part::Service => out.extend_from_slice(placeholders.service.as_bytes()),
                 Part::Client => {
                     // Writing into a vector cannot fail.
-                    let _ = write!(out, "{}", facts.client.to_canonical());
+                    let _ = write!(out, "{}", placeholders.client.to_canonical());
                 }
             }
         }
@@ -113,7 +113,7 @@ impl Template {
 }
 
 impl fmt::Display for Template {
-    /// Writes it as [`Template::parse`] reads it.
+    /// As [`Template::parse`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn places_are_filled_in() {
         let template = Template::parse("for=%r;by=%s/%b;100%%").unwrap();
-        let facts = Facts {
+        let placeholders = Placeholders {
             client: "::ffff:10.0.0.7".parse().unwrap(),
             backend: "one",
             service: "web",
         };
         let mut out = Vec::new();
-        template.fill(&facts, &mut out);
+        template.fill(&placeholders, &mut out);
         assert_eq!(out, b"for=10.0.0.7;by=web/one;100%");
     }
 

@@ -1,15 +1,15 @@
-//! What a configuration says that is accepted, but not as it may be meant.
+//! Warnings about an accepted configuration.
 
 use std::fmt;
 
-/// Something to know about a configuration that is accepted.
+/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// What it is about.
     pub kind: WarningKind,
     /// The file.
     pub file: String,
-    /// The line in it, from 1.
+    /// The line, from 1.
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
@@ -18,19 +18,18 @@ pub struct Warning {
 /// What a [`Warning`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WarningKind {
-    /// No text of a Crossroads manual could be read on it, so that Crossroads may mean something
-    /// else.
+    /// No Crossroads manual confirms the meaning used here.
     Unconfirmed {
-        /// The keyword or what is written.
+        /// The keyword or value.
         what: String,
-        /// What it is taken to mean here.
+        /// The meaning used here.
         taken_as: &'static str,
     },
-    /// It has no meaning here.
+    /// It has no effect here.
     Ignored {
         /// The keyword.
         what: String,
-        /// Why it is of no use.
+        /// Why.
         why: &'static str,
     },
 }

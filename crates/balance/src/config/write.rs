@@ -1,4 +1,4 @@
-//! A configuration as a native file, with every default written out.
+//! Printing a configuration as TOML, with every default.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use written::units::duration_text;
 
 use super::model::{
-    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, Kind, LogForm,
-    Probing, ProxyVersion, Service, Towards, Weight,
+    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, Probing,
+    ProxyVersion, Recipient, Service, ServiceKind, Weight,
 };
 use super::template::Template;
 
-/// Prints a configuration in the native form; reading it gives the same configuration.
+/// Prints a configuration as TOML; parsing it gives the same configuration.
 ///
-/// What is not there by default, and so has no value to print, stands as a comment.
+/// Optional keys without a value are printed as comments.
 pub fn toml(config: &Config) -> String {
     let mut out = Writer::default();
     out.line("threads", config.threads);
@@ -69,8 +69,8 @@ fn service(out: &mut Writer, service: &Service) {
         list(service.listen.iter().map(ToString::to_string)),
     );
     match service.kind {
-        Kind::Tcp => out.line("kind", quoted("tcp")),
-        Kind::Http { inspect } => {
+        ServiceKind::Tcp => out.line("kind", quoted("tcp")),
+        ServiceKind::Http { inspect } => {
             out.line("kind", quoted("http"));
             let word = match inspect {
                 Inspect::FirstMessage => "first",
@@ -103,8 +103,8 @@ fn service(out: &mut Writer, service: &Service) {
         "none",
     );
     let form = match service.access_log_form {
-        LogForm::Common => "common",
-        LogForm::Combined => "combined",
+        LogFormat::Common => "common",
+        LogFormat::Combined => "combined",
     };
     out.line("access_log_form", quoted(form));
     let account = service.user_account.as_deref().map(quoted);
@@ -170,7 +170,7 @@ fn backend(out: &mut Writer, backend: &Backend) {
         out.line("headers", "[]");
     } else {
         out.line("headers", "[");
-        // The list was opened with its key; its items stand on lines of their own.
+        // One item per line.
         for edit in &backend.header_edits {
             let _ = writeln!(out.text, "    {},", header(edit));
         }
@@ -186,37 +186,22 @@ fn backend(out: &mut Writer, backend: &Backend) {
 }
 
 fn dispatch(dispatch: &Dispatch) -> String {
-    let over = |mode: &str, over: &Option<u32>| match over {
-        Some(over) => format!("{{ mode = {}, over = {over} }}", quoted(mode)),
-        None => quoted(mode),
+    let mode = quoted(dispatch.name());
+    let rest = match dispatch {
+        Dispatch::BySize { over: Some(over) }
+        | Dispatch::ByDuration { over: Some(over) }
+        | Dispatch::ByConnections { over: Some(over) } => format!("over = {over}"),
+        Dispatch::External { command } => format!("command = {}", template(command)),
+        Dispatch::PeakEwma { decay } => format!("decay = {}", quoted(&duration_text(*decay))),
+        Dispatch::ConsistentHash { key } => match key {
+            HashKey::ClientIp => "key = \"client-ip\"".to_owned(),
+            HashKey::Header(name) => format!("key = \"header\", name = {}", quoted(name)),
+            HashKey::Cookie(name) => format!("key = \"cookie\", name = {}", quoted(name)),
+            HashKey::Path => "key = \"path\"".to_owned(),
+        },
+        _ => return mode,
     };
-    match dispatch {
-        Dispatch::RoundRobin => quoted("round-robin"),
-        Dispatch::Random => quoted("random"),
-        Dispatch::BySize { over: last } => over("by-size", last),
-        Dispatch::ByDuration { over: last } => over("by-duration", last),
-        Dispatch::ByConnections { over: last } => over("by-connections", last),
-        Dispatch::ByOrder => quoted("by-order"),
-        Dispatch::ByClientIp => quoted("by-client-ip"),
-        Dispatch::External { command } => {
-            format!("{{ mode = \"external\", command = {} }}", template(command))
-        }
-        Dispatch::WeightedRoundRobin => quoted("weighted-round-robin"),
-        Dispatch::LeastConnections => quoted("least-connections"),
-        Dispatch::PeakEwma { decay } => format!(
-            "{{ mode = \"peak-ewma\", decay = {} }}",
-            quoted(&duration_text(*decay))
-        ),
-        Dispatch::ConsistentHash { key } => {
-            let key = match key {
-                HashKey::ClientIp => "key = \"client-ip\"".to_owned(),
-                HashKey::Header(name) => format!("key = \"header\", name = {}", quoted(name)),
-                HashKey::Cookie(name) => format!("key = \"cookie\", name = {}", quoted(name)),
-                HashKey::Path => "key = \"path\"".to_owned(),
-            };
-            format!("{{ mode = \"consistent-hash\", {key} }}")
-        }
-    }
+    format!("{{ mode = {mode}, {rest} }}")
 }
 
 fn check(check: &Check, probing: &Probing) -> String {
@@ -243,9 +228,9 @@ fn check(check: &Check, probing: &Probing) -> String {
 }
 
 fn header(edit: &HeaderEdit) -> String {
-    let towards = match edit.towards {
-        Towards::Client => "client",
-        Towards::Server => "server",
+    let recipient = match edit.recipient {
+        Recipient::Client => "client",
+        Recipient::Server => "server",
     };
     let how = match edit.how {
         EditKind::Add => "add",
@@ -253,7 +238,7 @@ fn header(edit: &HeaderEdit) -> String {
         EditKind::Set => "set",
     };
     format!(
-        "{{ towards = \"{towards}\", how = \"{how}\", name = {}, value = {} }}",
+        "{{ towards = \"{recipient}\", how = \"{how}\", name = {}, value = {} }}",
         quoted(&edit.name),
         template(&edit.value)
     )
@@ -272,7 +257,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// A key: bare where it can be.
+/// A key: bare if possible.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.is_empty() && name.chars().all(bare) {
@@ -282,7 +267,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A basic string of TOML.
+/// A basic string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

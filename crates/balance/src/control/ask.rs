@@ -1,4 +1,4 @@
-//! Asks a balancer that runs.
+//! The client side of the control socket.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -7,31 +7,31 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longest answer, bytes: thousands of back ends.
+/// Longest reply in bytes: thousands of back ends.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody is there.
+    /// Nothing listens.
     #[error("no balancer answers on {}: {source}", path.display())]
     Nobody {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// It did not answer in time, or ended.
-    #[error("the balancer on {} gave no answer within {limit:?}: {source}", path.display())]
+    /// No reply in time, or the connection broke.
+    #[error("the balancer on {} did not answer within {limit:?}: {source}", path.display())]
     Silent {
         /// The socket.
         path: PathBuf,
-        /// How long was waited at most.
+        /// The time limit.
         limit: Duration,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
-    /// What answers is no balancer.
+    /// The reply is not a balancer's.
     #[error("what answers on {} is no balancer", path.display())]
     Stranger {
         /// The socket.
@@ -39,11 +39,11 @@ pub enum AskError {
     },
 }
 
-/// Asks the balancer at a socket; the words of a request are divided by space. The answer is an
-/// object: with `ok` true, or with `ok` false, `error`, and the exit `status` that it stands for.
+/// Sends a request, which is words separated by spaces. The reply is an object: `ok` is true, or
+/// `ok` is false with `error` and the exit `status` it stands for.
 ///
 /// # Errors
-/// When there is no such answer.
+/// When there is no valid reply.
 pub fn ask(path: &Path, request: &str, limit: Duration) -> Result<Value, AskError> {
     let own = || path.to_path_buf();
     let mut stream = UnixStream::connect(path).map_err(|source| AskError::Nobody {

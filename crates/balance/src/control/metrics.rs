@@ -1,4 +1,4 @@
-//! The counters as Prometheus reads them: its text format, version 0.0.4.
+//! Counters in the Prometheus text format 0.0.4.
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -7,64 +7,57 @@ use std::sync::atomic::Ordering;
 use net::os;
 
 use super::supervisor::Supervisor;
-use crate::engine::state::{BackendState, ServiceState, Times};
+use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
-/// Upper bounds of the histograms' buckets, as powers of two of microseconds: 16 us to 67 s, each
-/// four times the one before.
+/// Upper bounds of histogram buckets, as powers of two of microseconds: 16 us to 67 s, by factors
+/// of four.
 const BOUNDS: [usize; 12] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 
-/// The page.
+/// Renders the page.
 pub fn page(supervisor: &Supervisor) -> String {
     let shared = supervisor.shared();
     let (reloads, reload_failures) = supervisor.reloads();
     let mut page = Page::default();
     let uptime_ns = os::now_ns().saturating_sub(shared.started_ns);
-    for (name, kind, help, value) in [
+    for (name, help, value) in [
         (
             "uptime_seconds",
-            "gauge",
             "Time since the balancer started.",
             uptime_ns as f64 / 1e9,
         ),
         (
             "reloads_total",
-            "counter",
             "Configurations that took the place of an earlier one.",
             reloads as f64,
         ),
         (
             "reload_failures_total",
-            "counter",
             "Configurations that could not be used.",
             reload_failures as f64,
         ),
         (
             "earlier_configurations",
-            "gauge",
             "Earlier configurations that still have clients.",
             supervisor.retired() as f64,
         ),
         (
             "events_lost_total",
-            "counter",
             "Events that logs and commands had no room for.",
             shared.events_lost.get() as f64,
         ),
         (
             "log_failures_total",
-            "counter",
             "Lines that could not be written to a log.",
             shared.log_failures.get() as f64,
         ),
         (
             "command_failures_total",
-            "counter",
             "Commands that failed, took too long, or were left out.",
             shared.hook_failures.get() as f64,
         ),
     ] {
-        page.family(name, kind, help);
+        page.family(name, kind(name), help);
         page.sample(name, &[], value);
     }
     page.services(&shared.services);
@@ -100,55 +93,46 @@ impl Page {
 
     fn services(&mut self, services: &[Arc<ServiceState>]) {
         type Value = fn(&ServiceState) -> u64;
-        let families: [(&str, &str, &str, Value); 8] = [
-            (
-                "active_clients",
-                "gauge",
-                "Clients that are connected now.",
-                |one| one.active.load(Ordering::Relaxed).into(),
-            ),
+        let families: [(&str, &str, Value); 8] = [
+            ("active_clients", "Clients that are connected now.", |one| {
+                one.active.load(Ordering::Relaxed).into()
+            }),
             (
                 "queued_clients",
-                "gauge",
                 "Clients that wait for a back end now.",
                 |one| one.queued.load(Ordering::Relaxed).into(),
             ),
-            ("clients_total", "counter", "Clients accepted.", |one| {
+            ("clients_total", "Clients accepted.", |one| {
                 one.clients.get()
             }),
             (
                 "clients_denied_total",
-                "counter",
                 "Clients that the access lists did not let in.",
                 |one| one.denied.get(),
             ),
             (
                 "clients_overflowed_total",
-                "counter",
                 "Clients turned away because there were too many, or who waited too long.",
                 |one| one.overflowed.get(),
             ),
             (
                 "refused_total",
-                "counter",
                 "Clients, or requests, that no back end took.",
                 |one| one.refused.get(),
             ),
             (
                 "bad_requests_total",
-                "counter",
                 "Clients, or requests, refused for what they said.",
                 |one| one.bad_requests.get(),
             ),
             (
                 "timeouts_total",
-                "counter",
                 "Waits that ended by their time limit.",
                 |one| one.timeouts.get(),
             ),
         ];
-        for (name, kind, help, value) in families {
-            self.family(name, kind, help);
+        for (name, help, value) in families {
+            self.family(name, kind(name), help);
             for one in services {
                 self.sample(name, &[("service", &one.name)], value(one));
             }
@@ -173,58 +157,50 @@ impl Page {
 
     fn backends(&mut self, services: &[Arc<ServiceState>]) {
         type Value = fn(&BackendState) -> u64;
-        let families: [(&str, &str, &str, Value); 8] = [
+        let families: [(&str, &str, Value); 8] = [
             (
                 "backend_up",
-                "gauge",
                 "Whether clients are sent to the back end.",
                 |one| one.usable().into(),
             ),
             (
                 "backend_active",
-                "gauge",
                 "Connections that clients have to the back end, or requests under way.",
                 |one| one.active.load(Ordering::Relaxed).into(),
             ),
             (
                 "backend_connections_total",
-                "counter",
                 "Connections that were opened to the back end.",
                 |one| one.connections.get(),
             ),
             (
                 "backend_connect_failures_total",
-                "counter",
                 "Connections that could not be opened.",
                 |one| one.connect_failures.get(),
             ),
             (
                 "backend_requests_total",
-                "counter",
                 "Requests sent to the back end (HTTP).",
                 |one| one.requests.get(),
             ),
             (
                 "backend_answer_failures_total",
-                "counter",
                 "Answers that failed (HTTP).",
-                |one| one.answer_failures.get(),
+                |one| one.response_failures.get(),
             ),
             (
                 "backend_sent_bytes_total",
-                "counter",
                 "Bytes from clients to the back end.",
                 |one| one.bytes_to.get(),
             ),
             (
                 "backend_received_bytes_total",
-                "counter",
                 "Bytes from the back end to clients.",
                 |one| one.bytes_from.get(),
             ),
         ];
-        for (name, kind, help, value) in families {
-            self.family(name, kind, help);
+        for (name, help, value) in families {
+            self.family(name, kind(name), help);
             self.each(services, |page, labels, one| {
                 page.sample(name, labels, value(one))
             });
@@ -254,7 +230,7 @@ impl Page {
     }
 
     fn times(&mut self, services: &[Arc<ServiceState>]) {
-        type Value = fn(&BackendState) -> &Times;
+        type Value = fn(&BackendState) -> &DurationHistogram;
         let families: [(&str, &str, Value); 2] = [
             (
                 "backend_connect_seconds",
@@ -275,8 +251,8 @@ impl Page {
         }
     }
 
-    fn histogram(&mut self, name: &str, labels: &Labels<'_>, times: &Times) {
-        // One look, so that the buckets and the count agree.
+    fn histogram(&mut self, name: &str, labels: &Labels<'_>, times: &DurationHistogram) {
+        // One snapshot, so that buckets and count agree.
         let counts = times.counts();
         let bucket = format!("{name}_bucket");
         let mut sample = |bound: &str, count: u64| {
@@ -292,6 +268,13 @@ impl Page {
         let sum_s = times.sum_us() as f64 / 1e6;
         self.sample(&format!("{name}_sum"), labels, sum_s);
         self.sample(&format!("{name}_count"), labels, all);
+    }
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.ends_with("_total") {
+        true => "counter",
+        false => "gauge",
     }
 }
 

@@ -1,11 +1,11 @@
-//! What is around the balancer while it runs.
+//! Operating a running balancer.
 //!
-//! A [`Supervisor`] runs the configuration of a file, and replaces it when told to. It answers on
-//! a Unix socket ([`Socket`], [`ask`]) and shows its counters on a page ([`Page`]); logs and
-//! commands are in [`chronicle`].
+//! A [`Supervisor`] runs a configuration file and reloads it on request. It answers on a Unix
+//! socket ([`Socket`], [`ask`]) and serves its counters over HTTP ([`Page`]). [`access_log`] writes
+//! logs and runs hooks.
 
+pub mod access_log;
 mod ask;
-pub mod chronicle;
 mod metrics;
 mod page;
 mod requests;

@@ -1,4 +1,4 @@
-//! Shows the counters to whoever asks by HTTP.
+//! Serves the counters over HTTP.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,17 +11,17 @@ use super::supervisor::Supervisor;
 
 /// Longest head of a request, bytes.
 const HEAD_BYTES_MAX: usize = 8192;
-/// How long a request may take to come, and its answer to be taken.
+/// Time limit of a request, and of its response.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The page; dropping it closes it.
+/// The HTTP server; dropping it stops it.
 pub struct Page {
     address: SocketAddr,
     _server: Server,
 }
 
 impl Page {
-    /// Opens it.
+    /// Starts the server.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -30,7 +30,7 @@ impl Page {
         let address = listener.local_addr()?;
         let supervisor = supervisor.clone();
         let server = Server::tcp(listener, move |stream| {
-            // Whoever asks badly or goes away is nobody's concern.
+            // A bad or broken request is the client's problem.
             let _ = serve(stream, &supervisor);
         })?;
         Ok(Page {
@@ -39,7 +39,7 @@ impl Page {
         })
     }
 
-    /// Where it is.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -49,7 +49,7 @@ fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
     let head = read_head(&mut stream)?;
     let (status, body) = match request(&head) {
         Some(("GET" | "HEAD", "/metrics")) => ("200 OK", metrics::page(supervisor)),
-        Some(("GET" | "HEAD", _)) => ("404 Not Found", "it is at /metrics\n".to_owned()),
+        Some(("GET" | "HEAD", _)) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
         Some(_) => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),
         None => ("400 Bad Request", "GET /metrics\n".to_owned()),
     };
@@ -69,12 +69,12 @@ fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
     stream.write_all(answer.as_bytes())
 }
 
-/// The method and the path of a request.
+/// Method and path.
 fn request(head: &[u8]) -> Option<(&str, &str)> {
     let line = head.split(|byte| *byte == b'\r').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    let (method, target) = (words.next()?, words.next()?);
-    words.next()?.starts_with("HTTP/1.").then_some(())?;
+    let mut invalid = std::str::from_utf8(line).ok()?.split(' ');
+    let (method, target) = (invalid.next()?, invalid.next()?);
+    invalid.next()?.starts_with("HTTP/1.").then_some(())?;
     Some((method, target.split('?').next()?))
 }
 

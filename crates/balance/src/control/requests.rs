@@ -1,6 +1,6 @@
-//! What operators can ask for on the socket.
+//! The server side of the control socket.
 //!
-//! A request is a line of words; the answer is one JSON object, after which the connection is
+//! A request is a line of words; the reply is one JSON object, after which the connection is
 //! closed.
 
 use std::io::{self, Read as _, Write as _};
@@ -18,24 +18,24 @@ use crate::engine::BalancerError;
 
 /// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 4096;
-/// Of a longer one so much is read, so that its sender gets to see the answer.
+/// Read of an overlong request, so that its sender sees the error.
 const UNREAD_BYTES_MAX: usize = 65_536;
-/// How long a request may take to come, and its answer to be taken.
+/// Time limit of a request, and of its reply.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Exit statuses that an error stands for: it could not be done, and the words are wrong.
+/// Exit statuses: failed, and invalid request.
 const FAILED: u8 = 1;
-const WORDS: u8 = 2;
+const INVALID: u8 = 2;
 
-/// An answer to a request that was not carried out.
+/// An error reply.
 struct Refusal {
     status: u8,
     error: String,
 }
 
-fn words(error: impl ToString) -> Refusal {
+fn invalid(error: impl ToString) -> Refusal {
     let error = error.to_string();
     Refusal {
-        status: WORDS,
+        status: INVALID,
         error,
     }
 }
@@ -44,13 +44,13 @@ fn words(error: impl ToString) -> Refusal {
 pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
     let answer = match read_line(&mut stream) {
         Ok(line) => answer(&line, supervisor),
-        Err(error) => Err(words(format!("expected a line with a request: {error}"))),
+        Err(error) => Err(invalid(format!("expected a line with a request: {error}"))),
     };
     let answer = answer.unwrap_or_else(
         |refusal| json!({ "ok": false, "status": refusal.status, "error": refusal.error }),
     );
     let _ = stream.set_write_timeout(Some(LIMIT));
-    // Who has gone does not need it.
+    // The client may have gone.
     let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
@@ -74,7 +74,7 @@ fn read_line(stream: &mut UnixStream) -> io::Result<String> {
         }
     }
     if line.len() > REQUEST_BYTES_MAX {
-        return Err(io::Error::other("it is too long"));
+        return Err(io::Error::other("it is longer than 4096 bytes"));
     }
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8(line.to_vec()).map_err(io::Error::other)
@@ -88,7 +88,7 @@ fn answer(line: &str, supervisor: &Supervisor) -> Result<Value, Refusal> {
         ["stop"] => Ok(stop(supervisor, Duration::from_secs(30))),
         ["stop", limit] => {
             let limit_ms = limit.parse().map_err(|_| {
-                words(format!(
+                invalid(format!(
                     "expected milliseconds after `stop`, found `{}`",
                     shown(limit)
                 ))
@@ -97,18 +97,18 @@ fn answer(line: &str, supervisor: &Supervisor) -> Result<Value, Refusal> {
         }
         ["tell", service, backend, what @ ..] => {
             let what = tell(what)?;
-            supervisor.tell(service, backend, &what).map_err(words)?;
+            supervisor.tell(service, backend, &what).map_err(invalid)?;
             Ok(json!({ "ok": true }))
         }
-        ["tell", ..] => Err(words("expected a service and a back end after `tell`")),
+        ["tell", ..] => Err(invalid("expected a service and a back end after `tell`")),
         [other, ..] => {
             let help = suggestion(other, "requests", ["status", "reload", "stop", "tell"]);
-            Err(words(format!(
+            Err(invalid(format!(
                 "there is no request `{}`; {help}",
                 shown(other)
             )))
         }
-        [] => Err(words("expected a request, found an empty line")),
+        [] => Err(invalid("expected a request, found an empty line")),
     }
 }
 
@@ -117,28 +117,28 @@ fn tell(what: &[&str]) -> Result<Tell, Refusal> {
         ["drain"] => Tell::Drain,
         ["state", state] => Tell::State(state.parse().map_err(|error| {
             let states = ["up", "available", "unavailable", "down", "waking"];
-            words(format!("{error}; {}", suggestion(state, "states", states)))
+            invalid(format!("{error}; {}", suggestion(state, "states", states)))
         })?),
         ["server", address] => Tell::Server((*address).to_owned()),
         ["weight", weight] => match weight.parse() {
             Ok(weight @ 1..=1_000_000) => Tell::Weight(weight),
             _ => {
                 let found = shown(weight);
-                return Err(words(format!(
+                return Err(invalid(format!(
                     "expected a weight from 1 to 1000000, found `{found}`"
                 )));
             }
         },
         [known @ ("state" | "server" | "weight"), ..] => {
-            return Err(words(format!("expected one value after `{known}`")));
+            return Err(invalid(format!("expected one value after `{known}`")));
         }
         [other, ..] => {
             let all = ["state", "server", "weight", "drain"];
             let help = suggestion(other, "things to tell", all);
-            return Err(words(format!("cannot tell `{}`; {help}", shown(other))));
+            return Err(invalid(format!("cannot tell `{}`; {help}", shown(other))));
         }
         [] => {
-            return Err(words(
+            return Err(invalid(
                 "expected `state`, `server`, `weight` or `drain` after the back end",
             ));
         }
@@ -148,17 +148,17 @@ fn tell(what: &[&str]) -> Result<Tell, Refusal> {
 fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
     let (config, warnings) = supervisor.reload().map_err(|error| Refusal {
         status: match &error {
-            ReloadError::Config(_) => WORDS,
+            ReloadError::Config(_) => INVALID,
             ReloadError::Start(BalancerError::Loop(_)) => FAILED,
-            ReloadError::Start(_) => WORDS,
+            ReloadError::Start(_) => INVALID,
             ReloadError::TooMany | ReloadError::Stopping => FAILED,
         },
         error: match &error {
             ReloadError::Config(mistakes) => {
-                format!("the configuration stays as it was\n{}", rendered(mistakes))
+                format!("the configuration stays as it was\n{}", render(mistakes))
             }
             ReloadError::Start(BalancerError::Access { source, .. }) => {
-                format!("{error}\n{}", rendered(source))
+                format!("{error}\n{}", render(source))
             }
             _ => error.to_string(),
         },
@@ -172,8 +172,8 @@ fn reload(supervisor: &Supervisor) -> Result<Value, Refusal> {
     }))
 }
 
-/// Mistakes, shown in their file.
-fn rendered(error: &ConfigError) -> String {
+/// Renders errors with their source lines.
+fn render(error: &ConfigError) -> String {
     let theme = miette::GraphicalTheme::unicode_nocolor();
     let mut text = String::new();
     match miette::GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {

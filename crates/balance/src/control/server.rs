@@ -1,4 +1,4 @@
-//! A thread that accepts, and a few that answer: for what is asked now and then.
+//! A small threaded server for occasional requests.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use net::wait::{Watch, wait};
 
-use crate::engine::alarm::Alarm;
+use crate::engine::waker::Waker;
 
-/// Connections that are answered at one time; further ones are closed.
-const ANSWERED_MAX: usize = 8;
-/// Pause after the system had no connection or thread to give.
+/// Concurrent connections; more are closed.
+const IN_FLIGHT_MAX: usize = 8;
+/// Pause after an error of accept or poll.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the end waits for those that are being answered.
-const AT_THE_END: Duration = Duration::from_secs(2);
+/// How long dropping waits for requests in flight.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Answers until it is dropped.
+/// Serves until it is dropped.
 pub(super) struct Server {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -28,8 +28,8 @@ pub(super) struct Server {
 
 struct Shared {
     stop: AtomicBool,
-    alarm: Alarm,
-    answered: AtomicUsize,
+    waker: Waker,
+    in_flight: AtomicUsize,
 }
 
 impl Server {
@@ -58,8 +58,8 @@ impl Server {
     ) -> io::Result<Server> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
-            alarm: Alarm::new(),
-            answered: AtomicUsize::new(0),
+            waker: Waker::new(),
+            in_flight: AtomicUsize::new(0),
         });
         let (own, answer) = (shared.clone(), Arc::new(answer));
         let thread = std::thread::Builder::new().spawn(move || {
@@ -80,13 +80,13 @@ impl Server {
 impl Shared {
     fn sleep(&self, listener: BorrowedFd<'_>) {
         let mut watches = vec![Watch::read(listener)];
-        let bell = self.alarm.descriptor();
+        let bell = self.waker.descriptor();
         watches.extend(bell.map(Watch::read));
         let limit = bell.is_none().then_some(PAUSE);
         if wait(&mut watches, limit).is_err() {
             std::thread::sleep(PAUSE);
         }
-        self.alarm.hush();
+        self.waker.drain();
     }
 
     fn answer<S: Send + 'static>(
@@ -94,38 +94,38 @@ impl Shared {
         stream: S,
         answer: &Arc<impl Fn(S) + Send + Sync + 'static>,
     ) {
-        if self.answered.fetch_add(1, Ordering::AcqRel) >= ANSWERED_MAX {
-            self.answered.fetch_sub(1, Ordering::AcqRel);
+        if self.in_flight.fetch_add(1, Ordering::AcqRel) >= IN_FLIGHT_MAX {
+            self.in_flight.fetch_sub(1, Ordering::AcqRel);
             return;
         }
-        let (counted, answer) = (Counted(self.clone()), answer.clone());
+        let (counted, answer) = (InFlight(self.clone()), answer.clone());
         let started = std::thread::Builder::new().spawn(move || {
             answer(stream);
             drop(counted);
         });
-        // Where there is no thread to be had, everything that it was given is dropped.
+        // If the thread did not start, this closes the connection.
         drop(started);
     }
 }
 
-/// Counts down also when answering panics, or no thread could be started.
-struct Counted(Arc<Shared>);
+/// Decrements the count even if answering panics or the thread did not start.
+struct InFlight(Arc<Shared>);
 
-impl Drop for Counted {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.answered.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.alarm.ring();
+        self.shared.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let end = Instant::now() + AT_THE_END;
-        while self.shared.answered.load(Ordering::Acquire) > 0 && Instant::now() < end {
+        let end = Instant::now() + SHUTDOWN_LIMIT;
+        while self.shared.in_flight.load(Ordering::Acquire) > 0 && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
     }

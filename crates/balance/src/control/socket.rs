@@ -1,4 +1,4 @@
-//! The Unix socket that answers operators.
+//! The control socket.
 
 use std::fs;
 use std::io;
@@ -13,13 +13,13 @@ use super::requests;
 use super::server::Server;
 use super::supervisor::Supervisor;
 
-/// How long another balancer may take to say who it is.
-const WHO_LIMIT: Duration = Duration::from_secs(2);
+/// How long another balancer may take to identify itself.
+const IDENTITY_LIMIT: Duration = Duration::from_secs(2);
 
-/// Why a balancer has no socket.
+/// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// A balancer answers there already.
+    /// Another balancer answers there.
     #[error(
         "a balancer answers on {} already, with process id {pid}; stop it by `weigh balance stop \
          --socket {}`, or give another --socket", path.display(), path.display()
@@ -27,7 +27,7 @@ pub enum SocketError {
     Live {
         /// The socket.
         path: PathBuf,
-        /// Its process.
+        /// Its process ID.
         pid: u64,
     },
     /// Another program listens there.
@@ -39,7 +39,7 @@ pub enum SocketError {
         /// The socket.
         path: PathBuf,
     },
-    /// Something else has that name.
+    /// The path exists and is not a socket.
     #[error(
         "{} exists and is no socket; remove it, or give another --socket", path.display()
     )]
@@ -47,38 +47,37 @@ pub enum SocketError {
         /// The path.
         path: PathBuf,
     },
-    /// It cannot be made.
+    /// It cannot be created.
     #[error("cannot make the socket {}: {source}", path.display())]
     Make {
         /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// The socket of a balancer whose file says nothing of one: beside the file.
+/// The default path: the configuration file with `.sock` appended.
 pub fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sock");
     PathBuf::from(path)
 }
 
-/// A socket that answers; dropping it ends that, and removes it.
+/// The control socket. Dropping it stops answering and removes it.
 pub struct Socket {
     path: PathBuf,
-    /// Device and number of its file, to remove no other.
+    /// Device and inode, so that no other file is removed.
     file: Option<(u64, u64)>,
-    // Dropped after the file was removed: whoever comes in between finds no balancer.
+    // Dropped after the file is removed.
     _server: Server,
 }
 
 impl Socket {
-    /// Makes a socket that only the balancer's own user, and root, can use. One that a balancer
-    /// left behind which is no more is replaced.
+    /// Creates the socket, for the balancer's user and root only. A stale socket is replaced.
     ///
     /// # Errors
-    /// When another balancer answers there, or it cannot be made.
+    /// When another balancer answers there, or it cannot be created.
     pub fn open(path: &Path, supervisor: &Arc<Supervisor>) -> Result<Socket, SocketError> {
         clear(path)?;
         let made = |source| SocketError::Make {
@@ -96,7 +95,7 @@ impl Socket {
         })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -115,7 +114,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-/// Removes what a balancer left behind that is no more.
+/// Removes a stale socket.
 fn clear(path: &Path) -> Result<(), SocketError> {
     let own = || path.to_path_buf();
     match fs::symlink_metadata(path) {
@@ -140,17 +139,17 @@ fn clear(path: &Path) -> Result<(), SocketError> {
             });
         }
     }
-    let answer = ask(path, "status", WHO_LIMIT).ok();
+    let answer = ask(path, "status", IDENTITY_LIMIT).ok();
     Err(match answer.and_then(|answer| answer["pid"].as_u64()) {
         Some(pid) => SocketError::Live { path: own(), pid },
         None => SocketError::Stranger { path: own() },
     })
 }
 
-/// A listening socket that nobody else could use at any time: it is made in a folder that only
-/// this user can enter, and moved to its place with its permissions.
+/// Creates the socket in a private folder and moves it into place with its permissions, so that no
+/// other user can connect in between.
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Nobody could connect to one whose name is too long.
+    // Fail early if the path is too long for a socket.
     std::os::unix::net::SocketAddr::from_pathname(path)?;
     let folder = path.with_file_name(format!(".w{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);

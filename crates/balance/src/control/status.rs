@@ -1,4 +1,4 @@
-//! What a balancer says of itself.
+//! The status document.
 
 use std::sync::atomic::Ordering;
 
@@ -6,13 +6,12 @@ use net::os;
 use serde_json::{Value, json};
 
 use super::supervisor::Supervisor;
-use crate::config::model::{Backend, Dispatch, Kind, Service, Weight};
-use crate::engine::state::{BackendState, ServiceState, Times};
+use crate::config::model::{Backend, Service, ServiceKind, Weight};
+use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
-/// The balancer's state and its counters since the start. Times are in microseconds, exact to an
-/// eighth; `session_us` is the length of connections, of an HTTP service the time to a complete
-/// answer.
+/// State and counters since the start. Times are in microseconds, exact to 1/8; `session_us` is the
+/// length of connections, of an HTTP service the time to the complete response.
 pub fn status(supervisor: &Supervisor) -> Value {
     let (config, shared) = (supervisor.config(), supervisor.shared());
     let addresses = supervisor.addresses();
@@ -44,15 +43,15 @@ pub fn status(supervisor: &Supervisor) -> Value {
 }
 
 fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> Value {
-    let http = service.kind != Kind::Tcp;
+    let http = service.kind != ServiceKind::Tcp;
     let backends = service.backends.iter().zip(&state.backends);
     let backends: Vec<Value> = backends
-        .map(|(backend, life)| one_backend(backend, life, http))
+        .map(|(backend, backend_state)| one_backend(backend, backend_state, http))
         .collect();
     json!({
         "name": service.name,
         "kind": if http { "http" } else { "tcp" },
-        "dispatch": mode(&service.dispatch),
+        "dispatch": service.dispatch.name(),
         "listen": listen,
         "active": state.active.load(Ordering::Relaxed),
         "queued": state.queued.load(Ordering::Relaxed),
@@ -66,53 +65,35 @@ fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> 
     })
 }
 
-fn one_backend(backend: &Backend, life: &BackendState, http: bool) -> Value {
-    let (weight, kind) = match life.weight() {
+fn one_backend(backend: &Backend, backend_state: &BackendState, http: bool) -> Value {
+    let (weight, kind) = match backend_state.weight() {
         Weight::Share(share) => (share, "weight"),
         Weight::Penalty(penalty) => (penalty, "penalty"),
     };
     let total = match http {
-        true => life.requests.get(),
-        false => life.connections.get(),
+        true => backend_state.requests.get(),
+        false => backend_state.connections.get(),
     };
-    let active = life.active.load(Ordering::Relaxed);
+    let active = backend_state.active.load(Ordering::Relaxed);
     let mut value = json!({
         "name": backend.name,
-        "address": life.address().to_string(),
-        "state": life.state().word(),
-        "draining": life.state() == State::Down && active > 0,
+        "address": backend_state.address().to_string(),
+        "state": backend_state.state().word(),
+        "draining": backend_state.state() == State::Down && active > 0,
         "active": active,
         "total": total,
-        "failed": life.connect_failures.get() + life.answer_failures.get(),
-        "connect_failures": life.connect_failures.get(),
-        "answer_failures": life.answer_failures.get(),
-        "bytes_to": life.bytes_to.get(),
-        "bytes_from": life.bytes_from.get(),
-        "connect_us": quantiles(&life.connect_times),
-        "session_us": quantiles(&life.service_times),
+        "failed": backend_state.connect_failures.get() + backend_state.response_failures.get(),
+        "connect_failures": backend_state.connect_failures.get(),
+        "answer_failures": backend_state.response_failures.get(),
+        "bytes_to": backend_state.bytes_to.get(),
+        "bytes_from": backend_state.bytes_from.get(),
+        "connect_us": quantiles(&backend_state.connect_times),
+        "session_us": quantiles(&backend_state.service_times),
     });
     value[kind] = weight.into();
     value
 }
 
-fn quantiles(times: &Times) -> Value {
+fn quantiles(times: &DurationHistogram) -> Value {
     json!({ "p50": times.quantile_us(0.5), "p99": times.quantile_us(0.99) })
-}
-
-/// The mode's name in the native form.
-fn mode(dispatch: &Dispatch) -> &'static str {
-    match dispatch {
-        Dispatch::RoundRobin => "round-robin",
-        Dispatch::Random => "random",
-        Dispatch::BySize { .. } => "by-size",
-        Dispatch::ByDuration { .. } => "by-duration",
-        Dispatch::ByConnections { .. } => "by-connections",
-        Dispatch::ByOrder => "by-order",
-        Dispatch::ByClientIp => "by-client-ip",
-        Dispatch::External { .. } => "external",
-        Dispatch::WeightedRoundRobin => "weighted-round-robin",
-        Dispatch::LeastConnections => "least-connections",
-        Dispatch::PeakEwma { .. } => "peak-ewma",
-        Dispatch::ConsistentHash { .. } => "consistent-hash",
-    }
 }

@@ -1,9 +1,9 @@
-//! Runs the configuration of a file, and replaces it.
+//! Runs a configuration file and reloads it.
 //!
-//! A reload starts a balancer for the new configuration beside the present one, which hands its
-//! listening sockets on, accepts no more, and ends when its last client has gone. So a connection
-//! lives under the configuration that it was accepted under. What is changed by `tell` is changed
-//! in the balancer that runs, and holds until the next reload, except for states, which stay.
+//! A reload starts a balancer for the new configuration. The old one hands over its listening
+//! sockets, stops accepting, and ends with its last client. A connection thus stays under the
+//! configuration that accepted it. Changes by `tell` hold until the next reload, except states,
+//! which stay.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -16,93 +16,92 @@ use net::{IoKind, os};
 use written::nearest::suggestion;
 use written::units::shown;
 
-use super::chronicle;
+use super::access_log;
 use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
 use crate::engine::state::ServiceState;
-use crate::engine::{Balancer, BalancerError};
+use crate::engine::{Balancer, BalancerError, Stats};
 use crate::health::{HealthEvent, State};
 
-/// Configurations that still have clients, at most; each has threads and buffers of its own.
+/// Old configurations with clients, at most; each has its threads and buffers.
 const RETIRED_MAX: usize = 16;
-/// How long the earlier one may take to stop accepting; it takes a turn of its loop.
-const TAKE_OVER: Duration = Duration::from_secs(2);
+/// How long the old balancer may take to stop accepting: one iteration of its loop.
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Why a configuration does not take the place of the present one, which goes on.
+/// Why a reload failed. The present configuration stays.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// The file cannot be read, or has mistakes.
+    /// The file cannot be read, or has errors.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What it asks for cannot be had.
+    /// The new balancer cannot be started.
     #[error(transparent)]
     Start(#[from] BalancerError),
-    /// Too many earlier ones still have clients.
+    /// Too many old configurations still have clients.
     #[error(
         "{RETIRED_MAX} earlier configurations still have clients; reload when some have gone, or \
          stop the balancer"
     )]
     TooMany,
-    /// It is about to end.
+    /// The balancer is stopping.
     #[error("the balancer is stopping")]
     Stopping,
 }
 
-/// What an operator says of a back end.
+/// An operator's change to a back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// What it is.
+    /// Its state.
     State(State),
-    /// Where it is: host and port.
+    /// Its address: host and port.
     Server(String),
     /// Its weight, from 1.
     Weight(u32),
-    /// It is down: it gets no more clients, and those that it has may stay for the service's
-    /// `drain`.
+    /// Take it down: no new clients; existing connections may stay for the service's `drain`.
     Drain,
 }
 
-/// Why nothing was changed.
+/// Why a change failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TellError {
-    /// There is no such service.
+    /// No such service.
     #[error("there is no service `{name}`; {help}")]
     Service {
-        /// What was said.
+        /// The given name.
         name: String,
-        /// The nearest right one, or all.
+        /// The nearest match, or all names.
         help: String,
     },
-    /// There is no such back end.
+    /// No such back end.
     #[error("service `{service}` has no back end `{name}`; {help}")]
     Backend {
         /// The service.
         service: String,
-        /// What was said.
+        /// The given name.
         name: String,
-        /// The nearest right one, or all.
+        /// The nearest match, or all names.
         help: String,
     },
-    /// A host cannot be looked up.
+    /// The address does not resolve.
     #[error("cannot look up `{address}`: {why}")]
     Address {
-        /// What was said.
+        /// The given address.
         address: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
 }
 
-/// A configuration at work. Dropping it closes what is open, and writes what is to be written.
+/// A running configuration. Dropping it closes connections and flushes logs.
 struct Generation {
-    // Dropped in this order: the thread of the logs ends when the balancer's state is gone.
+    // In this order: the log thread ends when the balancer's state is gone.
     balancer: Balancer,
-    _chronicle: Option<Joined>,
+    _access_log: Option<Joined>,
 }
 
-/// A thread that is waited for when this is dropped.
+/// A thread that is joined on drop.
 struct Joined(Option<JoinHandle<()>>);
 
 impl Drop for Joined {
@@ -115,28 +114,28 @@ impl Drop for Joined {
 
 impl Generation {
     fn new(balancer: Balancer) -> Generation {
-        let chronicle = balancer.take_events().map(|events| {
-            let own = balancer.shared().own.clone();
-            Joined(Some(chronicle::spawn(balancer.config(), own, events)))
+        let access_log = balancer.take_events().map(|events| {
+            let process = balancer.shared().process.clone();
+            Joined(Some(access_log::spawn(balancer.config(), process, events)))
         });
         Generation {
             balancer,
-            _chronicle: chronicle,
+            _access_log: access_log,
         }
     }
 }
 
-struct Running {
-    now: Arc<Generation>,
+struct Generations {
+    current: Arc<Generation>,
     retired: Vec<Arc<Generation>>,
 }
 
-/// Runs the configuration of a file.
+/// Runs a configuration file.
 pub struct Supervisor {
     file: PathBuf,
     io: IoKind,
-    running: Mutex<Running>,
-    /// Held while a configuration is replaced.
+    generations: Mutex<Generations>,
+    /// Serializes reloads.
     reloading: Mutex<()>,
     reloads: AtomicU64,
     reload_failures: AtomicU64,
@@ -145,27 +144,27 @@ pub struct Supervisor {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind it is replaced as a whole, so it is whole at any time.
+    // Values are replaced as a whole, so they are valid even after a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Supervisor {
-    /// Starts a balancer for the configuration that was read from a file.
+    /// Starts a balancer for a configuration that was read from `file`.
     ///
     /// # Errors
-    /// As [`Balancer::start`], and when commands cannot run as the account that a service names.
+    /// As [`Balancer::start`], and when commands cannot run as a service's `user_account`.
     pub fn start(
         config: &Config,
         file: &Path,
         io: IoKind,
     ) -> Result<Arc<Supervisor>, BalancerError> {
-        accounts(config)?;
+        check_accounts(config)?;
         let balancer = Balancer::start(config, io)?;
         Ok(Arc::new(Supervisor {
             file: file.to_path_buf(),
             io,
-            running: Mutex::new(Running {
-                now: Arc::new(Generation::new(balancer)),
+            generations: Mutex::new(Generations {
+                current: Arc::new(Generation::new(balancer)),
                 retired: Vec::new(),
             }),
             reloading: Mutex::new(()),
@@ -176,69 +175,73 @@ impl Supervisor {
         }))
     }
 
-    fn now(&self) -> Arc<Generation> {
-        lock(&self.running).now.clone()
+    fn current(&self) -> Arc<Generation> {
+        lock(&self.generations).current.clone()
     }
 
-    /// The file.
+    /// The configuration file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The event loop.
+    /// The kind of event loop.
     pub fn io(&self) -> IoKind {
         self.io
     }
 
-    /// The present configuration.
+    /// The current configuration.
     pub fn config(&self) -> Arc<Config> {
-        self.now().balancer.config()
+        self.current().balancer.config()
     }
 
-    /// What the present balancer's threads share.
+    /// The shared state of the current balancer.
     pub fn shared(&self) -> Arc<Shared> {
-        self.now().balancer.shared()
+        self.current().balancer.shared()
     }
 
-    /// Each service's name with each address that it listens on.
+    /// Counts of the current configuration.
+    pub fn stats(&self) -> Stats {
+        self.current().balancer.stats()
+    }
+
+    /// The name and bound address of each listener.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
-        self.now().balancer.addresses()
+        self.current().balancer.addresses()
     }
 
-    /// How often the configuration was replaced, and how often it could not be.
+    /// Successful and failed reloads.
     pub fn reloads(&self) -> (u64, u64) {
         let count = |one: &AtomicU64| one.load(Ordering::Relaxed);
         (count(&self.reloads), count(&self.reload_failures))
     }
 
-    /// Earlier configurations that still have clients.
+    /// Old configurations that still have clients.
     pub fn retired(&self) -> usize {
-        lock(&self.running).retired.len()
+        lock(&self.generations).retired.len()
     }
 
-    /// What the threads have had to say since the last time.
+    /// Messages for the operator since the last call.
     pub fn notices(&self) -> Vec<String> {
         self.shared().notices.take()
     }
 
-    /// Lets go of earlier configurations whose last client has gone. To be called now and then.
-    pub fn tend(&self) {
-        let mut running = lock(&self.running);
-        let retired = std::mem::take(&mut running.retired);
-        // Whoever else has one lets go of it soon; then it is the next turn's.
+    /// Drops old configurations without clients. Call it now and then.
+    pub fn reap_retired(&self) {
+        let mut generations = lock(&self.generations);
+        let retired = std::mem::take(&mut generations.retired);
+        // Another thread may still hold a reference; then the next call drops it.
         let over = |one: &Arc<Generation>| one.balancer.is_done() && Arc::strong_count(one) == 1;
         let (over, left) = retired.into_iter().partition(over);
-        running.retired = left;
-        drop(running);
-        // Without the lock, as its last lines may still have to be written.
+        generations.retired = left;
+        drop(generations);
+        // Not under the lock, as logs may have to be flushed.
         drop::<Vec<_>>(over);
     }
 
-    /// Reads the file again and puts its configuration in the place of the present one. Returns
-    /// what is to know about it.
+    /// Reloads the file. Returns the new configuration and its warnings.
     ///
     /// # Errors
-    /// When it cannot be used; everything is then as it was.
+    /// When it cannot be used; nothing changes then.
     pub fn reload(&self) -> Result<(Arc<Config>, Vec<Warning>), ReloadError> {
         let result = self.replace();
         let count = match result {
@@ -255,36 +258,36 @@ impl Supervisor {
             return Err(ReloadError::Stopping);
         }
         let (config, warnings) = parse_file(&self.file)?;
-        accounts(&config)?;
-        self.tend();
+        check_accounts(&config)?;
+        self.reap_retired();
         if self.retired() >= RETIRED_MAX {
             return Err(ReloadError::TooMany);
         }
-        let old = self.now();
+        let old = self.current();
         let next = Generation::new(old.balancer.start_next(&config, self.io)?);
-        cut_removed(&old.balancer, &next.balancer);
-        self.say_what_waits(&old.balancer.config(), &config);
+        set_cutoffs_of_removed(&old.balancer, &next.balancer);
+        self.note_deferred_changes(&old.balancer.config(), &config);
         old.balancer.begin_drain();
-        // From then on every client that comes is one of the new configuration.
-        let end = Instant::now() + TAKE_OVER;
+        // From now on, new clients are accepted under the new configuration.
+        let end = Instant::now() + TAKEOVER_LIMIT;
         while old.balancer.is_listening() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
         let config = next.balancer.config();
-        let mut running = lock(&self.running);
-        let old = std::mem::replace(&mut running.now, Arc::new(next));
-        running.retired.push(old);
+        let mut generations = lock(&self.generations);
+        let old = std::mem::replace(&mut generations.current, Arc::new(next));
+        generations.retired.push(old);
         Ok((config, warnings))
     }
 
-    fn say_what_waits(&self, old: &Config, new: &Config) {
+    fn note_deferred_changes(&self, old: &Config, new: &Config) {
         for (what, same) in [
             ("status_socket", old.status_socket == new.status_socket),
             ("prometheus", old.prometheus == new.prometheus),
         ] {
             if !same {
-                let notice = format!("`{what}` was changed, which takes effect at the next start");
-                self.shared().notices.say(notice);
+                let notice = format!("`{what}` was changed; it takes effect after a restart");
+                self.shared().notices.push(notice);
             }
         }
     }
@@ -292,11 +295,10 @@ impl Supervisor {
     /// Changes a back end.
     ///
     /// # Errors
-    /// When there is none of that name, or its new host cannot be looked up; nothing is changed
-    /// then.
+    /// When it does not exist, or its new host does not resolve; nothing changes then.
     pub fn tell(&self, service: &str, backend: &str, what: &Tell) -> Result<(), TellError> {
-        let now = self.now();
-        let (shared, config) = (now.balancer.shared(), now.balancer.config());
+        let current = self.current();
+        let (shared, config) = (current.balancer.shared(), current.balancer.config());
         let services = &config.services;
         let at = services.iter().position(|one| one.name == service);
         let at = at.ok_or_else(|| TellError::Service {
@@ -319,36 +321,36 @@ impl Supervisor {
             ),
         })?;
         let state = &shared.services[at];
-        let life = &state.backends[number];
+        let backend_state = &state.backends[number];
         match what {
-            Tell::State(told) => shared.note(at, number, HealthEvent::Told(*told)),
+            Tell::State(told) => shared.note(at, number, HealthEvent::SetByOperator(*told)),
             Tell::Server(address) => {
                 let to = look_up(address)?;
-                life.set_placed(true);
-                life.move_to(to);
+                backend_state.set_address_overridden(true);
+                backend_state.move_to(to);
             }
-            Tell::Weight(weight) => state.weigh(
+            Tell::Weight(weight) => state.set_weight(
                 number,
-                match life.weight() {
+                match backend_state.weight() {
                     Weight::Share(_) => Weight::Share(*weight),
                     Weight::Penalty(_) => Weight::Penalty(*weight),
                 },
             ),
-            // Workers cut off what is left there when the service's `drain` is over.
-            Tell::Drain => shared.note(at, number, HealthEvent::Told(State::Down)),
+            // Workers close what is left after the service's `drain`.
+            Tell::Drain => shared.note(at, number, HealthEvent::SetByOperator(State::Down)),
         }
         Ok(())
     }
 
-    /// Accepts no more, and waits until all clients have gone, at most so long; then cuts off the
-    /// rest and ends. Returns how many were cut off.
+    /// Stops accepting, waits up to `limit` for clients to go, then stops. Returns how many clients
+    /// were cut off.
     pub fn stop(&self, limit: Duration) -> u64 {
         self.stopping.store(true, Ordering::Release);
         let one_at_a_time = lock(&self.reloading);
         let all: Vec<Arc<Generation>> = {
-            let running = lock(&self.running);
-            let now = std::iter::once(&running.now);
-            now.chain(&running.retired).cloned().collect()
+            let generations = lock(&self.generations);
+            let current = std::iter::once(&generations.current);
+            current.chain(&generations.retired).cloned().collect()
         };
         all.iter().for_each(|one| one.balancer.begin_drain());
         let end = Instant::now() + limit;
@@ -357,11 +359,11 @@ impl Supervisor {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(one_at_a_time);
-        // A service that several configurations have is counted once for all.
+        // Configurations share the counters of a service.
         let mut services: Vec<Arc<ServiceState>> = Vec::new();
         for one in &all {
             for service in &one.balancer.shared().services {
-                if !services.iter().any(|seen| service.counts_with(seen)) {
+                if !services.iter().any(|seen| service.is_same_service(seen)) {
                     services.push(service.clone());
                 }
             }
@@ -372,35 +374,35 @@ impl Supervisor {
         cut_off
     }
 
-    /// Whether [`Supervisor::stop`] has done its work.
+    /// Whether [`Supervisor::stop`] has finished.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 }
 
-/// When connections that may go on for so long are cut off; a limit of zero means none.
-fn cut_ns(drain: Duration) -> u64 {
+/// The deadline after `drain`; zero means none.
+fn cutoff_ns(drain: Duration) -> u64 {
     match u64::try_from(drain.as_nanos()) {
         Ok(0) | Err(_) => u64::MAX,
         Ok(ns) => os::now_ns().saturating_add(ns),
     }
 }
 
-/// Has the connections to back ends that a configuration no longer has end in time.
-fn cut_removed(old: &Balancer, new: &Balancer) {
+/// Sets a deadline for connections to back ends that the new configuration does not have.
+fn set_cutoffs_of_removed(old: &Balancer, new: &Balancer) {
     let (config, shared, next) = (old.config(), old.shared(), new.shared());
     for (service, state) in config.services.iter().zip(&shared.services) {
-        for life in &state.backends {
+        for backend_state in &state.backends {
             let stays = next.services.iter().flat_map(|one| &one.backends);
-            if !stays.into_iter().any(|one| Arc::ptr_eq(one, life)) {
-                life.cut_at(cut_ns(service.drain));
+            if !stays.into_iter().any(|one| Arc::ptr_eq(one, backend_state)) {
+                backend_state.set_cutoff_ns(cutoff_ns(service.drain));
             }
         }
     }
 }
 
-/// Whether commands can run as the accounts that services name.
-fn accounts(config: &Config) -> Result<(), BalancerError> {
+/// Whether commands can run as the services' `user_account`.
+fn check_accounts(config: &Config) -> Result<(), BalancerError> {
     for service in &config.services {
         if let Some(why) = refusal(service) {
             return Err(BalancerError::Account {

@@ -1,16 +1,15 @@
-//! The better of two drawn by lot, by answer times.
+//! Power of two choices, by latency.
 
-use super::Upstream;
+use super::Candidate;
 use crate::config::model::Backend;
 
-/// Two back ends are drawn, and the one that costs less is chosen: "The Power of Two Choices in
-/// Randomized Load Balancing" (M. Mitzenmacher, 2001) shows that two are nearly as good as all,
-/// and threads that do not know of each other do not all run to the same one.
+/// Draws two back ends and takes the one with the lower cost. Two choices are nearly as good as all
+/// ("The Power of Two Choices in Randomized Load Balancing", M. Mitzenmacher, 2001), and
+/// independent threads do not herd to the same one.
 ///
-/// The cost is that of Finagle's `PeakEwma` (Twitter, from 2015): the moving average of a back
-/// end's answer times, that a slower answer raises at once and faster ones lower by and by, times
-/// the requests that it would have. A back end that has not answered yet is given one request at a
-/// time.
+/// The cost is that of Finagle's `PeakEwma` (Twitter, from 2015): a moving average of latency that
+/// rises at once with a slower response and decays with faster ones, times the number of requests
+/// including this one. A back end without a response yet gets one request at a time.
 #[derive(Clone, Debug)]
 pub(super) struct PeakEwma {
     decay_ns: f64,
@@ -37,7 +36,7 @@ impl Average {
     }
 }
 
-/// What one that has not answered yet costs while it has a request: more than any that has.
+/// Latency of a back end without a response while it has a request: above any real one.
 const UNKNOWN_NS: f64 = 1e15;
 
 impl PeakEwma {
@@ -51,22 +50,22 @@ impl PeakEwma {
 
     pub fn choose(
         &mut self,
-        upstreams: &[Upstream],
+        candidates: &[Candidate],
         now_ns: u64,
         rng: &mut fastrand::Rng,
     ) -> Option<usize> {
-        let count = upstreams.len().min(self.costs.len());
-        let usable = || (0..count).filter(|at| upstreams[*at].usable);
+        let count = candidates.len().min(self.costs.len());
+        let usable = || (0..count).filter(|at| candidates[*at].usable);
         let choices = usable().count();
         if choices <= 1 {
             return usable().next();
         }
         let first = rng.usize(..choices);
-        // One of the others: all but the first have the same chance.
+        // Uniform over the others.
         let other = (first + rng.usize(1..choices)) % choices;
         let (first, other) = (usable().nth(first)?, usable().nth(other)?);
-        let first_cost = self.cost(first, &upstreams[first], now_ns);
-        let other_cost = self.cost(other, &upstreams[other], now_ns);
+        let first_cost = self.cost(first, &candidates[first], now_ns);
+        let other_cost = self.cost(other, &candidates[other], now_ns);
         Some(if other_cost < first_cost {
             other
         } else {
@@ -74,22 +73,22 @@ impl PeakEwma {
         })
     }
 
-    pub fn answered(&mut self, upstream: usize, latency_ns: u64, now_ns: u64) {
-        if let Some(average) = self.averages.get_mut(upstream) {
+    pub fn answered(&mut self, candidate: usize, latency_ns: u64, now_ns: u64) {
+        if let Some(average) = self.averages.get_mut(candidate) {
             average.note(latency_ns as f64, now_ns, self.decay_ns);
         }
     }
 
-    fn cost(&mut self, at: usize, upstream: &Upstream, now_ns: u64) -> f64 {
+    fn cost(&mut self, at: usize, candidate: &Candidate, now_ns: u64) -> f64 {
         let average = &mut self.averages[at];
-        // Time passes also for one that gets nothing, so that it is tried again.
+        // Decays without responses too, so that it is tried again.
         average.note(0.0, now_ns, self.decay_ns);
-        let active = f64::from(upstream.active);
-        let latency_ns = if average.latency_ns == 0.0 && upstream.active > 0 {
+        let active = f64::from(candidate.active);
+        let latency_ns = if average.latency_ns == 0.0 && candidate.active > 0 {
             UNKNOWN_NS
         } else {
             average.latency_ns
         };
-        latency_ns * (active + 1.0) * self.costs[at] / upstream.share
+        latency_ns * (active + 1.0) * self.costs[at] / candidate.share
     }
 }

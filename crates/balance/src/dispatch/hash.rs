@@ -2,22 +2,20 @@
 
 use std::net::IpAddr;
 
-use super::{Request, Upstream};
+use super::{Candidate, Request};
 use crate::config::model::Backend;
 
-/// Rendezvous hashing: each back end draws a number from the key and its own name, and the highest
+/// Rendezvous hashing: each back end bids a number made of the key and its name, and the highest
 /// bid wins ("Using name-based mappings to increase hit rates", D. Thaler and C. Ravishankar,
-/// 1998). When a back end goes, only its own keys move, and they spread over all others; when it
-/// comes, it takes its share from all. Weights enter as in "Weighted distributed hash tables" (C.
-/// Schindelhauer and G. Schomaker, 2005): a bid is the weight over an exponentially distributed
-/// number.
+/// 1998). When a back end goes, only its keys move, spread over all others; when one comes, it
+/// takes its share from all. Weights as in "Weighted distributed hash tables" (C. Schindelhauer and
+/// G. Schomaker, 2005): a bid is the weight over an exponentially distributed number.
 ///
-/// A ring or a table would decide faster with hundreds of back ends; this needs no memory, no
-/// building and no tuning, and its shares are exact. It does not start slowly, as each step would
-/// move clients.
+/// A ring or table would be faster with hundreds of back ends; this needs no memory or tuning, and
+/// its shares are exact. There is no slow start, as each step of it would move clients.
 #[derive(Clone, Debug)]
 pub(super) struct Rendezvous {
-    /// A hash of each back end's name, and its weight.
+    /// Hash of the name, and weight.
     bidders: Box<[(u64, f64)]>,
 }
 
@@ -31,14 +29,14 @@ impl Rendezvous {
         }
     }
 
-    pub fn choose(&self, upstreams: &[Upstream], request: &Request<'_>) -> Option<usize> {
+    pub fn choose(&self, candidates: &[Candidate], request: &Request<'_>) -> Option<usize> {
         let key = match request.key {
             Some(key) => hash(key),
             None => address(request.client),
         };
         let mut best: Option<(usize, f64)> = None;
-        for (at, (upstream, (name, weight))) in upstreams.iter().zip(&self.bidders).enumerate() {
-            if !upstream.usable {
+        for (at, (candidate, (name, weight))) in candidates.iter().zip(&self.bidders).enumerate() {
+            if !candidate.usable {
                 continue;
             }
             let bid = weight / -unit(mix(key ^ name)).ln();
@@ -50,14 +48,13 @@ impl Rendezvous {
     }
 }
 
-/// The back end that a client's address stands for; when it is not usable, the next in the file
-/// that is.
-pub(super) fn by_address(upstreams: &[Upstream], client: IpAddr) -> Option<usize> {
-    let count = upstreams.len();
+/// The back end of a client's address; the next usable one if it is not usable.
+pub(super) fn by_address(candidates: &[Candidate], client: IpAddr) -> Option<usize> {
+    let count = candidates.len();
     let first = address(client).checked_rem(count as u64)? as usize;
     (0..count)
         .map(|step| (first + step) % count)
-        .find(|at| upstreams[*at].usable)
+        .find(|at| candidates[*at].usable)
 }
 
 fn address(client: IpAddr) -> u64 {
@@ -67,8 +64,8 @@ fn address(client: IpAddr) -> u64 {
     }
 }
 
-/// FNV-1a, 64 bits (draft-eastlake-fnv), mixed at the end, as its high bits alone are poor. The same on
-/// every machine and in every version, so that clients stay where they are.
+/// FNV-1a, 64 bits (draft-eastlake-fnv), with a finalizer, as its high bits are poor. Stable across
+/// machines and versions, so that clients keep their back end.
 fn hash(bytes: &[u8]) -> u64 {
     let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -84,7 +81,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A number between 0 and 1, both excluded.
+/// Uniform in the open interval (0, 1).
 fn unit(bits: u64) -> f64 {
     const STEPS: f64 = (1_u64 << 52) as f64;
     ((bits >> 12) as f64 + 0.5) / STEPS

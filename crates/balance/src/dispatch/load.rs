@@ -1,33 +1,32 @@
-//! By what is measured: size, duration, connections.
+//! Least load: by size, duration or connections.
 
-use super::Upstream;
+use super::Candidate;
 use crate::config::model::Backend;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// The mean size of the connections that have ended, bytes.
+    /// Mean size of finished connections, bytes.
     Size,
-    /// Their mean duration, ns.
+    /// Mean duration of finished connections, ns.
     Duration,
-    /// The connections, now or on average.
+    /// Connections, current or average.
     Connections,
-    /// The connections that there would be with this client.
+    /// Connections including this client's.
     Next,
 }
 
-/// The back end with the smallest measure, multiplied by its cost; of several, the one with the
-/// fewest connections, and of those the next in turn.
+/// Takes the back end with the smallest measure times cost; ties go to fewer connections, then
+/// round robin.
 ///
-/// What Crossroads calls weight is the cost. Its decay takes a part of what is known of a back
-/// end's size or duration away whenever another one is chosen, so that a back end that was busy
-/// once is tried again.
+/// The cost is Crossroads' weight. Crossroads' decay shrinks a back end's mean size or duration
+/// whenever another one is chosen, so that one that was busy once is tried again.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     measure: Measure,
     averaged: bool,
     costs: Box<[f64]>,
-    /// What is left of a mean when another back end is chosen: 0 to 1.
+    /// The factor that a mean shrinks by: 0 to 1.
     kept: Box<[f64]>,
     means: Box<[Mean]>,
     turn: usize,
@@ -41,7 +40,7 @@ impl Load {
             measure,
             averaged: !counts || over.is_some(),
             costs: backends.iter().map(|one| one.weight.cost()).collect(),
-            // Connections are there or not; nothing of them is forgotten.
+            // Connection counts do not decay.
             kept: backends
                 .iter()
                 .map(|one| if counts { 1.0 } else { kept(one) })
@@ -51,22 +50,22 @@ impl Load {
         }
     }
 
-    pub fn choose(&mut self, upstreams: &[Upstream]) -> Option<usize> {
-        let count = upstreams.len().min(self.costs.len());
+    pub fn choose(&mut self, candidates: &[Candidate]) -> Option<usize> {
+        let count = candidates.len().min(self.costs.len());
         if self.measure == Measure::Connections && self.averaged {
-            for (mean, upstream) in self.means.iter_mut().zip(upstreams) {
-                mean.add(f64::from(upstream.active));
+            for (mean, candidate) in self.means.iter_mut().zip(candidates) {
+                mean.add(f64::from(candidate.active));
             }
         }
         let mut best: Option<(usize, (f64, f64))> = None;
         for step in 0..count {
             let at = (self.turn + step) % count;
-            let upstream = &upstreams[at];
-            if !upstream.usable {
+            let candidate = &candidates[at];
+            if !candidate.usable {
                 continue;
             }
-            let cost = self.costs[at] / upstream.share;
-            let active = f64::from(upstream.active);
+            let cost = self.costs[at] / candidate.share;
+            let active = f64::from(candidate.active);
             let measure = match self.measure {
                 _ if self.averaged => self.means[at].get(),
                 Measure::Next => active + 1.0,
@@ -87,32 +86,32 @@ impl Load {
         Some(chosen)
     }
 
-    pub fn finished(&mut self, upstream: usize, bytes: u64, duration_ns: u64) {
+    pub fn finished(&mut self, candidate: usize, bytes: u64, duration_ns: u64) {
         let value = match self.measure {
             Measure::Size => bytes,
             Measure::Duration => duration_ns,
             Measure::Connections | Measure::Next => return,
         };
-        if let Some(mean) = self.means.get_mut(upstream) {
+        if let Some(mean) = self.means.get_mut(candidate) {
             mean.add(value as f64);
         }
     }
 }
 
-/// The mean of all values, or of the last so many.
+/// The mean of all values, or of the last N.
 #[derive(Clone, Debug)]
 struct Mean {
-    /// The last values, when only so many count; divided by `scale`.
+    /// The last values, if limited; divided by `scale`.
     last: Box<[f64]>,
     next: usize,
     count: u64,
-    /// Sum of what counts; divided by `scale`.
+    /// The sum; divided by `scale`.
     sum: f64,
-    /// What is left of the values that there are, so that shrinking them is one multiplication.
+    /// A common factor, so that shrinking is one multiplication.
     scale: f64,
 }
 
-/// Below this, dividing by a scale would make sums that rounding spoils.
+/// A smaller scale would lose precision.
 const SCALE_MIN: f64 = 1e-9;
 
 impl Mean {
@@ -138,17 +137,17 @@ impl Mean {
         self.next += 1;
         if self.next == self.last.len() {
             self.next = 0;
-            // Adding and taking away leaves rounding behind; once a round it is cleared.
+            // Clears accumulated rounding errors, once per cycle.
             self.sum = self.last.iter().sum();
         }
     }
 
-    /// The mean; 0 where there is nothing yet, so that the unknown is tried first.
+    /// The mean; 0 without values, so that unknown back ends are tried first.
     fn get(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
         }
-        // Rounding must not make it less than nothing.
+        // Rounding must not make it negative.
         (self.sum * self.scale / self.count as f64).max(0.0)
     }
 
@@ -158,7 +157,7 @@ impl Mean {
         }
         self.scale *= kept;
         if self.scale < SCALE_MIN {
-            // Seldom, as it goes through all values.
+            // Rare, as it touches all values.
             self.last.iter_mut().for_each(|value| *value *= self.scale);
             self.sum *= self.scale;
             self.scale = 1.0;

@@ -1,43 +1,39 @@
 //! Choosing a back end.
 //!
-//! A [`Dispatcher`] belongs to one thread and one service. It is shown what is known of the back
-//! ends, and says which one gets a client. It has no clock and no random source of its own, does
-//! no input or output, and allocates nothing after it was made. A decision takes a time that grows
-//! with the number of back ends.
+//! A [`Dispatcher`] belongs to one thread and one service. It has no clock, random source or I/O of
+//! its own, and allocates nothing after construction. A decision takes time linear in the number of
+//! back ends.
 
 mod ewma;
 mod hash;
 mod load;
-mod lot;
-mod turn;
+mod random;
+mod round_robin;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::config::model::{Backend, Dispatch};
 
-/// What is known of a back end when a client comes.
+/// A back end as seen when a client arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Upstream {
-    /// Whether it may be chosen: it is available, not at its limit, and was not tried for this
-    /// client already.
+pub struct Candidate {
+    /// Whether it may be chosen: available, below its limit, and not yet tried for this client.
     pub usable: bool,
-    /// Its connections, or requests under way.
+    /// Current connections or requests.
     pub active: u32,
-    /// The share of its weight that it gets now, more than 0 and at most 1: less than 1 while it
-    /// starts slowly.
+    /// The share of its weight in effect, in (0, 1]: below 1 during slow start.
     pub share: f64,
 }
 
-/// The client that a back end is chosen for.
+/// The client or request to dispatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     /// Its address.
     pub client: IpAddr,
-    /// What a consistent hash is made of, where that is not the address; `None` where the request
-    /// lacks it: the address is hashed then.
+    /// The key of a consistent hash, unless that is the address; without it, the address is hashed.
     pub key: Option<&'r [u8]>,
-    /// The time, ns, by a clock that does not go back.
+    /// Monotonic time, ns.
     pub now_ns: u64,
 }
 
@@ -49,10 +45,10 @@ pub struct Dispatcher {
 
 #[derive(Clone, Debug)]
 enum Mode {
-    Turns(turn::Turns),
-    WeightedTurns(turn::WeightedTurns),
+    RoundRobin(round_robin::RoundRobin),
+    WeightedRoundRobin(round_robin::WeightedRoundRobin),
     Order,
-    Lot(lot::Lot),
+    Random(random::Random),
     Load(load::Load),
     Ewma(ewma::PeakEwma),
     ClientIp,
@@ -60,18 +56,19 @@ enum Mode {
 }
 
 impl Dispatcher {
-    /// A dispatcher for these back ends, in the order in which they will be shown.
+    /// A dispatcher for these back ends; candidates come in the same order.
     ///
-    /// Where another program decides ([`Dispatch::External`]), this is what is done when the
-    /// program fails: one after the other.
+    /// For [`Dispatch::External`] this is the fallback: round robin.
     pub fn new(dispatch: &Dispatch, backends: &[Backend]) -> Dispatcher {
         use load::{Load, Measure};
         let mode = match dispatch {
             Dispatch::RoundRobin | Dispatch::External { .. } => {
-                Mode::Turns(turn::Turns::new(backends.len()))
+                Mode::RoundRobin(round_robin::RoundRobin::new(backends.len()))
             }
-            Dispatch::WeightedRoundRobin => Mode::WeightedTurns(turn::WeightedTurns::new(backends)),
-            Dispatch::Random => Mode::Lot(lot::Lot::new(backends)),
+            Dispatch::WeightedRoundRobin => {
+                Mode::WeightedRoundRobin(round_robin::WeightedRoundRobin::new(backends))
+            }
+            Dispatch::Random => Mode::Random(random::Random::new(backends)),
             Dispatch::BySize { over } => Mode::Load(Load::new(Measure::Size, *over, backends)),
             Dispatch::ByDuration { over } => {
                 Mode::Load(Load::new(Measure::Duration, *over, backends))
@@ -90,40 +87,38 @@ impl Dispatcher {
         Dispatcher { mode }
     }
 
-    /// The back end that gets a client; `None` when none may be chosen.
+    /// Chooses a back end; `None` if none is usable.
     ///
-    /// A back end that then cannot be reached is shown as not usable when the next one is asked
-    /// for.
+    /// If it cannot be reached, call again with it marked unusable.
     pub fn choose(
         &mut self,
-        upstreams: &[Upstream],
+        candidates: &[Candidate],
         request: &Request<'_>,
         rng: &mut fastrand::Rng,
     ) -> Option<usize> {
         match &mut self.mode {
-            Mode::Turns(turns) => turns.choose(upstreams),
-            Mode::WeightedTurns(turns) => turns.choose(upstreams),
-            Mode::Order => upstreams.iter().position(|upstream| upstream.usable),
-            Mode::Lot(lot) => lot.choose(upstreams, rng),
-            Mode::Load(load) => load.choose(upstreams),
-            Mode::Ewma(ewma) => ewma.choose(upstreams, request.now_ns, rng),
-            Mode::ClientIp => hash::by_address(upstreams, request.client),
-            Mode::Hash(hash) => hash.choose(upstreams, request),
+            Mode::RoundRobin(turns) => turns.choose(candidates),
+            Mode::WeightedRoundRobin(turns) => turns.choose(candidates),
+            Mode::Order => candidates.iter().position(|candidate| candidate.usable),
+            Mode::Random(lot) => lot.choose(candidates, rng),
+            Mode::Load(load) => load.choose(candidates),
+            Mode::Ewma(ewma) => ewma.choose(candidates, request.now_ns, rng),
+            Mode::ClientIp => hash::by_address(candidates, request.client),
+            Mode::Hash(hash) => hash.choose(candidates, request),
         }
     }
 
-    /// Notes that a back end answered, so long after it was asked.
-    pub fn answered(&mut self, upstream: usize, latency_ns: u64, now_ns: u64) {
+    /// Reports the latency of a response.
+    pub fn answered(&mut self, candidate: usize, latency_ns: u64, now_ns: u64) {
         if let Mode::Ewma(ewma) = &mut self.mode {
-            ewma.answered(upstream, latency_ns, now_ns);
+            ewma.answered(candidate, latency_ns, now_ns);
         }
     }
 
-    /// Notes that a connection to a back end has ended: bytes in both directions, and how long it
-    /// lasted.
-    pub fn finished(&mut self, upstream: usize, bytes: u64, duration_ns: u64) {
+    /// Reports the end of a connection: bytes in both directions, and its length.
+    pub fn finished(&mut self, candidate: usize, bytes: u64, duration_ns: u64) {
         if let Mode::Load(load) = &mut self.mode {
-            load.finished(upstream, bytes, duration_ns);
+            load.finished(candidate, bytes, duration_ns);
         }
     }
 }

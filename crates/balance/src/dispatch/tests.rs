@@ -24,9 +24,9 @@ fn backends(weights: &[Weight]) -> Vec<Backend> {
         .collect()
 }
 
-fn up(count: usize) -> Vec<Upstream> {
+fn up(count: usize) -> Vec<Candidate> {
     vec![
-        Upstream {
+        Candidate {
             usable: true,
             active: 0,
             share: 1.0,
@@ -46,15 +46,15 @@ fn request(number: u32) -> Request<'static> {
 /// How often each is chosen for so many clients from different addresses.
 fn counts(
     dispatcher: &mut Dispatcher,
-    upstreams: &[Upstream],
+    candidates: &[Candidate],
     clients: u32,
     seed: u64,
 ) -> Vec<u32> {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut counts = vec![0; upstreams.len()];
+    let mut counts = vec![0; candidates.len()];
     for number in 0..clients {
         counts[dispatcher
-            .choose(upstreams, &request(number), &mut rng)
+            .choose(candidates, &request(number), &mut rng)
             .unwrap()] += 1;
     }
     counts
@@ -89,15 +89,19 @@ fn the_test_of_distributions_can_fail() {
 fn round_robin_goes_around_and_passes_over_what_is_not_usable() {
     let mut dispatcher = Dispatcher::new(&Dispatch::RoundRobin, &backends(&EQUAL));
     let mut rng = fastrand::Rng::with_seed(1);
-    let mut upstreams = up(4);
-    let mut take = |upstreams: &[Upstream], count: u32| -> Vec<usize> {
+    let mut candidates = up(4);
+    let mut take = |candidates: &[Candidate], count: u32| -> Vec<usize> {
         (0..count)
-            .map(|n| dispatcher.choose(upstreams, &request(n), &mut rng).unwrap())
+            .map(|n| {
+                dispatcher
+                    .choose(candidates, &request(n), &mut rng)
+                    .unwrap()
+            })
             .collect()
     };
-    assert_eq!(take(&upstreams, 6), [0, 1, 2, 3, 0, 1]);
-    upstreams[3].usable = false;
-    assert_eq!(take(&upstreams, 6), [2, 0, 1, 2, 0, 1]);
+    assert_eq!(take(&candidates, 6), [0, 1, 2, 3, 0, 1]);
+    candidates[3].usable = false;
+    assert_eq!(take(&candidates, 6), [2, 0, 1, 2, 0, 1]);
 }
 
 #[test]
@@ -117,11 +121,11 @@ fn weighted_round_robin_spreads_turns_evenly() {
 
 #[test]
 fn one_that_starts_slowly_gets_less() {
-    let mut upstreams = up(2);
-    upstreams[1].share = 0.25;
+    let mut candidates = up(2);
+    candidates[1].share = 0.25;
     for (dispatch, exact) in [(Dispatch::RoundRobin, true), (Dispatch::Random, false)] {
         let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL[..2]));
-        let counts = counts(&mut dispatcher, &upstreams, 5000, 7);
+        let counts = counts(&mut dispatcher, &candidates, 5000, 7);
         assert!(fits(&counts, &[4.0, 1.0]), "{counts:?}");
         assert!(!exact || counts == [4000, 1000], "{counts:?}");
     }
@@ -141,33 +145,33 @@ fn lots_fall_in_proportion_to_weights() {
 #[test]
 fn by_order_is_the_first_that_is_usable() {
     let mut dispatcher = Dispatcher::new(&Dispatch::ByOrder, &backends(&EQUAL));
-    let mut upstreams = up(4);
-    assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [9, 0, 0, 0]);
-    upstreams[0].usable = false;
-    assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [0, 9, 0, 0]);
+    let mut candidates = up(4);
+    assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [9, 0, 0, 0]);
+    candidates[0].usable = false;
+    assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [0, 9, 0, 0]);
 }
 
 #[test]
 fn by_client_ip_stays_while_it_is_usable_and_else_goes_to_the_next() {
     let mut dispatcher = Dispatcher::new(&Dispatch::ByClientIp, &backends(&EQUAL));
     let mut rng = fastrand::Rng::with_seed(1);
-    let mut upstreams = up(4);
-    let spread = counts(&mut dispatcher, &upstreams, 10_000, 1);
+    let mut candidates = up(4);
+    let spread = counts(&mut dispatcher, &candidates, 10_000, 1);
     assert!(fits(&spread, &[1.0; 4]), "{spread:?}");
-    let mut ask = |upstreams: &[Upstream], client: u32| {
+    let mut ask = |candidates: &[Candidate], client: u32| {
         dispatcher
-            .choose(upstreams, &request(client), &mut rng)
+            .choose(candidates, &request(client), &mut rng)
             .unwrap()
     };
-    let before: Vec<usize> = (0..500).map(|client| ask(&upstreams, client)).collect();
-    upstreams[2].usable = false;
+    let before: Vec<usize> = (0..500).map(|client| ask(&candidates, client)).collect();
+    candidates[2].usable = false;
     for client in 0..500 {
         let home = before[client as usize];
         let expected = if home == 2 { 3 } else { home };
-        assert_eq!(ask(&upstreams, client), expected);
+        assert_eq!(ask(&candidates, client), expected);
     }
-    upstreams[2].usable = true;
-    let after: Vec<usize> = (0..500).map(|client| ask(&upstreams, client)).collect();
+    candidates[2].usable = true;
+    let after: Vec<usize> = (0..500).map(|client| ask(&candidates, client)).collect();
     assert_eq!(before, after);
 }
 
@@ -243,12 +247,12 @@ fn the_fewest_connections_are_found_and_equals_take_turns() {
         Dispatch::LeastConnections,
     ] {
         let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL));
-        let mut upstreams = up(4);
-        assert_eq!(counts(&mut dispatcher, &upstreams, 400, 1), [100; 4]);
-        for (upstream, active) in upstreams.iter_mut().zip([3, 2, 1, 2]) {
-            upstream.active = active;
+        let mut candidates = up(4);
+        assert_eq!(counts(&mut dispatcher, &candidates, 400, 1), [100; 4]);
+        for (candidate, active) in candidates.iter_mut().zip([3, 2, 1, 2]) {
+            candidate.active = active;
         }
-        assert_eq!(counts(&mut dispatcher, &upstreams, 9, 1), [0, 0, 9, 0]);
+        assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [0, 0, 9, 0]);
     }
 }
 
@@ -257,14 +261,14 @@ fn connections_follow_weights_when_they_last() {
     let weights = [Weight::Share(1), Weight::Share(2), Weight::Share(5)];
     let mut dispatcher = Dispatcher::new(&Dispatch::LeastConnections, &backends(&weights));
     let mut rng = fastrand::Rng::with_seed(3);
-    let mut upstreams = up(3);
+    let mut candidates = up(3);
     for number in 0..800 {
         let at = dispatcher
-            .choose(&upstreams, &request(number), &mut rng)
+            .choose(&candidates, &request(number), &mut rng)
             .unwrap();
-        upstreams[at].active += 1;
+        candidates[at].active += 1;
     }
-    let active: Vec<u32> = upstreams.iter().map(|one| one.active).collect();
+    let active: Vec<u32> = candidates.iter().map(|one| one.active).collect();
     assert!(
         active
             .iter()
@@ -281,26 +285,26 @@ fn averaged_connections_look_back() {
         &backends(&EQUAL[..2]),
     );
     let mut rng = fastrand::Rng::with_seed(3);
-    let mut upstreams = up(2);
-    upstreams[0].active = 8;
+    let mut candidates = up(2);
+    candidates[0].active = 8;
     for number in 0..4 {
         assert_eq!(
-            dispatcher.choose(&upstreams, &request(number), &mut rng),
+            dispatcher.choose(&candidates, &request(number), &mut rng),
             Some(1)
         );
     }
     // Now it is the emptier one, but was not on average.
-    upstreams[0].active = 0;
-    upstreams[1].active = 1;
+    candidates[0].active = 0;
+    candidates[1].active = 1;
     assert_eq!(
-        dispatcher.choose(&upstreams, &request(5), &mut rng),
+        dispatcher.choose(&candidates, &request(5), &mut rng),
         Some(1)
     );
     for number in 0..4 {
-        dispatcher.choose(&upstreams, &request(number), &mut rng);
+        dispatcher.choose(&candidates, &request(number), &mut rng);
     }
     assert_eq!(
-        dispatcher.choose(&upstreams, &request(9), &mut rng),
+        dispatcher.choose(&candidates, &request(9), &mut rng),
         Some(0)
     );
 }
@@ -339,15 +343,15 @@ fn a_slow_answer_counts_at_once_and_requests_under_way_count_too() {
     for at in 0..2 {
         dispatcher.answered(at, 1_000_000, 0);
     }
-    let mut upstreams = up(2);
-    upstreams[0].active = 3;
+    let mut candidates = up(2);
+    candidates[0].active = 3;
     let now = Request {
         now_ns: 1,
         ..request(1)
     };
-    assert_eq!(dispatcher.choose(&upstreams, &now, &mut rng), Some(1));
+    assert_eq!(dispatcher.choose(&candidates, &now, &mut rng), Some(1));
     dispatcher.answered(1, 9_000_000, 2);
-    assert_eq!(dispatcher.choose(&upstreams, &now, &mut rng), Some(0));
+    assert_eq!(dispatcher.choose(&candidates, &now, &mut rng), Some(0));
 }
 
 #[test]
@@ -355,15 +359,15 @@ fn one_that_never_answered_gets_one_request_at_a_time() {
     let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
     let mut rng = fastrand::Rng::with_seed(9);
     dispatcher.answered(0, 1_000_000, 0);
-    let mut upstreams = up(2);
+    let mut candidates = up(2);
     assert_eq!(
-        dispatcher.choose(&upstreams, &request(0), &mut rng),
+        dispatcher.choose(&candidates, &request(0), &mut rng),
         Some(1)
     );
-    upstreams[1].active = 1;
-    upstreams[0].active = 50;
+    candidates[1].active = 1;
+    candidates[0].active = 50;
     assert_eq!(
-        dispatcher.choose(&upstreams, &request(0), &mut rng),
+        dispatcher.choose(&candidates, &request(0), &mut rng),
         Some(0)
     );
 }
@@ -372,17 +376,17 @@ fn one_that_never_answered_gets_one_request_at_a_time() {
 fn two_choices_keep_equal_back_ends_nearly_level() {
     let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL));
     let mut rng = fastrand::Rng::with_seed(21);
-    let mut upstreams = up(4);
+    let mut candidates = up(4);
     for at in 0..4 {
         dispatcher.answered(at, 1_000_000, 0);
     }
     for _ in 0..4000 {
         let at = dispatcher
-            .choose(&upstreams, &request(0), &mut rng)
+            .choose(&candidates, &request(0), &mut rng)
             .unwrap();
-        upstreams[at].active += 1;
+        candidates[at].active += 1;
     }
-    let active: Vec<u32> = upstreams.iter().map(|one| one.active).collect();
+    let active: Vec<u32> = candidates.iter().map(|one| one.active).collect();
     // Chosen by lot alone they would lie about 27 apart from 1000; two choices keep them within
     // a few.
     assert!(
@@ -412,7 +416,7 @@ fn hashed_clients_spread_in_proportion_to_weights() {
 fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
     let five = backends(&[Weight::Share(1); 5]);
     let mut rng = fastrand::Rng::with_seed(1);
-    let mut place = |backends: &[Backend], upstreams: &[Upstream]| -> HashMap<String, String> {
+    let mut place = |backends: &[Backend], candidates: &[Candidate]| -> HashMap<String, String> {
         let mut dispatcher = Dispatcher::new(&hashing(), backends);
         (0..5000)
             .map(|number| {
@@ -421,7 +425,7 @@ fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
                     key: Some(key.as_bytes()),
                     ..request(7)
                 };
-                let at = dispatcher.choose(upstreams, &ask, &mut rng).unwrap();
+                let at = dispatcher.choose(candidates, &ask, &mut rng).unwrap();
                 (key, backends[at].name.clone())
             })
             .collect()
@@ -501,18 +505,18 @@ proptest! {
         let mut dispatcher = Dispatcher::new(&dispatch, &some);
         let mut rng = fastrand::Rng::with_seed(seed);
         for (usable, active, value, now_ns) in steps {
-            let upstreams: Vec<Upstream> = (0..some.len())
-                .map(|at| Upstream {
+            let candidates: Vec<Candidate> = (0..some.len())
+                .map(|at| Candidate {
                     usable: usable >> at & 1 == 1,
                     active: active.rotate_left(at as u32 * 5),
                     share: if at == 1 { 0.05 } else { 1.0 },
                 })
                 .collect();
             let ask = Request { now_ns, ..request(active) };
-            let chosen = dispatcher.choose(&upstreams, &ask, &mut rng);
-            prop_assert_eq!(chosen.is_some(), upstreams.iter().any(|one| one.usable));
+            let chosen = dispatcher.choose(&candidates, &ask, &mut rng);
+            prop_assert_eq!(chosen.is_some(), candidates.iter().any(|one| one.usable));
             if let Some(at) = chosen {
-                prop_assert!(upstreams[at].usable);
+                prop_assert!(candidates[at].usable);
                 dispatcher.answered(at, value, now_ns);
                 dispatcher.finished(at, value, value);
             }

@@ -1,16 +1,16 @@
-//! Counters that several threads add to without holding each other up.
+//! Counters that threads add to without contention.
 //!
-//! Each worker adds to cells of its own; whoever reads adds the cells up.
+//! Each worker adds to its own cells; a reader sums them.
 
 use std::array;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads beyond this many share cells, which costs them time and nothing else.
+/// More threads than this share cells, which costs them time only.
 const SHARDS: usize = 8;
-/// Powers of two of microseconds that [`Times`] tells apart; the last has no upper bound.
+/// Powers of two of microseconds in a [`DurationHistogram`]; the last is unbounded.
 const POWERS: usize = 32;
-/// Each is divided into so many buckets of the same width.
+/// Linear buckets per power of two.
 const PARTS: usize = 4;
 const BUCKETS: usize = POWERS * PARTS;
 
@@ -18,38 +18,38 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Says which worker this thread is, so that it gets cells of its own. Threads that are no workers
-/// share those of one worker; they add seldom.
-pub(super) fn be_worker(number: usize) {
+/// Gives the calling worker thread its own cells. Other threads share those of worker 0; they
+/// rarely add.
+pub(super) fn set_worker_shard(number: usize) {
     SHARD.set(number % SHARDS);
 }
 
-/// A cell in a cache line that no other thread writes to.
+/// A value alone on its cache line, against false sharing.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Own<T>(T);
+struct CacheLine<T>(T);
 
-/// A count that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
-pub struct Counter([Own<AtomicU64>; SHARDS]);
+pub struct Counter([CacheLine<AtomicU64>; SHARDS]);
 
 impl Counter {
-    /// Adds to it.
+    /// Adds to the calling thread's cell.
     pub fn add(&self, more: u64) {
         self.0[SHARD.get()].0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What it is now.
+    /// The sum of all cells.
     pub fn get(&self) -> u64 {
         let cells = self.0.iter();
         cells.map(|cell| cell.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// How often times occurred: 4 buckets for each power of two of microseconds, the first below
-/// 1 us, the last without an upper bound. A quantile is exact to an eighth of its value.
+/// A histogram of durations: 4 buckets per power of two of microseconds; the first is below 1 us,
+/// the last is unbounded. Quantiles are exact to 1/8.
 #[derive(Debug, Default)]
-pub struct Times([Own<Cells>; SHARDS]);
+pub struct DurationHistogram([CacheLine<Cells>; SHARDS]);
 
 #[derive(Debug)]
 struct Cells {
@@ -66,9 +66,8 @@ impl Default for Cells {
     }
 }
 
-/// The bucket that a time falls into.
 fn bucket(us: u64) -> usize {
-    // 1 us is below the first power.
+    // 0 us is in the first power, 1 us in the second.
     let power = 64 - us.leading_zeros() as usize;
     if power == 0 {
         return 0;
@@ -80,7 +79,7 @@ fn bucket(us: u64) -> usize {
     power * PARTS + ((us - from) * PARTS as u64 / from) as usize
 }
 
-/// Where a bucket begins and ends, us.
+/// Lower and upper bound of a bucket, us.
 fn bounds(bucket: usize) -> (f64, f64) {
     let (power, part) = (bucket / PARTS, bucket % PARTS);
     if power == 0 {
@@ -92,9 +91,9 @@ fn bounds(bucket: usize) -> (f64, f64) {
     (from, from + width)
 }
 
-impl Times {
-    /// Notes a time, ns.
-    pub fn note_ns(&self, time_ns: u64) {
+impl DurationHistogram {
+    /// Records a duration.
+    pub fn record_ns(&self, time_ns: u64) {
         let us = time_ns / 1_000;
         let cells = &self.0[SHARD.get()].0;
         cells.buckets[bucket(us)].fetch_add(1, Ordering::Relaxed);
@@ -105,19 +104,18 @@ impl Times {
         array::from_fn(|n| {
             let cells = self.0.iter();
             cells
-                .map(|own| own.0.buckets[n].load(Ordering::Relaxed))
+                .map(|line| line.0.buckets[n].load(Ordering::Relaxed))
                 .sum()
         })
     }
 
-    /// Counts by power of two; number n holds times below 2^n us, and not below half of that.
+    /// Counts by power of two: entry n has durations of at least 2^(n-1) and below 2^n us.
     pub fn counts(&self) -> [u64; POWERS] {
         let all = self.all();
         array::from_fn(|power| all[power * PARTS..][..PARTS].iter().sum())
     }
 
-    /// The time that this share of all times, 0 to 1, is not above, us; `None` where there are
-    /// none. It is the middle of a bucket.
+    /// The quantile, 0 to 1, as the middle of its bucket; `None` while empty.
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
         let all = self.all();
         let rank = ((all.iter().sum::<u64>() as f64 * share).ceil() as u64).max(1);
@@ -129,10 +127,12 @@ impl Times {
         })
     }
 
-    /// The sum of all times, us.
+    /// The sum of all durations, us.
     pub fn sum_us(&self) -> u64 {
         let cells = self.0.iter();
-        cells.map(|own| own.0.sum_us.load(Ordering::Relaxed)).sum()
+        cells
+            .map(|line| line.0.sum_us.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn times_fall_into_powers_of_two() {
-        let times = Times::default();
+        let times = DurationHistogram::default();
         for ns in [0, 999, 1_000, 1_999, 2_000, 1_000_000, u64::MAX] {
-            times.note_ns(ns);
+            times.record_ns(ns);
         }
         let counts = times.counts();
         assert_eq!((counts[0], counts[1], counts[2]), (2, 2, 1));
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn quantiles_are_exact_to_an_eighth() {
-        let times = Times::default();
+        let times = DurationHistogram::default();
         assert_eq!(times.quantile_us(0.5), None);
         for us in 1..=10_000_u64 {
-            times.note_ns(us * 1_000);
+            times.record_ns(us * 1_000);
         }
         for (share, us) in [(0.5, 5_000.0), (0.99, 9_900.0), (0.01, 100.0)] {
             let found = times.quantile_us(share).unwrap();
@@ -177,15 +177,15 @@ mod tests {
 
     #[test]
     fn what_all_threads_have_added_is_read() {
-        let (counter, times) = (Counter::default(), Times::default());
+        let (counter, times) = (Counter::default(), DurationHistogram::default());
         std::thread::scope(|scope| {
             for number in 0..SHARDS + 3 {
                 let (counter, times) = (&counter, &times);
                 scope.spawn(move || {
-                    be_worker(number);
+                    set_worker_shard(number);
                     for _ in 0..1000 {
                         counter.add(2);
-                        times.note_ns(5_000);
+                        times.record_ns(5_000);
                     }
                 });
             }

@@ -1,21 +1,21 @@
-//! What the workers tell of connections and requests: to logs and to commands.
+//! Events of connections and requests, for logs and hooks.
 //!
-//! They send it through a bounded channel and never wait for it: what does not fit is counted in
-//! [`Own::events_lost`](super::shared::Own::events_lost). Services and back ends are given by
-//! their places in the configuration.
+//! Workers send them through a bounded channel and never wait; events that do not fit are counted
+//! in [`ProcessState::events_lost`](super::shared::ProcessState::events_lost). Services and back
+//! ends are indexes into the configuration.
 
 use std::net::SocketAddr;
 
 use crate::config::model::{Backend, Service};
 
-/// How many events wait at most for whoever reads them: about 1 MiB.
+/// Capacity of the channel: about 1 MiB.
 pub(super) const EVENTS_MAX: usize = 8192;
-/// How many bytes of traffic logs may be among them.
-pub(super) const PASSING_MAX: u64 = 16 << 20;
+/// Bytes for traffic logs that may be in the channel.
+pub(super) const TRAFFIC_BYTES_MAX: u64 = 16 << 20;
 
-/// Whether anybody wants to know of the connections and requests of a service; for one without
-/// logs and commands no event of them is made. That a back end's state has changed is always told.
-pub(super) fn wanted(service: &Service) -> bool {
+/// Whether a service has a log or hook. Without one, no events of its connections and requests are
+/// made; state changes of back ends are always reported.
+pub(super) fn emits_events(service: &Service) -> bool {
     let backend = |one: &Backend| {
         let hooks = &one.hooks;
         one.throughput_log.is_some()
@@ -27,26 +27,26 @@ pub(super) fn wanted(service: &Service) -> bool {
     service.access_log.is_some() || service.backends.iter().any(backend)
 }
 
-/// The head of a request, as far as it is logged: as the client sent it.
+/// The logged part of a request's head, as the client sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLine {
     /// The method.
     pub method: Box<str>,
     /// The request target.
     pub target: Box<str>,
-    /// The version is `HTTP/1.` and this.
+    /// Of `HTTP/1.x`.
     pub minor_version: u8,
-    /// The field `Referer`, where the log has it.
+    /// `Referer`, where the log format has it.
     pub referer: Option<Box<str>>,
-    /// The field `User-Agent`, where the log has it.
+    /// `User-Agent`, where the log format has it.
     pub user_agent: Option<Box<str>>,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
-    /// A client's connection to a back end began.
-    ConnectionBegun {
+pub enum Event {
+    /// A connection to a back end was opened for a client.
+    ConnectionOpened {
         /// The service.
         service: usize,
         /// The back end.
@@ -54,8 +54,8 @@ pub enum Happened {
         /// The client.
         client: SocketAddr,
     },
-    /// Such a connection is over.
-    ConnectionOver {
+    /// Such a connection was closed.
+    ConnectionClosed {
         /// The service.
         service: usize,
         /// The back end.
@@ -66,24 +66,24 @@ pub enum Happened {
         bytes_to: u64,
         /// Bytes to the client.
         bytes_from: u64,
-        /// How long it took, ns.
+        /// How long it was open, ns.
         duration_ns: u64,
     },
-    /// A request was answered, or cannot be answered any more.
-    RequestOver {
+    /// A request was answered, or given up.
+    RequestFinished {
         /// The service.
         service: usize,
-        /// The back end; `None` where the balancer answered itself.
+        /// The back end; `None` where the balancer answered.
         backend: Option<usize>,
         /// The client.
         client: SocketAddr,
-        /// The request; `None` where its head could not be read.
+        /// The request; `None` where its head could not be parsed.
         line: Option<Box<RequestLine>>,
-        /// The answer's status; 499 where the client left before an answer had begun.
+        /// Status of the response; 499 where the client left first.
         status: u16,
-        /// Bytes of the answer.
+        /// Bytes of the response.
         bytes_from: u64,
-        /// From the request's first byte to the answer's last, ns.
+        /// From the first byte of the request to the last of the response, ns.
         duration_ns: u64,
     },
     /// A back end could not be reached.
@@ -92,29 +92,29 @@ pub enum Happened {
         service: usize,
         /// The back end.
         backend: usize,
-        /// For whom; `None`: a probe.
+        /// The client; `None` for a probe.
         client: Option<SocketAddr>,
     },
-    /// Bytes were passed on; told only of back ends with a traffic log.
-    Passed {
+    /// Data was relayed; only for back ends with a traffic log.
+    Traffic {
         /// The service.
         service: usize,
         /// The back end.
         backend: usize,
         /// The client.
         client: SocketAddr,
-        /// Whether they came from the client.
+        /// Whether the client sent it.
         to_backend: bool,
-        /// The bytes.
+        /// The data.
         bytes: Box<[u8]>,
     },
-    /// From now on clients are sent to a back end, or no longer.
+    /// A back end became usable or unusable.
     BackendChanged {
         /// The service.
         service: usize,
         /// The back end.
         backend: usize,
-        /// Whether they are.
+        /// Whether it is usable now.
         usable: bool,
     },
 }

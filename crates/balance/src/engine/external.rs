@@ -1,9 +1,8 @@
-//! Dispatch mode `external`: a program says which back end gets a client.
+//! Dispatch mode `external`: a program chooses the back end.
 //!
-//! The program is a process per question. Workers hand questions to threads apart through a
-//! bounded channel, and look for the answers in their turns; the client waits meanwhile, as it
-//! does in a queue. Without an answer in time, or with one that is none, back ends are taken one
-//! after the other.
+//! The program is started for each choice. Workers send requests through a bounded channel to a
+//! pool of threads, and collect the replies in their loop; the client waits as in a queue. Without
+//! a valid reply in time, round robin decides.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -18,361 +17,375 @@ use std::time::{Duration, Instant};
 use net::wait::{Watch, wait};
 use net::{ConnId, Io};
 
-use super::shared::Own;
+use super::shared::ProcessState;
 use super::worker::Worker;
 use crate::command::{Account, account, kill, shell};
-use crate::config::Facts;
+use crate::config::Placeholders;
 use crate::config::model::{Config, Dispatch, Service};
 
-/// Programs that run at one time.
+/// Concurrent programs.
 const RUNNING_MAX: usize = 16;
-/// Questions that wait for one of them to end.
+/// Requests that wait for a free thread.
 const WAITING_MAX: usize = 1024;
-/// How long an answer may take, from the client's coming.
+/// Limit from the client's arrival to the reply.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 const TIME_LIMIT_NS: u64 = TIME_LIMIT.as_nanos() as u64;
-/// An answer that is longer is none, bytes: a back end's name has 64 at most.
-const ANSWER_MAX: usize = 256;
-/// How often a thread that waits for a program looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// Longest output in bytes; names of back ends have at most 64.
+const OUTPUT_MAX: usize = 256;
+/// How often a thread that waits for a program checks whether to stop.
+const POLL: Duration = Duration::from_millis(50);
 
-/// A question of a worker.
-struct Question {
+struct ChoiceRequest {
     number: u64,
     service: usize,
     command: Vec<u8>,
     asked: Instant,
-    to: Sender<Answer>,
+    to: Sender<Reply>,
 }
 
-/// The back end that a program has named.
-pub(super) struct Answer {
+pub(super) struct Reply {
     number: u64,
     backend: Option<u32>,
 }
 
-/// Why there is no answer.
+/// Why there is no choice.
 #[derive(Debug, thiserror::Error)]
-enum NoAnswer {
+enum ChoiceError {
     #[error("cannot be started: {0}")]
     Start(#[source] std::io::Error),
-    #[error("is lost: {0}")]
+    #[error("cannot be waited for: {0}")]
     Lost(#[source] std::io::Error),
-    #[error("did not answer within {TIME_LIMIT:?}")]
+    #[error("did not exit within {TIME_LIMIT:?}")]
     Late,
     #[error("failed: {0}")]
     Status(std::process::ExitStatus),
-    #[error("answered `{0}`, which is no back end's name or number")]
+    #[error("printed `{0}`, which is no back end's name or number")]
     Unknown(String),
-    #[error("is not asked, as its account cannot be had")]
+    #[error("is not run, as its account is unavailable")]
     Account,
 }
 
-/// A service, as far as its program is concerned.
-struct Asked {
+/// What the threads know of a service.
+struct ProgramService {
     name: String,
     backends: Vec<String>,
     account: Account,
-    /// It has failed since its last answer, which was told.
+    /// The last run failed, which was reported.
     failing: AtomicBool,
 }
 
-/// The threads that ask programs; dropping it ends them, and the programs that run.
-pub(super) struct Asking {
+/// The threads that run programs. Dropping it stops them and kills running programs.
+pub(super) struct ExternalPrograms {
     stop: Arc<AtomicBool>,
-    questions: Option<SyncSender<Question>>,
+    requests: Option<SyncSender<ChoiceRequest>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Asking {
-    /// Starts the threads, where any service has a program.
+impl ExternalPrograms {
+    /// Starts the threads, if any service needs them.
     ///
     /// # Errors
-    /// When the system has no thread to give.
-    pub fn start(config: &Config, own: &Arc<Own>) -> std::io::Result<Option<Asking>> {
+    /// When a thread cannot be started.
+    pub fn start(
+        config: &Config,
+        process: &Arc<ProcessState>,
+    ) -> std::io::Result<Option<ExternalPrograms>> {
         let asks = |service: &Service| matches!(service.dispatch, Dispatch::External { .. });
         if !config.services.iter().any(asks) {
             return Ok(None);
         }
-        let services = config.services.iter().map(|service| Asked {
+        let services = config.services.iter().map(|service| ProgramService {
             name: service.name.clone(),
             backends: service.backends.iter().map(|b| b.name.clone()).collect(),
             account: account(service.user_account.as_deref()).unwrap_or(Account::Unavailable),
             failing: AtomicBool::new(false),
         });
-        let services: Arc<[Asked]> = services.collect();
-        let (questions, receiver) = sync_channel(WAITING_MAX);
+        let services: Arc<[ProgramService]> = services.collect();
+        let (requests, receiver) = sync_channel(WAITING_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
-        let mut asking = Asking {
+        let mut external_programs = ExternalPrograms {
             stop: Arc::new(AtomicBool::new(false)),
-            questions: Some(questions),
+            requests: Some(requests),
             threads: Vec::new(),
         };
         for _ in 0..RUNNING_MAX {
-            let asker = Asker {
+            let runner = ProgramRunner {
                 services: services.clone(),
-                questions: receiver.clone(),
-                own: own.clone(),
-                stop: asking.stop.clone(),
+                requests: receiver.clone(),
+                process: process.clone(),
+                stop: external_programs.stop.clone(),
             };
             let thread = std::thread::Builder::new().name("external".to_owned());
-            asking.threads.push(thread.spawn(move || asker.run())?);
+            external_programs
+                .threads
+                .push(thread.spawn(move || runner.run())?);
         }
-        Ok(Some(asking))
+        Ok(Some(external_programs))
     }
 
-    /// What a worker asks with.
-    pub fn mouth(&self) -> Option<Mouth> {
-        let (sender, answers) = channel();
-        self.questions.clone().map(|questions| Mouth {
-            questions,
+    /// The handle of one worker.
+    pub fn external_chooser(&self) -> Option<ExternalChooser> {
+        let (sender, replies) = channel();
+        self.requests.clone().map(|requests| ExternalChooser {
+            requests,
             sender,
-            answers,
+            replies,
             number: 0,
             waiting: VecDeque::new(),
         })
     }
 }
 
-impl Drop for Asking {
+impl Drop for ExternalPrograms {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.questions = None;
+        self.requests = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-/// One of the threads.
-struct Asker {
-    services: Arc<[Asked]>,
-    questions: Arc<Mutex<Receiver<Question>>>,
-    own: Arc<Own>,
+struct ProgramRunner {
+    services: Arc<[ProgramService]>,
+    requests: Arc<Mutex<Receiver<ChoiceRequest>>>,
+    process: Arc<ProcessState>,
     stop: Arc<AtomicBool>,
 }
 
-impl Asker {
+impl ProgramRunner {
     fn run(&self) {
         loop {
-            // The lock is held while waiting: whoever has it takes the next question.
+            // The lock is held while waiting: its holder takes the next request.
             let next = {
-                let questions = self.questions.lock();
-                questions.unwrap_or_else(PoisonError::into_inner).recv()
+                let requests = self.requests.lock();
+                requests.unwrap_or_else(PoisonError::into_inner).recv()
             };
-            let Ok(question) = next else { return };
+            let Ok(request) = next else { return };
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
-            let Some(service) = self.services.get(question.service) else {
+            let Some(service) = self.services.get(request.service) else {
                 continue;
             };
-            let answer = self.answer(service, &question);
-            let backend = match answer {
+            let run_program = self.run_program(service, &request);
+            let backend = match run_program {
                 Ok(backend) => {
                     service.failing.store(false, Ordering::Relaxed);
                     Some(backend)
                 }
                 Err(why) => {
-                    self.own.hook_failures.add(1);
+                    self.process.hook_failures.add(1);
                     if !service.failing.swap(true, Ordering::Relaxed) {
-                        self.own.notices.say(format!(
-                            "service {}: the program that chooses back ends {why}; they are taken \
-                             one after the other",
+                        self.process.notices.push(format!(
+                            "service {}: the external chooser {why}; round robin is used \
+                             instead",
                             service.name
                         ));
                     }
                     None
                 }
             };
-            let number = question.number;
-            let _ = question.to.send(Answer { number, backend });
+            let number = request.number;
+            let _ = request.to.send(Reply { number, backend });
         }
     }
 
-    fn answer(&self, service: &Asked, question: &Question) -> Result<u32, NoAnswer> {
-        let end = question.asked + TIME_LIMIT;
+    fn run_program(
+        &self,
+        service: &ProgramService,
+        request: &ChoiceRequest,
+    ) -> Result<u32, ChoiceError> {
+        let end = request.asked + TIME_LIMIT;
         if Instant::now() >= end {
-            return Err(NoAnswer::Late);
+            return Err(ChoiceError::Late);
         }
         if matches!(service.account, Account::Unavailable) {
-            return Err(NoAnswer::Account);
+            return Err(ChoiceError::Account);
         }
-        let mut command = shell(&question.command, service.account);
+        let mut command = shell(&request.command, service.account);
         let mut child = command
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(NoAnswer::Start)?;
-        let said = self.listen(&mut child, end);
-        if said.is_err() {
+            .map_err(ChoiceError::Start)?;
+        let output = self.read_output(&mut child, end);
+        if output.is_err() {
             kill(&mut child);
         }
-        let said = said?;
-        let text = String::from_utf8_lossy(&said);
+        let output = output?;
+        let text = String::from_utf8_lossy(&output);
         let word = text.trim();
         let backends = &service.backends;
         let by_name = backends.iter().position(|name| name == word);
         let by_number = || word.parse().ok().filter(|at| *at < backends.len());
         match by_name.or_else(by_number) {
             Some(at) => Ok(at as u32),
-            None => Err(NoAnswer::Unknown(word.escape_debug().to_string())),
+            None => Err(ChoiceError::Unknown(word.escape_debug().to_string())),
         }
     }
 
-    /// What a program prints until it ends.
-    fn listen(&self, child: &mut Child, end: Instant) -> Result<Vec<u8>, NoAnswer> {
-        let mut said = Vec::new();
+    /// Reads the program's output until it exits.
+    fn read_output(&self, child: &mut Child, end: Instant) -> Result<Vec<u8>, ChoiceError> {
+        let mut output = Vec::new();
         if let Some(mut out) = child.stdout.take() {
-            let mut bytes = [0; ANSWER_MAX];
+            let mut bytes = [0; OUTPUT_MAX];
             loop {
-                let left = self.left(end)?;
+                let remaining = self.remaining(end)?;
                 let mut watches = [Watch::read(out.as_fd())];
-                wait(&mut watches, Some(left)).map_err(NoAnswer::Lost)?;
+                wait(&mut watches, Some(remaining)).map_err(ChoiceError::Lost)?;
                 if !watches[0].ready {
                     continue;
                 }
-                match out.read(&mut bytes).map_err(NoAnswer::Lost)? {
+                match out.read(&mut bytes).map_err(ChoiceError::Lost)? {
                     0 => break,
-                    n => said.extend_from_slice(&bytes[..n]),
+                    n => output.extend_from_slice(&bytes[..n]),
                 }
-                if said.len() > ANSWER_MAX {
-                    let begin = String::from_utf8_lossy(&said[..32]).into_owned();
-                    return Err(NoAnswer::Unknown(format!("{}...", begin.escape_debug())));
+                if output.len() > OUTPUT_MAX {
+                    let begin = String::from_utf8_lossy(&output[..32]).into_owned();
+                    return Err(ChoiceError::Unknown(format!("{}...", begin.escape_debug())));
                 }
             }
         }
-        // Mostly it ends with its output; nothing tells when one does that goes on.
+        // Usually it exits when it closes its output; there is no event for one that does not.
         loop {
-            match child.try_wait().map_err(NoAnswer::Lost)? {
-                Some(status) if status.success() => return Ok(said),
-                Some(status) => return Err(NoAnswer::Status(status)),
-                None => std::thread::sleep(self.left(end)?.min(Duration::from_millis(1))),
+            match child.try_wait().map_err(ChoiceError::Lost)? {
+                Some(status) if status.success() => return Ok(output),
+                Some(status) => return Err(ChoiceError::Status(status)),
+                None => std::thread::sleep(self.remaining(end)?.min(Duration::from_millis(1))),
             }
         }
     }
 
-    /// For how long to wait before looking again.
-    fn left(&self, end: Instant) -> Result<Duration, NoAnswer> {
-        let left = end.saturating_duration_since(Instant::now());
-        match left.is_zero() || self.stop.load(Ordering::Acquire) {
-            true => Err(NoAnswer::Late),
-            false => Ok(left.min(LOOK)),
+    /// How long to wait before checking again.
+    fn remaining(&self, end: Instant) -> Result<Duration, ChoiceError> {
+        let remaining = end.saturating_duration_since(Instant::now());
+        match remaining.is_zero() || self.stop.load(Ordering::Acquire) {
+            true => Err(ChoiceError::Late),
+            false => Ok(remaining.min(POLL)),
         }
     }
 }
 
-/// A worker's end: it asks, and takes the answers.
-pub(super) struct Mouth {
-    questions: SyncSender<Question>,
-    sender: Sender<Answer>,
-    answers: Receiver<Answer>,
+/// A worker's handle: sends requests and receives replies.
+pub(super) struct ExternalChooser {
+    requests: SyncSender<ChoiceRequest>,
+    sender: Sender<Reply>,
+    replies: Receiver<Reply>,
     number: u64,
-    /// Questions without an answer yet, in their order: number, client, and when it was asked, ns.
+    /// Requests without a reply, in order: number, client, and when it was sent, ns.
     waiting: VecDeque<(u64, ConnId, u64)>,
 }
 
-impl Mouth {
-    /// Whether any question has no answer yet.
+impl ExternalChooser {
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
 
-/// How far a program has been asked for a client, or for its request.
+/// State of the external choice for a client or its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// It has not been.
+pub(super) enum ExternalChoice {
     #[default]
-    None,
-    /// The number of the question.
-    Asked(u64),
-    /// What it said, if anything.
-    Said(Option<u32>),
+    NotAsked,
+    /// Waiting for the reply with this number.
+    Pending(u64),
+    /// The reply, which may name no back end.
+    Chosen(Option<u32>),
 }
 
 impl<I: Io> Worker<I> {
-    /// Has the program of a client's service asked; the client goes on when it has answered.
+    /// Asks the program for a client; the client resumes with the reply.
     pub(super) fn ask(&mut self, client: ConnId) {
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
-            mouth,
+            external_chooser,
             ..
         } = self;
-        let side = &mut sides[client.slot()];
-        let service = side.service as usize;
-        let (Some(known), Some(mouth), Some(command)) =
-            (&mut side.client, mouth, &posts[service].program)
-        else {
+        let connection = &mut connections[client.slot()];
+        let service = connection.service as usize;
+        let (Some(client_state), Some(external_chooser), Some(command)) = (
+            &mut connection.client,
+            external_chooser,
+            &services[service].program,
+        ) else {
             return;
         };
         let mut line = Vec::new();
-        let facts = Facts {
-            client: known.address.ip(),
+        let placeholders = Placeholders {
+            client: client_state.address.ip(),
             backend: "",
             service: &shared.services[service].name,
         };
-        command.fill(&facts, &mut line);
-        mouth.number += 1;
-        let number = mouth.number;
-        let question = Question {
+        command.fill(&placeholders, &mut line);
+        external_chooser.number += 1;
+        let number = external_chooser.number;
+        let request = ChoiceRequest {
             number,
             service,
             command: line,
             asked: Instant::now(),
-            to: mouth.sender.clone(),
+            to: external_chooser.sender.clone(),
         };
-        if mouth.questions.try_send(question).is_ok() {
-            known.wish = Wish::Asked(number);
-            mouth.waiting.push_back((number, client, now_ns));
+        if external_chooser.requests.try_send(request).is_ok() {
+            client_state.external_choice = ExternalChoice::Pending(number);
+            external_chooser.waiting.push_back((number, client, now_ns));
             return;
         }
-        // Too many wait already.
+        // Too many requests wait.
         shared.hook_failures.add(1);
-        known.wish = Wish::Said(None);
-        self.said(client);
+        client_state.external_choice = ExternalChoice::Chosen(None);
+        self.choice_made(client);
     }
 
-    /// Takes answers, and lets clients go on whose time is over.
-    pub(super) fn take_answers(&mut self) {
+    /// Takes replies, and resumes clients whose limit has passed.
+    pub(super) fn take_replies(&mut self) {
         let now_ns = self.now();
         loop {
-            let Some(mouth) = &mut self.mouth else { return };
-            let late = |(_, _, asked_ns): &&(u64, ConnId, u64)| {
-                now_ns.saturating_sub(*asked_ns) > TIME_LIMIT_NS + LOOK.as_nanos() as u64
+            let Some(external_chooser) = &mut self.external_chooser else {
+                return;
             };
-            let (number, backend) = match mouth.answers.try_recv() {
-                Ok(answer) => (answer.number, answer.backend),
-                Err(_) => match mouth.waiting.front().filter(late) {
+            let late = |(_, _, asked_ns): &&(u64, ConnId, u64)| {
+                now_ns.saturating_sub(*asked_ns) > TIME_LIMIT_NS + POLL.as_nanos() as u64
+            };
+            let (number, backend) = match external_chooser.replies.try_recv() {
+                Ok(run_program) => (run_program.number, run_program.backend),
+                Err(_) => match external_chooser.waiting.front().filter(late) {
                     Some((number, ..)) => (*number, None),
                     None => return,
                 },
             };
-            // Numbers grow.
-            let at = mouth.waiting.binary_search_by_key(&number, |one| one.0);
-            let Some((_, client, _)) = at.ok().and_then(|at| mouth.waiting.remove(at)) else {
+            // Sorted by number.
+            let at = external_chooser
+                .waiting
+                .binary_search_by_key(&number, |one| one.0);
+            let Some((_, client, _)) = at.ok().and_then(|at| external_chooser.waiting.remove(at))
+            else {
                 continue;
             };
-            let side = &mut self.sides[client.slot()];
-            let Some(known) = side.client.as_mut().filter(|_| side.conn == Some(client)) else {
+            let connection = &mut self.connections[client.slot()];
+            let Some(client_state) = connection
+                .client
+                .as_mut()
+                .filter(|_| connection.conn == Some(client))
+            else {
                 continue;
             };
-            // It may have gone, or ask for another request already.
-            if known.wish == Wish::Asked(number) {
-                known.wish = Wish::Said(backend);
-                self.said(client);
+            // It may have gone, or be waiting for a later reply.
+            if client_state.external_choice == ExternalChoice::Pending(number) {
+                client_state.external_choice = ExternalChoice::Chosen(backend);
+                self.choice_made(client);
             }
         }
     }
 
-    /// A client goes on with what was said.
-    fn said(&mut self, client: ConnId) {
-        let service = self.side(client).service as usize;
-        if !self.posts[service].queue.is_empty() {
+    fn choice_made(&mut self, client: ConnId) {
+        let service = self.connection(client).service as usize;
+        if !self.services[service].queue.is_empty() {
             return self.enqueue(client);
         }
-        self.seek(client);
+        self.select_backend(client);
     }
 }

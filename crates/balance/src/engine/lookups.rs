@@ -1,55 +1,79 @@
-//! Looking up where back ends are, again and again, beside the thread that probes: the system's
-//! resolver blocks for as long as it likes.
+//! Name resolution: at the start, and later on its own thread, as the system's resolver blocks.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::alarm::Alarm;
+use super::BalancerError;
+use super::waker::Waker;
+use crate::config::model::{Config, Host};
 
-/// Answers what addresses a name has.
-pub(super) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+/// Resolves a name.
+pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// The places of a service and of a back end of it.
-type Whose = (usize, usize);
+/// Service and back end.
+type BackendIndex = (usize, usize);
 
-/// What a lookup found for a back end: its addresses.
-pub(super) type Found = (Whose, io::Result<Vec<SocketAddr>>);
+pub(super) type LookupResult = (BackendIndex, io::Result<Vec<SocketAddr>>);
 
-/// What is to be looked up.
 struct Job {
-    whose: Whose,
+    index: BackendIndex,
     name: String,
     port: u16,
 }
 
-/// The system's resolver.
 pub(super) fn by_system(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((name, port).to_socket_addrs()?.collect())
 }
 
-/// Lookups; at most one is under way.
+/// The address of each back end, by service: the first that the system returns.
+pub(super) fn all_backends(config: &Config) -> Result<Vec<Vec<SocketAddr>>, BalancerError> {
+    let mut all = Vec::new();
+    for service in &config.services {
+        let mut own = Vec::new();
+        for backend in &service.backends {
+            let found = match &backend.address.host {
+                Host::Ip(ip) => Ok(SocketAddr::new(*ip, backend.address.port)),
+                Host::Name(name) => first(name, backend.address.port),
+            };
+            own.push(found.map_err(|source| BalancerError::Resolve {
+                service: service.name.clone(),
+                backend: backend.name.clone(),
+                address: backend.address.to_string(),
+                source,
+            })?);
+        }
+        all.push(own);
+    }
+    Ok(all)
+}
+
+fn first(name: &str, port: u16) -> io::Result<SocketAddr> {
+    let found = by_system(name, port)?.first().copied();
+    found.ok_or_else(|| io::Error::other("the name has no address"))
+}
+
+/// The lookup thread; it does one lookup at a time.
 pub(super) struct Lookups {
     asked: Option<Sender<Job>>,
-    found: Receiver<Found>,
+    found: Receiver<LookupResult>,
 }
 
 impl Lookups {
-    /// Starts the thread that looks up. It ends once this is dropped and its last lookup has
-    /// ended; nobody waits for it.
-    pub fn start(look_up: LookUp, alarm: &Arc<Alarm>) -> Lookups {
+    /// Starts the thread. It ends after the last lookup once this is dropped, and is not joined.
+    pub fn start(look_up: LookupFn, waker: &Arc<Waker>) -> Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
-        let alarm = alarm.clone();
+        let waker = waker.clone();
         let thread = std::thread::Builder::new().name("lookups".to_owned());
         let started = thread.spawn(move || {
             for job in jobs {
                 let found = look_up(&job.name, job.port);
-                if sender.send((job.whose, found)).is_err() {
+                if sender.send((job.index, found)).is_err() {
                     return;
                 }
-                alarm.ring();
+                waker.wake();
             }
         });
         Lookups {
@@ -58,21 +82,20 @@ impl Lookups {
         }
     }
 
-    /// Asks for a back end's addresses; the answer comes by [`Lookups::next`].
-    pub fn ask(&self, whose: Whose, name: &str, port: u16) {
+    /// Queues a lookup; [`Lookups::next`] returns the result.
+    pub fn ask(&self, index: BackendIndex, name: &str, port: u16) {
         if let Some(asked) = &self.asked {
             let name = name.to_owned();
-            let _ = asked.send(Job { whose, name, port });
+            let _ = asked.send(Job { index, name, port });
         }
     }
 
-    /// The next answer, if there is one.
-    pub fn next(&self) -> Option<Found> {
+    pub fn next(&self) -> Option<LookupResult> {
         self.found.try_recv().ok()
     }
 }
 
-/// The address to use of those that a name has now: the present one, if it is among them.
+/// Keeps the current address if the name still has it, else takes the first.
 pub(super) fn choose(present: SocketAddr, found: &[SocketAddr]) -> Option<SocketAddr> {
     match found.contains(&present) {
         true => Some(present),

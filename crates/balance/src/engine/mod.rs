@@ -1,30 +1,29 @@
-//! The balancer at work.
+//! The running balancer.
 //!
-//! A [`Balancer`] has a worker per thread, each with its own event loop, its own listening sockets
-//! on every service's addresses, and its own dispatchers. What they have to know of each other is
-//! in [`shared::Shared`]: the life of each back end, the places that are taken there, and counters.
-//! A thread apart probes back ends ([`keeper`]).
+//! A [`Balancer`] has one worker per thread. Each worker has its own event loop, its own listening
+//! sockets for every service, and its own dispatchers. [`shared::Shared`] holds what they share:
+//! the health of each back end, how many connections it has, and counters. A separate thread probes
+//! back ends ([`health_checker`]).
 
-pub mod alarm;
-mod attempt;
+mod connect;
+mod connection;
 mod counters;
 pub mod events;
 mod external;
-mod greet;
+pub mod health_checker;
 mod http;
-pub mod keeper;
 mod lookups;
 pub mod notices;
-mod post;
 mod probe;
+mod proxy_header;
 mod queue;
 mod relay;
-mod resolve;
 mod scan;
+mod service_worker;
 pub mod shared;
-mod side;
 pub mod state;
 mod threads;
+pub mod waker;
 mod worker;
 
 use std::io;
@@ -37,29 +36,29 @@ use std::time::{Duration, Instant};
 
 use net::{IoKind, os};
 
-use crate::config::model::{Config, Kind};
+use crate::config::model::{Config, ServiceKind};
 use crate::config::{ConfigError, access_rules};
-use events::Happened;
-use external::Asking;
-use keeper::Keeper;
+use events::Event;
+use external::ExternalPrograms;
+use health_checker::HealthChecker;
 use shared::Shared;
-use threads::{Ear, Spawn};
+use threads::{Listener, WorkerSpec};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum BalancerError {
-    /// It cannot listen.
+    /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// Its event loop cannot be opened.
+    /// An event loop cannot be opened.
     #[error("cannot open an event loop: {0}")]
     Loop(#[source] io::Error),
-    /// A back end's host name has no address.
+    /// A back end's host name does not resolve.
     #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
     Resolve {
         /// The service.
@@ -68,39 +67,39 @@ pub enum BalancerError {
         backend: String,
         /// Its host and port.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A file of an access list cannot be read, or has mistakes.
-    #[error("service `{service}`: its access lists cannot be read")]
+    /// An access list file cannot be read, or has errors.
+    #[error("service `{service}`: invalid access lists")]
     Access {
         /// The service.
         service: String,
-        /// Why not, with the places.
+        /// The errors, with their locations.
         source: Box<ConfigError>,
     },
-    /// The system gives no threads to ask programs on.
-    #[error("cannot start the threads that ask programs for back ends: {0}")]
+    /// The threads that run external choosers cannot be started.
+    #[error("cannot start the threads of external choosers: {0}")]
     Threads(#[source] io::Error),
-    /// Commands cannot run as the account that a service names.
-    #[error("service `{service}`: `user_account` cannot be had: {why}")]
+    /// Commands cannot run as the service's `user_account`.
+    #[error("service `{service}`: `user_account` cannot be used: {why}")]
     Account {
         /// The service.
         service: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The configuration asks for what this version does not do.
+    /// The configuration asks for something that is not supported.
     #[error("service `{service}`: {what}")]
     Unsupported {
         /// The service.
         service: String,
-        /// What it is, and what to do.
+        /// What it asks for, and what to do.
         what: &'static str,
     },
-    /// A header edit cannot be made.
+    /// A header edit is invalid.
     #[error(
-        "service `{service}`, back end `{backend}`: the field `{field}` cannot be changed so: {source}"
+        "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
     )]
     Header {
         /// The service.
@@ -109,10 +108,10 @@ pub enum BalancerError {
         backend: String,
         /// The field's name.
         field: String,
-        /// Why not.
+        /// The cause.
         source: crate::http::EditError,
     },
-    /// The configuration has no service, or no address to listen on.
+    /// No service, or no address to listen on, is configured.
     #[error("expected at least one service with an address to listen on, found none")]
     Nothing,
 }
@@ -120,11 +119,11 @@ pub enum BalancerError {
 /// Counts since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Clients accepted, of all services.
+    /// Accepted clients, over all services.
     pub clients: u64,
-    /// Clients, or requests, that no back end took.
+    /// Clients or requests for which there was no back end.
     pub refused: u64,
-    /// Connections, or requests, that each back end took, service after service.
+    /// Connections (TCP) or requests (HTTP) per back end, in the order of the configuration.
     pub served: Vec<u64>,
 }
 
@@ -134,28 +133,27 @@ pub struct Balancer {
     first: SocketAddr,
     config: Arc<Config>,
     shared: Arc<Shared>,
-    http: Vec<bool>,
-    ears: Mutex<Vec<Ear>>,
+    listeners: Mutex<Vec<Listener>>,
     threads: Vec<JoinHandle<()>>,
-    keeper: Mutex<Option<Keeper>>,
-    /// Ends after the threads that ask.
-    asking: Option<Asking>,
+    health_checker: Mutex<Option<HealthChecker>>,
+    /// Dropped after the worker threads.
+    external_programs: Option<ExternalPrograms>,
 }
 
 impl Balancer {
-    /// Starts a balancer. Host names of back ends are looked up now, and only now.
+    /// Starts a balancer. Host names of back ends are resolved once, now.
     ///
     /// # Errors
-    /// When an address cannot be listened on, a host name has no address, a file of an access list
-    /// cannot be used, or no event loop can be had. Nothing is left running then.
+    /// When an address cannot be listened on, a host name does not resolve, an access list file is
+    /// invalid, or no event loop can be opened. Nothing keeps running then.
     pub fn start(config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
         Balancer::start_on(config, kind, None)
     }
 
-    /// Starts a balancer that takes over this one's listening sockets where both listen on the
-    /// same address. Both accept then, until this one is told to [`Balancer::drain`]; no client
-    /// is turned away in between. Services and back ends that both have keep their states and
-    /// counters. This one goes on as it is when there is an error.
+    /// Starts a balancer that shares this one's listening sockets where both listen on the same
+    /// address. Both accept until [`Balancer::drain`] is called on this one, so no client is
+    /// refused in between. Services and back ends that exist in both keep their state and counters.
+    /// On an error, this balancer goes on unchanged.
     ///
     /// # Errors
     /// As [`Balancer::start`].
@@ -169,7 +167,7 @@ impl Balancer {
         earlier: Option<&Balancer>,
     ) -> Result<Balancer, BalancerError> {
         check(config)?;
-        let addresses = resolve::backends(config)?;
+        let addresses = lookups::all_backends(config)?;
         let mut rules = Vec::new();
         for service in &config.services {
             rules.push(
@@ -179,112 +177,116 @@ impl Balancer {
                 })?,
             );
         }
-        let ears = match earlier {
+        let listeners = match earlier {
             None => threads::listen(config, &[], &[])?,
             Some(earlier) => {
                 let services = earlier.config.services.iter();
                 let names: Vec<&str> = services.map(|one| one.name.as_str()).collect();
-                threads::listen(config, &earlier.ears(), &names)?
+                threads::listen(config, &earlier.listeners(), &names)?
             }
         };
-        let bound = threads::bound(config, &ears)?;
+        let bound = threads::bound(config, &listeners)?;
         let first = bound.first().ok_or(BalancerError::Nothing)?.1;
-        let (dealt, copies) = threads::deal(ears, config.threads).map_err(BalancerError::Loop)?;
+        let (per_thread, copies) =
+            threads::distribute(listeners, config.threads).map_err(BalancerError::Loop)?;
         let now_ns = os::now_ns();
         let shared = Arc::new(match earlier {
             None => Shared::new(config, &addresses, now_ns),
             Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
         });
-        let asking = Asking::start(config, &shared.own).map_err(BalancerError::Threads)?;
+        let external_programs =
+            ExternalPrograms::start(config, &shared.process).map_err(BalancerError::Threads)?;
         let config = Arc::new(config.clone());
         let mut balancer = Balancer {
             addresses: bound,
             first,
-            http: config
-                .services
-                .iter()
-                .map(|service| service.kind != Kind::Tcp)
-                .collect(),
             config: config.clone(),
             shared: shared.clone(),
-            ears: Mutex::new(copies),
+            listeners: Mutex::new(copies),
             threads: Vec::new(),
-            keeper: Mutex::new(None),
-            asking,
+            health_checker: Mutex::new(None),
+            external_programs,
         };
         let (opened, results) = std::sync::mpsc::channel();
-        let count = dealt.len();
-        for (number, ears) in dealt.into_iter().enumerate() {
-            let given = Spawn {
+        let count = per_thread.len();
+        for (number, listeners) in per_thread.into_iter().enumerate() {
+            let spec = WorkerSpec {
                 number,
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
-                ears,
-                mouth: balancer.asking.as_ref().and_then(Asking::mouth),
+                listeners,
+                external_chooser: balancer
+                    .external_programs
+                    .as_ref()
+                    .and_then(ExternalPrograms::external_chooser),
                 opened: opened.clone(),
             };
-            balancer.threads.push(threads::spawn(kind, given));
+            balancer.threads.push(threads::spawn(kind, spec));
         }
         drop(opened);
-        // A balancer that is dropped on the way out stops the threads that did start.
+        // On an error, dropping the balancer stops the threads that did start.
         for result in results.iter().take(count) {
             result.map_err(BalancerError::Loop)?;
         }
-        // There is one at a time, as they share a bell.
+        // One at a time: both would read the same waker.
         if let Some(earlier) = earlier {
-            earlier.keeper().take();
+            earlier.health_checker().take();
         }
-        *balancer.keeper() = Some(Keeper::start(config, shared));
+        *balancer.health_checker() = Some(HealthChecker::start(config, shared));
         Ok(balancer)
     }
 
-    fn ears(&self) -> MutexGuard<'_, Vec<Ear>> {
-        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Option<Keeper>> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health_checker(&self) -> MutexGuard<'_, Option<HealthChecker>> {
+        self.health_checker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each service's name with each address that it listens on, in the configuration's order.
+    /// The name and bound address of each listener, in the order of the configuration.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         self.addresses.clone()
     }
 
-    /// The first address that it listens on.
+    /// The first bound address.
     pub fn address(&self) -> SocketAddr {
         self.first
     }
 
-    /// What its threads share.
+    /// The state that its threads share.
     pub fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
 
-    /// What happens to back ends, and in services with logs or commands; can be taken once. What
-    /// is not read in time is dropped and counted in [`shared::Own::events_lost`].
-    pub fn take_events(&self) -> Option<Receiver<Happened>> {
+    /// The stream of events; can be taken once. Events that find the channel full are dropped and
+    /// counted in [`shared::ProcessState::events_lost`].
+    pub fn take_events(&self) -> Option<Receiver<Event>> {
         self.shared.take_events()
     }
 
-    /// What it has done so far.
+    /// Counts since the start.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for (service, http) in self.shared.services.iter().zip(&self.http) {
+        for (service, config) in self.shared.services.iter().zip(&self.config.services) {
             stats.clients += service.clients.get();
             stats.refused += service.refused.get();
             stats
                 .served
-                .extend(service.backends.iter().map(|backend| match http {
-                    true => backend.requests.get(),
-                    false => backend.connections.get(),
+                .extend(service.backends.iter().map(|backend| match config.kind {
+                    ServiceKind::Tcp => backend.connections.get(),
+                    ServiceKind::Http { .. } => backend.requests.get(),
                 }));
         }
         stats
     }
 
-    /// What it was started with.
+    /// The configuration.
     pub fn config(&self) -> Arc<Config> {
         self.config.clone()
     }
@@ -294,21 +296,21 @@ impl Balancer {
         self.shared.listening.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it was told to drain and its last client has gone.
+    /// Whether it was drained and its last client has gone.
     pub fn is_done(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Closes its listening sockets, and ends its threads as soon as their last clients have
-    /// gone. Back ends are not probed any more.
+    /// Closes the listening sockets and stops probing. Worker threads end when their last client
+    /// has gone.
     pub fn begin_drain(&self) {
-        self.keeper().take();
+        self.health_checker().take();
         self.shared.draining.store(true, Ordering::Relaxed);
-        self.ears().clear();
+        self.listeners().clear();
     }
 
-    /// Closes its listening sockets and waits until the last client has gone, at most so long.
-    /// Returns whether all have. It is stopped by dropping it.
+    /// Closes the listening sockets and waits up to `limit` for the last client to go. Returns
+    /// whether all have gone. Dropping the balancer stops it in any case.
     pub fn drain(&self, limit: Duration) -> bool {
         self.begin_drain();
         let end = Instant::now() + limit;
@@ -327,15 +329,18 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.keeper().take();
+        self.health_checker().take();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-/// Refuses what cannot be done, rather than do less than was asked for.
+/// Rejects a configuration that could be carried out only in part.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    let mut http_services = config.services.iter().filter(|one| one.kind != Kind::Tcp);
+    let mut http_services = config
+        .services
+        .iter()
+        .filter(|one| one.kind != ServiceKind::Tcp);
     http_services.try_for_each(http::check)
 }

@@ -1,4 +1,4 @@
-//! One probe of a back end: a connection, and where it is asked for a request.
+//! A single probe: a TCP connection, or an HTTP request.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,23 +13,22 @@ use crate::config::model::{Backend, Check, ProxyVersion, Service};
 
 /// Limit of a probe where the service has none.
 const UNLIMITED: Duration = Duration::from_secs(60);
-/// Longest page that a probe reads, bytes; a longer one fails.
+/// Longest response in bytes; a longer one fails the probe.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// What a probe says of itself by the PROXY protocol: its command LOCAL in version 2 (2.2), and
-/// in version 1, which has none, an unknown sender (2.1).
+/// The PROXY protocol header of a probe: LOCAL in version 2 (section 2.2), UNKNOWN in version 1
+/// (2.1), which has no LOCAL.
 const LOCAL_V1: &[u8] = b"PROXY UNKNOWN\r\n";
 const LOCAL_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
-/// How a back end is probed.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct ProbeSettings {
     limit: Duration,
-    /// What is sent, and the status that is good; `None`: connecting is enough.
+    /// Request and expected status; `None`: connecting is enough.
     http: Option<(Arc<[u8]>, u16)>,
 }
 
-impl Manner {
-    pub fn new(service: &Service, backend: &Backend) -> Manner {
+impl ProbeSettings {
+    pub fn new(service: &Service, backend: &Backend) -> ProbeSettings {
         let http = match &service.check {
             Check::Tcp => None,
             Check::Http { path, host, status } => {
@@ -37,23 +36,22 @@ impl Manner {
                 let host = host.as_deref().unwrap_or(&own);
                 let close = [("Connection".to_owned(), "close".to_owned())];
                 let request = net::fetch::request("GET", host, path, &close);
-                let greeting = match backend.proxy_protocol_out {
+                let header = match backend.proxy_protocol_out {
                     None => b"",
                     Some(ProxyVersion::V1) => LOCAL_V1,
                     Some(ProxyVersion::V2) => LOCAL_V2,
                 };
-                Some(([greeting, &request].concat().into(), *status))
+                Some(([header, &request].concat().into(), *status))
             }
         };
         let limit = service.probing.timeout;
-        Manner {
+        ProbeSettings {
             limit: if limit.is_zero() { UNLIMITED } else { limit },
             http,
         }
     }
 }
 
-/// A probe that is under way.
 pub(super) struct Probe {
     stream: TcpStream,
     end: Instant,
@@ -70,16 +68,16 @@ struct Exchange {
 }
 
 impl Probe {
-    /// Begins.
+    /// Starts connecting.
     ///
     /// # Errors
-    /// When it fails at once.
-    pub fn begin(manner: &Manner, address: SocketAddr) -> io::Result<Probe> {
+    /// When that fails immediately.
+    pub fn begin(settings: &ProbeSettings, address: SocketAddr) -> io::Result<Probe> {
         Ok(Probe {
             stream: begin_connect(address)?,
-            end: Instant::now() + manner.limit,
+            end: Instant::now() + settings.limit,
             connected: false,
-            http: manner.http.as_ref().map(|(request, status)| Exchange {
+            http: settings.http.as_ref().map(|(request, status)| Exchange {
                 request: request.clone(),
                 sent: 0,
                 status: *status,
@@ -89,12 +87,11 @@ impl Probe {
         })
     }
 
-    /// When it fails if it has not ended.
+    /// The deadline.
     pub fn end(&self) -> Instant {
         self.end
     }
 
-    /// What it waits for.
     pub fn watch(&self) -> Watch<'_> {
         let reading = |one: &Exchange| one.sent == one.request.len();
         match self.connected && self.http.as_ref().is_some_and(reading) {
@@ -103,7 +100,7 @@ impl Probe {
         }
     }
 
-    /// Goes on once it can: whether it went well, when that is known.
+    /// Makes progress. Returns the outcome once it is known.
     pub fn go_on(&mut self) -> Option<bool> {
         match self.step() {
             Ok(ended) => ended,

@@ -1,21 +1,21 @@
-//! Clients that wait while every back end that could be used is at its limit.
+//! Clients that wait while every usable back end is at its limit.
 //!
-//! Each worker has a queue for each service; its length is counted over all of them. A worker
-//! hands places out in the order in which its clients came; between workers there is no order.
+//! Each worker has a FIFO queue per service; the length limit counts over all workers. There is no
+//! order between workers.
 
 use std::sync::atomic::Ordering;
 
 use net::{ConnId, Io};
 
-use super::post::Choice;
+use super::service_worker::Choice;
 use super::worker::Worker;
 
 impl<I: Io> Worker<I> {
-    /// Has a client wait; closes it when too many wait already.
+    /// Queues a client, or rejects it if the queue is full.
     pub(super) fn enqueue(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let service = self.side(conn).service as usize;
-        let most = self.posts[service].queue_length;
+        let service = self.connection(conn).service as usize;
+        let most = self.services[service].queue_length;
         let state = self.state(service);
         let room = state
             .queued
@@ -24,76 +24,53 @@ impl<I: Io> Worker<I> {
             });
         if room.is_err() {
             state.overflowed.add(1);
-            return self.turn_away(conn);
+            return self.reject_client(conn);
         }
-        if let Some(client) = &mut self.side(conn).client {
+        if let Some(client) = &mut self.connection(conn).client {
             client.queued_ns = Some(now_ns);
         }
-        self.posts[service].queue.push_back(conn);
+        self.services[service].queue.push_back(conn);
     }
 
-    /// A client that waited has gone.
+    /// Removes a client from the queue.
     pub(super) fn left_queue(&mut self, service: usize, conn: ConnId) {
-        self.posts[service].queue.retain(|one| *one != conn);
+        self.services[service].queue.retain(|one| *one != conn);
         self.state(service).queued.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn out_of_queue(&mut self, service: usize, conn: ConnId) {
-        if let Some(client) = &mut self.side(conn).client {
+        if let Some(client) = &mut self.connection(conn).client {
             client.queued_ns = None;
         }
         self.left_queue(service, conn);
     }
 
-    /// Gives those who wait the places that there are.
+    /// Dispatches queued clients while there is capacity.
     pub(super) fn serve_queues(&mut self) {
-        for service in 0..self.posts.len() {
-            // Those that wait for a back end of their own do not hold the others up.
+        for service in 0..self.services.len() {
+            // Clients bound to one back end do not block the others.
             let mut bound = 0;
-            while let Some(&conn) = self.posts[service].queue.get(bound) {
-                let now_ns = self.now();
-                if self.side(conn).front.is_some() {
-                    let choice = self.http_choose(conn);
-                    if choice == Choice::Full {
-                        if !self.http_is_bound(conn) {
-                            break;
-                        }
-                        bound += 1;
-                        continue;
-                    }
+            while let Some(&conn) = self.services[service].queue.get(bound) {
+                let choice = self.choose(conn);
+                if choice != Choice::Full {
                     self.out_of_queue(service, conn);
-                    self.settle(conn, choice);
-                    continue;
-                }
-                let Worker {
-                    sides,
-                    posts,
-                    shared,
-                    rng,
-                    ..
-                } = self;
-                let Some(client) = &mut sides[conn.slot()].client else {
-                    posts[service].queue.pop_front();
-                    continue;
-                };
-                let choice =
-                    posts[service].choose(&shared.services[service], client, None, now_ns, rng);
-                if choice == Choice::Full {
+                    self.apply_choice(conn, choice);
+                } else if self.is_sticky(conn) {
+                    bound += 1;
+                } else {
                     break;
                 }
-                self.out_of_queue(service, conn);
-                self.settle(conn, choice);
             }
         }
     }
 
-    /// Turns away who has waited too long.
+    /// Rejects clients that have waited too long.
     pub(super) fn scan_queues(&mut self, now_ns: u64) {
-        for service in 0..self.posts.len() {
-            let limit = self.posts[service].limits.queue;
-            while let Some(&conn) = self.posts[service].queue.front() {
+        for service in 0..self.services.len() {
+            let limit = self.services[service].limits.queue;
+            while let Some(&conn) = self.services[service].queue.front() {
                 let since = self
-                    .side(conn)
+                    .connection(conn)
                     .client
                     .as_ref()
                     .and_then(|one| one.queued_ns);
@@ -103,7 +80,7 @@ impl<I: Io> Worker<I> {
                 let state = self.state(service);
                 state.overflowed.add(1);
                 state.timeouts.add(1);
-                self.turn_away(conn);
+                self.reject_client(conn);
             }
         }
     }

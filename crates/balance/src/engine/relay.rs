@@ -1,103 +1,107 @@
-//! A client and its back end, connected: what one sends goes to the other.
+//! Relaying between a client and its back end.
 
 use net::{Buf, ConnId, Io};
 
-use super::events::Happened;
-use super::side::{Role, Side};
+use super::connection::{Connection, Role};
+use super::events::Event;
 use super::worker::Worker;
 use crate::health::HealthEvent;
 
-/// A side stops being read when its peer has this many buffers still to send; when buffers are
-/// scarce, as soon as it has any.
+/// Buffers queued to a peer before the sender is paused; 1 while buffers are scarce.
 const QUEUE_MAX: usize = 8;
 
 impl<I: Io> Worker<I> {
-    /// Passes a buffer on.
     #[inline]
     pub(super) fn relay(&mut self, conn: ConnId, buf: Buf) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[conn.slot()];
-        let Some(peer) = side.peer else {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[conn.slot()];
+        let Some(peer) = connection.peer else {
             return io.recycle(buf);
         };
-        side.bytes += buf.len() as u64;
-        if side.traced {
+        connection.bytes += buf.len() as u64;
+        if connection.traced {
             self.trace(conn, &buf);
         }
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[conn.slot()];
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[conn.slot()];
         io.forward(peer, buf);
         let most = if io.scarce() { 1 } else { QUEUE_MAX };
-        if io.queued(peer) >= most && !side.paused {
-            side.paused = true;
+        if io.queued(peer) >= most && !connection.paused {
+            connection.paused = true;
             io.pause(conn);
         }
-        let other = &mut sides[peer.slot()];
+        let other = &mut connections[peer.slot()];
         other.sends = other.sends.wrapping_add(1);
     }
 
-    /// Has a buffer copied to a traffic log.
+    /// Copies a buffer to the traffic log.
     #[cold]
     pub(super) fn trace(&self, conn: ConnId, buf: &Buf) {
-        let side = &self.sides[conn.slot()];
-        let front = match &side.client {
-            Some(_) => Some(side),
-            None => side.peer.map(|peer| &self.sides[peer.slot()]),
+        let connection = &self.connections[conn.slot()];
+        let downstream = match &connection.client {
+            Some(_) => Some(connection),
+            None => connection.peer.map(|peer| &self.connections[peer.slot()]),
         };
-        if let Some(client) = front.and_then(|front| front.client.as_ref()) {
-            let whose = (side.service as usize, side.backend as usize);
-            let to_backend = side.client.is_some();
+        if let Some(client) = downstream.and_then(|downstream| downstream.client.as_ref()) {
+            let index = (connection.service as usize, connection.backend as usize);
+            let to_backend = connection.client.is_some();
             let bytes = self.io.bytes(buf);
             self.shared
-                .tell_passed(whose, client.address, to_backend, bytes);
+                .emit_traffic(index, client.address, to_backend, bytes);
         }
     }
 
-    /// Has bytes of an HTTP exchange copied to a traffic log, as the back end gets or sends them.
+    /// Copies data of an HTTP exchange to the traffic log, as the back end sees it.
     #[cold]
-    pub(super) fn trace_bytes(&self, upstream: ConnId, to_backend: bool, bytes: &[u8]) {
-        let side = &self.sides[upstream.slot()];
-        let front = side.peer.map(|client| &self.sides[client.slot()]);
-        if let Some(client) = front.and_then(|front| front.client.as_ref())
+    pub(super) fn trace_bytes(&self, server: ConnId, to_backend: bool, bytes: &[u8]) {
+        let connection = &self.connections[server.slot()];
+        let downstream = connection
+            .peer
+            .map(|client| &self.connections[client.slot()]);
+        if let Some(client) = downstream.and_then(|downstream| downstream.client.as_ref())
             && !bytes.is_empty()
         {
-            let whose = (side.service as usize, side.backend as usize);
+            let index = (connection.service as usize, connection.backend as usize);
             self.shared
-                .tell_passed(whose, client.address, to_backend, bytes);
+                .emit_traffic(index, client.address, to_backend, bytes);
         }
     }
 
     pub(super) fn relay_drained(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
-        if std::mem::take(&mut self.side(peer).paused) {
+        if std::mem::take(&mut self.connection(peer).paused) {
             self.io.resume(peer);
         }
         self.close_if_done(conn);
     }
 
     pub(super) fn relay_ended(&mut self, conn: ConnId) {
-        let side = self.side(conn);
-        // A loop may tell of an end twice, when a reset follows it.
-        if std::mem::replace(&mut side.ended, true) {
+        let connection = self.connection(conn);
+        // A loop may report the end twice when a reset follows.
+        if std::mem::replace(&mut connection.ended, true) {
             return;
         }
-        let Some(peer) = side.peer else { return };
-        // A peer that has ended too is closed at once, which tells it the same.
-        if !self.side(peer).ended {
+        let Some(peer) = connection.peer else { return };
+        // When both have ended, closing says the same.
+        if !self.connection(peer).ended {
             self.io.finish(peer);
         }
         self.close_if_done(conn);
     }
 
-    /// Closes both sides once both have ended and everything was passed on.
+    /// Closes both once both have ended and nothing is queued.
     fn close_if_done(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
-        let done = self.sides[conn.slot()].ended
-            && self.sides[peer.slot()].ended
+        let done = self.connections[conn.slot()].ended
+            && self.connections[peer.slot()].ended
             && self.io.queued(conn) == 0
             && self.io.queued(peer) == 0;
         if done {
@@ -107,18 +111,18 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A side was reset: so is the other, once it has got what is under way to it.
+    /// Resets the peer of a connection that was reset, after it has got what is queued.
     pub(super) fn relay_failed(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
-        let side = self.side(conn);
-        let service = side.service;
-        let unanswered = side.client.is_none() && side.bytes == 0;
-        let backend = side.backend as usize;
-        if unanswered && self.posts[service as usize].ejects {
+        let connection = self.connection(conn);
+        let service = connection.service;
+        let unanswered = connection.client.is_none() && connection.bytes == 0;
+        let backend = connection.backend as usize;
+        if unanswered && self.services[service as usize].ejects {
             self.shared
-                .note(service as usize, backend, HealthEvent::AnswerFailed);
+                .note(service as usize, backend, HealthEvent::ResponseFailed);
         }
         self.end_pair(conn);
         self.io.close(conn);
@@ -127,31 +131,30 @@ impl<I: Io> Worker<I> {
         }
         let now_ns = self.now();
         self.io.pause(peer);
-        self.sides[peer.slot()] = Side {
+        self.connections[peer.slot()] = Connection {
             role: Role::Ending,
             conn: Some(peer),
             service,
             since_ns: now_ns,
-            ..Side::default()
+            ..Connection::default()
         };
     }
 
-    /// Resets a side whose peer was reset.
     pub(super) fn end_by_reset(&mut self, conn: ConnId) {
-        *self.side(conn) = Side::default();
+        *self.connection(conn) = Connection::default();
         self.io.abort(conn);
     }
 
-    /// Ends a pair that has been without traffic for too long, or takes nothing.
+    /// Closes a pair that was idle too long, or resets one that does not drain.
     pub(super) fn end_late_pair(&mut self, conn: ConnId, reset: bool) {
-        let service = self.side(conn).service as usize;
+        let service = self.connection(conn).service as usize;
         self.state(service).timeouts.add(1);
         self.close_pair(conn, reset);
     }
 
-    /// Ends a pair, whatever is under way.
+    /// Closes a pair, whatever is queued.
     pub(super) fn close_pair(&mut self, conn: ConnId, reset: bool) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
         self.end_pair(conn);
@@ -163,9 +166,9 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Ends a pair whose back end is taken away.
+    /// Closes a pair whose back end was removed.
     pub(super) fn cut_pair(&mut self, conn: ConnId) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
         self.end_pair(conn);
@@ -173,59 +176,62 @@ impl<I: Io> Worker<I> {
         self.io.close(peer);
     }
 
-    /// Adds what has passed since the last time to the counters; both sides of a pair do so.
+    /// Adds bytes since the last call to the counters.
     pub(super) fn count_bytes(&mut self, slot: usize) -> bool {
-        let side = &mut self.sides[slot];
-        let more = side.bytes - side.counted;
+        let connection = &mut self.connections[slot];
+        let more = connection.bytes - connection.counted;
         if more == 0 {
             return false;
         }
-        side.counted = side.bytes;
-        let backend = &self.shared.services[side.service as usize].backends[side.backend as usize];
-        match side.client {
+        connection.counted = connection.bytes;
+        let backend = &self.shared.services[connection.service as usize].backends
+            [connection.backend as usize];
+        match connection.client {
             Some(_) => backend.bytes_to.add(more),
             None => backend.bytes_from.add(more),
         }
         true
     }
 
-    /// Takes a pair out of the books; both connections are still to be closed.
+    /// Accounts for a pair that ends. The caller closes the connections.
     fn end_pair(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
         self.count_bytes(conn.slot());
         self.count_bytes(peer.slot());
         let (one, other) = (
-            std::mem::take(self.side(conn)),
-            std::mem::take(self.side(peer)),
+            std::mem::take(self.connection(conn)),
+            std::mem::take(self.connection(peer)),
         );
-        let (front, back) = match one.client {
+        let (downstream, upstream) = match one.client {
             Some(_) => (one, other),
             None => (other, one),
         };
-        let Some(client) = front.client else { return };
-        let (service, backend) = (front.service as usize, front.backend as usize);
-        if self.posts[service].ejects && back.bytes > 0 {
-            self.shared.note(service, backend, HealthEvent::Answered);
+        let Some(client) = downstream.client else {
+            return;
+        };
+        let (service, backend) = (downstream.service as usize, downstream.backend as usize);
+        if self.services[service].ejects && upstream.bytes > 0 {
+            self.shared.note(service, backend, HealthEvent::ResponseOk);
         }
         let duration_ns = now_ns.saturating_sub(client.began_ns);
-        self.posts[service].finished(backend, front.bytes + back.bytes, duration_ns);
+        self.services[service].finished(backend, downstream.bytes + upstream.bytes, duration_ns);
         self.state(service).backends[backend]
             .service_times
-            .note_ns(duration_ns);
-        if self.posts[service].wanted {
-            self.shared.tell(Happened::ConnectionOver {
+            .record_ns(duration_ns);
+        if self.services[service].emits_events {
+            self.shared.emit(Event::ConnectionClosed {
                 service,
                 backend,
                 client: client.address,
-                bytes_to: front.bytes,
-                bytes_from: back.bytes,
+                bytes_to: downstream.bytes,
+                bytes_from: upstream.bytes,
                 duration_ns,
             });
         }
-        self.give_place_back(service, backend);
-        self.client_gone(service);
+        self.release_backend(service, backend);
+        self.client_closed(service);
     }
 }

@@ -1,81 +1,85 @@
-//! What a worker looks at from time to time: limits of waits, and counters.
+//! Periodic work of a worker: time limits and byte counters.
 
 use net::{ConnId, Io};
 
-use super::side::Role;
+use super::connection::Role;
 use super::worker::Worker;
 
-/// How often that is, ns: time limits are exact to about as much.
+/// Interval in ns, and so the resolution of time limits.
 pub(super) const SCAN_NS: u64 = 100_000_000;
 
 impl<I: Io> Worker<I> {
-    /// Looks at all connections. A few nanoseconds for each.
+    /// Walks the connection table: a few nanoseconds per connection.
     pub(super) fn scan(&mut self) {
         let now_ns = self.now();
         self.scan_queues(now_ns);
         for slot in 0..self.used {
-            let side = &self.sides[slot];
-            let Some(conn) = side.conn else { continue };
-            let limits = &self.posts[side.service as usize].limits;
-            let passed = now_ns.saturating_sub(side.since_ns);
-            match side.role {
+            let connection = &self.connections[slot];
+            let Some(conn) = connection.conn else {
+                continue;
+            };
+            let limits = &self.services[connection.service as usize].limits;
+            let passed = now_ns.saturating_sub(connection.since_ns);
+            match connection.role {
                 Role::Greeting if passed >= limits.client_header => {
-                    self.state(self.sides[slot].service as usize)
+                    self.state(self.connections[slot].service as usize)
                         .timeouts
                         .add(1);
                     self.end_client(conn);
                 }
                 Role::Connecting if passed >= limits.connect => {
-                    self.state(self.sides[slot].service as usize)
+                    self.state(self.connections[slot].service as usize)
                         .timeouts
                         .add(1);
                     self.connect_failed(conn, 0);
                 }
                 Role::Connecting => self.scan_attempt(conn),
                 Role::Ending if passed >= limits.write_stall => self.end_by_reset(conn),
-                Role::HttpFront
-                | Role::HttpBack
+                Role::HttpDownstream
+                | Role::HttpUpstream
                 | Role::HttpIdle
                 | Role::HttpClosing
                 | Role::HttpCut => self.http_scan(conn, now_ns),
-                Role::Relaying if side.client.is_some() => self.scan_pair(conn, now_ns),
+                Role::Relaying if connection.client.is_some() => self.scan_pair(conn, now_ns),
                 _ => {}
             }
         }
     }
 
-    /// Gives up an attempt where others have found out that the back end is gone.
+    /// Abandons an attempt on a back end that was found down meanwhile.
     fn scan_attempt(&mut self, conn: ConnId) {
-        let side = &self.sides[conn.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let Some(client) = side.peer else { return };
-        let Some(known) = &self.sides[client.slot()].client else {
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
+        let Some(client) = connection.peer else {
             return;
         };
-        let post = &self.posts[service];
-        if post.better_elsewhere(self.state(service), backend, &known.tried) {
-            self.give_up(conn);
+        let Some(client_state) = &self.connections[client.slot()].client else {
+            return;
+        };
+        let service_worker = &self.services[service];
+        if service_worker.other_is_usable(self.state(service), backend, &client_state.tried) {
+            self.abandon_attempt(conn);
         }
     }
 
     fn scan_pair(&mut self, conn: ConnId, now_ns: u64) {
-        let Some(peer) = self.side(conn).peer else {
+        let Some(peer) = self.connection(conn).peer else {
             return;
         };
-        let side = &self.sides[conn.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        if now_ns >= self.shared.services[service].backends[backend].cut_ns() {
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
+        if now_ns >= self.shared.services[service].backends[backend].cutoff_ns() {
             return self.cut_pair(conn);
         }
         let moved = [conn, peer].map(|one| self.count_bytes(one.slot()));
-        let side = &mut self.sides[conn.slot()];
+        let connection = &mut self.connections[conn.slot()];
         if moved.contains(&true) {
-            side.since_ns = now_ns;
+            connection.since_ns = now_ns;
         }
-        let quiet_ns = now_ns.saturating_sub(side.since_ns);
-        let post = &self.posts[side.service as usize];
-        let idle = post.places[side.backend as usize].idle;
-        let stall = post.limits.write_stall;
+        let quiet_ns = now_ns.saturating_sub(connection.since_ns);
+        let service_worker = &self.services[connection.service as usize];
+        let idle = service_worker.backends[connection.backend as usize].idle;
+        let stall = service_worker.limits.write_stall;
         for one in [conn, peer] {
             if self.stalled_ns(one, now_ns) >= stall {
                 return self.end_late_pair(conn, true);
@@ -84,22 +88,22 @@ impl<I: Io> Worker<I> {
         if quiet_ns >= idle {
             return self.end_late_pair(conn, false);
         }
-        let side = &self.sides[conn.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
         let down_ns = self.state(service).backends[backend].down_for_ns(now_ns);
-        if down_ns.is_some_and(|down_ns| down_ns >= self.posts[service].limits.drain) {
+        if down_ns.is_some_and(|down_ns| down_ns >= self.services[service].limits.drain) {
             self.close_pair(conn, false);
         }
     }
 
-    /// For how long a side has taken nothing of what waits for it, ns.
+    /// How long a connection has not drained its queue, ns.
     pub(super) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
         let queued = self.io.queued(conn) as u32;
-        let side = &mut self.sides[conn.slot()];
-        let taken = side.sends.wrapping_sub(queued);
-        if queued == 0 || taken != side.taken {
-            (side.taken, side.taken_ns) = (taken, now_ns);
+        let connection = &mut self.connections[conn.slot()];
+        let taken = connection.sends.wrapping_sub(queued);
+        if queued == 0 || taken != connection.taken {
+            (connection.taken, connection.taken_ns) = (taken, now_ns);
         }
-        now_ns.saturating_sub(side.taken_ns)
+        now_ns.saturating_sub(connection.taken_ns)
     }
 }

@@ -1,5 +1,4 @@
-//! What the threads of a balancer share: its services, what they are told, and the channel of
-//! events.
+//! What the threads of a balancer share: state of services, flags, and the channel of events.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -9,73 +8,73 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::os;
 
-use super::alarm::Alarm;
 use super::counters::Counter;
-use super::events::{EVENTS_MAX, Happened, PASSING_MAX};
+use super::events::{EVENTS_MAX, Event, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
 use super::state::ServiceState;
+use super::waker::Waker;
 use crate::config::model::Config;
 use crate::health::HealthEvent;
 
-/// Everything that the threads of a balancer share.
+/// Shared state of a balancer's threads.
 #[derive(Debug)]
 pub struct Shared {
-    /// Its services, in the order of the configuration.
+    /// Services, in the order of the configuration.
     pub services: Vec<Arc<ServiceState>>,
-    /// When it started, ns of the monotonic clock.
+    /// Start of the process's first balancer, ns of CLOCK_MONOTONIC.
     pub started_ns: u64,
-    /// Set when it is to stop at once.
+    /// Set to stop at once.
     pub stop: AtomicBool,
-    /// Set when it accepts no more and waits for what is under way.
+    /// Set to stop accepting, and to stop when all clients have gone.
     pub draining: AtomicBool,
-    /// How many workers still have listening sockets.
+    /// Workers that still have listening sockets.
     pub listening: Arc<AtomicU32>,
-    /// The same of the balancer before this one, whose sockets this one has too.
+    /// The same of the previous balancer, which shares sockets with this one.
     pub earlier_listening: Option<Arc<AtomicU32>>,
-    /// What is counted of the balancer itself.
-    pub own: Arc<Own>,
-    /// Wakes the thread that probes.
-    pub alarm: Arc<Alarm>,
-    sender: SyncSender<Happened>,
-    receiver: Mutex<Option<Receiver<Happened>>>,
+    /// State that outlives configurations.
+    pub process: Arc<ProcessState>,
+    /// Wakes the health checker.
+    pub waker: Arc<Waker>,
+    sender: SyncSender<Event>,
+    receiver: Mutex<Option<Receiver<Event>>>,
 }
 
-/// What is counted of the balancer itself, whatever its configuration.
+/// Counters and messages of the process, kept across configurations.
 #[derive(Debug, Default)]
-pub struct Own {
-    /// Events that found the channel full, or nobody at its end.
+pub struct ProcessState {
+    /// Events that were dropped as the channel was full or closed.
     pub events_lost: Counter,
-    /// Bytes for traffic logs that wait to be written.
-    pub passing: AtomicU64,
-    /// Lines that could not be written to a log.
+    /// Bytes for traffic logs that wait in the channel.
+    pub traffic_bytes: AtomicU64,
+    /// Log lines that could not be written.
     pub log_failures: Counter,
-    /// Commands of hooks that failed, took too long, or found too many others under way.
+    /// Hooks that failed, timed out, or did not fit the queue.
     pub hook_failures: Counter,
-    /// What the threads have to say.
+    /// Messages for the operator.
     pub notices: Notices,
 }
 
 impl Deref for Shared {
-    type Target = Own;
+    type Target = ProcessState;
 
-    fn deref(&self) -> &Own {
-        &self.own
+    fn deref(&self) -> &ProcessState {
+        &self.process
     }
 }
 
 impl Shared {
-    /// The state at the start; `addresses` are those of the back ends, by service.
+    /// Initial state. `addresses` are those of the back ends, by service.
     pub fn new(config: &Config, addresses: &[Vec<SocketAddr>], now_ns: u64) -> Self {
-        let alarm = Arc::new(Alarm::new());
+        let waker = Arc::new(Waker::new());
         let services = config.services.iter().zip(addresses);
         let services = services.map(|(service, addresses)| {
-            Arc::new(ServiceState::new(service, addresses, None, now_ns, &alarm))
+            Arc::new(ServiceState::new(service, addresses, None, now_ns, &waker))
         });
-        Self::of(services.collect(), now_ns, Arc::default(), alarm)
+        Self::of(services.collect(), now_ns, Arc::default(), waker)
     }
 
-    /// The state of a configuration that takes the place of an earlier one: services and back
-    /// ends that stay go on with theirs, at the addresses and with the weights of the new one.
+    /// The state for a configuration that replaces another. Services and back ends that exist in
+    /// both keep their state, with the addresses and weights of the new one.
     pub fn after(
         config: &Config,
         addresses: &[Vec<SocketAddr>],
@@ -89,21 +88,21 @@ impl Shared {
             let same = pairs
                 .find(|(one, _)| one.name == service.name)
                 .map(|(one, state)| (one, &**state));
-            let alarm = &state.alarm;
-            Arc::new(ServiceState::new(service, addresses, same, now_ns, alarm))
+            let waker = &state.waker;
+            Arc::new(ServiceState::new(service, addresses, same, now_ns, waker))
         });
-        let (own, alarm) = (state.own.clone(), state.alarm.clone());
+        let (process, waker) = (state.process.clone(), state.waker.clone());
         Self {
             earlier_listening: Some(state.listening.clone()),
-            ..Self::of(services.collect(), state.started_ns, own, alarm)
+            ..Self::of(services.collect(), state.started_ns, process, waker)
         }
     }
 
     fn of(
         services: Vec<Arc<ServiceState>>,
         started_ns: u64,
-        own: Arc<Own>,
-        alarm: Arc<Alarm>,
+        process: Arc<ProcessState>,
+        waker: Arc<Waker>,
     ) -> Self {
         let (sender, receiver) = sync_channel(EVENTS_MAX);
         Self {
@@ -113,59 +112,63 @@ impl Shared {
             draining: AtomicBool::new(false),
             listening: Arc::default(),
             earlier_listening: None,
-            own,
-            alarm,
+            process,
+            waker,
             sender,
             receiver: Mutex::new(Some(receiver)),
         }
     }
 
-    /// Tells whoever reads the events; never waits.
-    pub fn tell(&self, happened: Happened) {
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Sends an event; never blocks.
+    pub fn emit(&self, happened: Event) {
         if self.sender.try_send(happened).is_err() {
             self.events_lost.add(1);
         }
     }
 
-    /// Tells of bytes that were passed on, for a traffic log; never waits.
-    pub fn tell_passed(
+    /// Sends relayed data for a traffic log; never blocks.
+    pub fn emit_traffic(
         &self,
-        whose: (usize, usize),
+        index: (usize, usize),
         client: SocketAddr,
         to_backend: bool,
         bytes: &[u8],
     ) {
         let len = bytes.len() as u64;
-        if self.passing.fetch_add(len, Ordering::Relaxed) + len > PASSING_MAX {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
+        if self.traffic_bytes.fetch_add(len, Ordering::Relaxed) + len > TRAFFIC_BYTES_MAX {
+            self.traffic_bytes.fetch_sub(len, Ordering::Relaxed);
             return self.events_lost.add(1);
         }
-        let sent = self.sender.try_send(Happened::Passed {
-            service: whose.0,
-            backend: whose.1,
+        let sent = self.sender.try_send(Event::Traffic {
+            service: index.0,
+            backend: index.1,
             client,
             to_backend,
             bytes: bytes.into(),
         });
         if sent.is_err() {
-            self.passing.fetch_sub(len, Ordering::Relaxed);
+            self.traffic_bytes.fetch_sub(len, Ordering::Relaxed);
             self.events_lost.add(1);
         }
     }
 
-    /// The end of the channel where events are read; there is one.
-    pub(super) fn take_events(&self) -> Option<Receiver<Happened>> {
+    /// The receiver of the events; once.
+    pub(super) fn take_events(&self) -> Option<Receiver<Event>> {
         let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         receiver.take()
     }
 
-    /// Takes note of what happened to a back end, and tells of it when clients are from now on
-    /// sent there, or no longer.
+    /// Applies a health event, and emits [`Event::BackendChanged`] if the back end became usable or
+    /// unusable.
     pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
         let state = &self.services[service];
         let one = &state.backends[backend];
         if one.note(event, os::now_ns(), &state.policy) {
-            self.tell(Happened::BackendChanged {
+            self.emit(Event::BackendChanged {
                 service,
                 backend,
                 usable: one.usable(),

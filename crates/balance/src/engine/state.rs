@@ -1,11 +1,11 @@
-//! Back ends and services as all threads see them: the life of each back end, and counters.
+//! State of back ends and services that all threads share.
 //!
-//! A worker reads `usable`, `active` and `share` of each back end without a lock; the lock around
-//! [`Health`] is taken only when something happens to a back end. Counters are read for
-//! `--status` and the Prometheus page only.
+//! Workers read `usable`, `active` and `share` of a back end without a lock. The lock around
+//! [`Health`] is taken only for health events. Counters are read only for `--status` and the
+//! Prometheus page.
 //!
-//! When the configuration is replaced, a back end that stays takes its state along, so that for
-//! some time the workers of both configurations share it.
+//! When a configuration is replaced, back ends in both keep their state, so the workers of both
+//! share it for a while.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::alarm::Alarm;
-pub use super::counters::{Counter, Times};
+pub use super::counters::{Counter, DurationHistogram};
+use super::waker::Waker;
 use crate::config::model::{Backend, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 
-/// One back end, as all threads see it.
+/// Shared state of a back end.
 #[derive(Debug)]
 pub struct BackendState {
     /// Its name.
@@ -26,36 +26,36 @@ pub struct BackendState {
     health: Mutex<Health>,
     usable: AtomicBool,
     share_millis: AtomicU32,
-    /// An answer of it has failed since the last good one.
-    doubted: AtomicBool,
-    /// Since when an operator has it down, ns; 0 while it is not.
+    /// The last response failed.
+    suspect: AtomicBool,
+    /// When an operator took it down, ns; 0: it is not down.
     down_since_ns: AtomicU64,
     address: Mutex<SocketAddr>,
-    moves: AtomicU32,
-    /// An operator said where it is; its host name is not looked up again.
-    placed: AtomicBool,
+    address_version: AtomicU32,
+    /// An operator set the address; the name is not resolved again.
+    address_overridden: AtomicBool,
     weight: Mutex<Weight>,
-    /// When connections to it are cut off, ns; `u64::MAX`: never.
-    cut_ns: AtomicU64,
-    alarm: Arc<Alarm>,
-    /// Connections that clients have to it now; of an HTTP service: requests under way.
+    /// When its connections are closed, ns; `u64::MAX`: never.
+    cutoff_ns: AtomicU64,
+    waker: Arc<Waker>,
+    /// Current connections (TCP) or requests (HTTP).
     pub active: AtomicU32,
-    /// Connections that were opened to it.
+    /// Connections opened.
     pub connections: Counter,
-    /// Connections that could not be opened.
+    /// Connections that failed to open.
     pub connect_failures: Counter,
-    /// Requests sent to it (HTTP only).
+    /// Requests sent (HTTP only).
     pub requests: Counter,
-    /// Answers that failed: none, broken, or with a status from 500 (HTTP only).
-    pub answer_failures: Counter,
+    /// Failed responses: none, malformed, or status 500 and above (HTTP only).
+    pub response_failures: Counter,
     /// Bytes from clients to it.
     pub bytes_to: Counter,
     /// Bytes from it to clients.
     pub bytes_from: Counter,
-    /// Time to open a connection to it.
-    pub connect_times: Times,
-    /// Length of connections; of an HTTP service: time to a complete answer.
-    pub service_times: Times,
+    /// Time to open a connection.
+    pub connect_times: DurationHistogram,
+    /// Length of connections; of an HTTP service, time to the complete response.
+    pub service_times: DurationHistogram,
 }
 
 impl BackendState {
@@ -64,89 +64,89 @@ impl BackendState {
         address: SocketAddr,
         policy: &HealthPolicy,
         now_ns: u64,
-        alarm: &Arc<Alarm>,
+        waker: &Arc<Waker>,
     ) -> Self {
         let health = Health::new(backend.initial_state, now_ns, policy);
         Self {
             name: backend.name.clone(),
             usable: AtomicBool::new(health.usable()),
             share_millis: AtomicU32::new(1000),
-            doubted: AtomicBool::new(false),
+            suspect: AtomicBool::new(false),
             down_since_ns: AtomicU64::new(match health.state() {
                 State::Down => now_ns.max(1),
                 _ => 0,
             }),
             address: Mutex::new(address),
-            moves: AtomicU32::new(0),
-            placed: AtomicBool::new(false),
+            address_version: AtomicU32::new(0),
+            address_overridden: AtomicBool::new(false),
             weight: Mutex::new(backend.weight),
-            cut_ns: AtomicU64::new(u64::MAX),
-            alarm: alarm.clone(),
+            cutoff_ns: AtomicU64::new(u64::MAX),
+            waker: waker.clone(),
             health: Mutex::new(health),
             active: AtomicU32::new(0),
             connections: Counter::default(),
             connect_failures: Counter::default(),
             requests: Counter::default(),
-            answer_failures: Counter::default(),
+            response_failures: Counter::default(),
             bytes_to: Counter::default(),
             bytes_from: Counter::default(),
-            connect_times: Times::default(),
-            service_times: Times::default(),
+            connect_times: DurationHistogram::default(),
+            service_times: DurationHistogram::default(),
         }
     }
 
-    /// Takes a place for one more connection or request, below a limit; gives it back with
-    /// [`BackendState::release`].
+    /// Reserves capacity for one connection or request, unless `most` are active.
+    /// [`BackendState::release`] returns it.
     pub fn reserve(&self, most: u32) -> bool {
         reserve(&self.active, most)
     }
 
-    /// Gives a place back.
+    /// Returns reserved capacity.
     pub fn release(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Health> {
-        // A thread that died left a whole value behind: it is plain data.
+        // Plain data: valid even if a thread panicked.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an answer of it has failed since the last good one.
-    pub(super) fn is_doubted(&self) -> bool {
-        self.doubted.load(Ordering::Relaxed)
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed)
     }
 
-    pub(super) fn doubt(&self, doubted: bool) {
-        self.doubted.store(doubted, Ordering::Relaxed);
+    pub(super) fn set_suspect(&self, suspect: bool) {
+        self.suspect.store(suspect, Ordering::Relaxed);
     }
 
-    /// Where it is.
+    /// The current address.
     pub fn address(&self) -> SocketAddr {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves it: whoever is connected stays where it is, new connections go there.
+    /// Changes the address for new connections.
     pub fn move_to(&self, address: SocketAddr) {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
-        self.moves.fetch_add(1, Ordering::Release);
+        self.address_version.fetch_add(1, Ordering::Release);
     }
 
-    /// How often it was moved.
-    pub fn moves(&self) -> u32 {
-        self.moves.load(Ordering::Acquire)
+    /// Incremented with each change of address.
+    pub fn address_version(&self) -> u32 {
+        self.address_version.load(Ordering::Acquire)
     }
 
-    /// Whether an operator said where it is, and no longer the configuration.
-    pub fn placed(&self) -> bool {
-        self.placed.load(Ordering::Relaxed)
+    /// Whether an operator set the address.
+    pub fn address_overridden(&self) -> bool {
+        self.address_overridden.load(Ordering::Relaxed)
     }
 
-    /// Says whether an operator said where it is.
-    pub fn set_placed(&self, placed: bool) {
-        self.placed.store(placed, Ordering::Relaxed);
+    /// Sets or clears the operator's override.
+    pub fn set_address_overridden(&self, address_overridden: bool) {
+        self.address_overridden
+            .store(address_overridden, Ordering::Relaxed);
     }
 
-    /// Its weight.
+    /// The weight.
     pub fn weight(&self) -> Weight {
         *self.weight.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,27 +155,27 @@ impl BackendState {
         *self.weight.lock().unwrap_or_else(PoisonError::into_inner) = weight;
     }
 
-    /// When connections to it are cut off, ns of the monotonic clock; `u64::MAX`: never.
-    pub fn cut_ns(&self) -> u64 {
-        self.cut_ns.load(Ordering::Relaxed)
+    /// When its connections are closed, ns of CLOCK_MONOTONIC; `u64::MAX`: never.
+    pub fn cutoff_ns(&self) -> u64 {
+        self.cutoff_ns.load(Ordering::Relaxed)
     }
 
-    /// Says when connections to it are cut off; `u64::MAX`: never.
-    pub fn cut_at(&self, cut_ns: u64) {
-        self.cut_ns.store(cut_ns, Ordering::Relaxed);
+    /// Sets when its connections are closed; `u64::MAX`: never.
+    pub fn set_cutoff_ns(&self, cutoff_ns: u64) {
+        self.cutoff_ns.store(cutoff_ns, Ordering::Relaxed);
     }
 
-    /// Whether clients may be sent to it.
+    /// Whether clients are sent to it.
     pub fn usable(&self) -> bool {
         self.usable.load(Ordering::Relaxed)
     }
 
-    /// The share of its weight that it gets now, in (0, 1].
+    /// The share of its weight in effect, in (0, 1]: below 1 during slow start.
     pub fn share(&self) -> f64 {
         f64::from(self.share_millis.load(Ordering::Relaxed)) / 1e3
     }
 
-    /// For how long an operator has it down, ns; `None` while it is not.
+    /// How long an operator has had it down, ns.
     pub fn down_for_ns(&self, now_ns: u64) -> Option<u64> {
         match self.down_since_ns.load(Ordering::Relaxed) {
             0 => None,
@@ -183,27 +183,27 @@ impl BackendState {
         }
     }
 
-    /// Its state.
+    /// Its health state.
     pub fn state(&self) -> State {
         self.lock().state()
     }
 
-    /// Takes note of what happened to it. Returns whether clients are from now on sent to it, or
-    /// no longer; [`Shared::note`](super::shared::Shared::note) also tells of that.
+    /// Applies a health event. Returns whether it became usable or unusable.
+    /// [`Shared::note`](super::shared::Shared::note) also emits the event.
     pub fn note(&self, event: HealthEvent, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let due_ns = health.due_ns();
         let changed = health.note(event, now_ns, policy);
         self.publish(&health, now_ns, policy);
-        // Whoever probes has to look up only where there is something new for it.
+        // The health checker has to recompute its sleep only then.
         if health.due_ns() != due_ns {
-            self.alarm.ring();
+            self.waker.wake();
         }
         changed
     }
 
-    /// Whether a probe of it is due; asked by the thread that probes, which also brings the share
-    /// of a back end that starts slowly up to date.
+    /// Whether a probe is due. The health checker calls this, which also updates the share during
+    /// slow start.
     pub fn probe_due(&self, now_ns: u64, policy: &HealthPolicy) -> bool {
         let mut health = self.lock();
         let due = health.probe_due(now_ns);
@@ -211,15 +211,14 @@ impl BackendState {
         due
     }
 
-    /// A probe of it has got lost with the thread that made it.
+    /// The probe under way was lost with its thread.
     pub(super) fn probe_lost(&self, now_ns: u64) {
         self.lock().probe_lost(now_ns);
     }
 
-    /// When the thread that probes has to look at it again, ns; `None`: not before something
-    /// happens to it.
-    pub fn look_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
-        /// How often the share of a back end that starts slowly is brought up to date, ns.
+    /// When the health checker has to look at it next, ns; `None`: after the next event.
+    pub fn next_wake_ns(&self, now_ns: u64, policy: &HealthPolicy) -> Option<u64> {
+        /// How often the share is updated during slow start, ns.
         const STEP_NS: u64 = 50_000_000;
         let health = self.lock();
         let starting = health.usable() && health.share(now_ns, policy) < 1.0;
@@ -242,42 +241,42 @@ impl BackendState {
     }
 }
 
-/// One service, as all threads see it.
+/// Shared state of a service.
 #[derive(Debug)]
 pub struct ServiceState {
     /// Its name.
     pub name: String,
-    /// How it treats its back ends.
+    /// Its health policy.
     pub policy: HealthPolicy,
-    /// Its back ends, in the order of the configuration.
+    /// Back ends, in the order of the configuration.
     pub backends: Vec<Arc<BackendState>>,
-    /// Grows whenever the weight of a back end has changed.
-    weighings: AtomicU32,
+    /// Incremented with each change of a weight.
+    weights_version: AtomicU32,
     counts: Arc<ServiceCounts>,
 }
 
-/// What is counted of a service.
+/// Counters of a service.
 #[derive(Debug, Default)]
 pub struct ServiceCounts {
-    /// Clients that are connected now.
+    /// Current clients.
     pub active: AtomicU32,
-    /// Clients that wait for a back end now.
+    /// Clients in the queue.
     pub queued: AtomicU32,
     /// Clients accepted.
     pub clients: Counter,
-    /// Clients that the lists did not let in.
+    /// Clients denied by the access lists.
     pub denied: Counter,
-    /// Clients turned away because there were too many, or who waited too long.
+    /// Clients rejected as there were too many, or as they waited too long.
     pub overflowed: Counter,
-    /// Clients, or requests, that no back end took.
+    /// Clients or requests for which there was no back end.
     pub refused: Counter,
-    /// Requests that were refused for what they said (HTTP only).
+    /// Invalid requests (HTTP only).
     pub bad_requests: Counter,
-    /// Waits that ended by their time limit.
+    /// Time limits that expired.
     pub timeouts: Counter,
 }
 
-/// A service's counts outlive the configuration that it was made for.
+/// The counters outlive a configuration.
 impl Deref for ServiceState {
     type Target = ServiceCounts;
 
@@ -292,7 +291,7 @@ impl ServiceState {
         addresses: &[SocketAddr],
         earlier: Option<(&Service, &ServiceState)>,
         now_ns: u64,
-        alarm: &Arc<Alarm>,
+        waker: &Arc<Waker>,
     ) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let policy = HealthPolicy {
@@ -304,7 +303,7 @@ impl ServiceState {
             eject_ns: service.ejection.map_or(0, |ejection| ns(ejection.duration)),
             slow_start_ns: ns(service.slow_start),
         };
-        // One with the same name and address is the same.
+        // Same name and address: same back end.
         let same = |backend: &Backend| {
             let (service, state) = earlier?;
             let at = service
@@ -315,12 +314,12 @@ impl ServiceState {
         };
         let backends = service.backends.iter().zip(addresses);
         let backends = backends.map(|(backend, &address)| match same(backend) {
-            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, alarm)),
+            None => Arc::new(BackendState::new(backend, address, &policy, now_ns, waker)),
             Some(state) => {
                 if state.address() != address {
                     state.move_to(address);
                 }
-                state.set_placed(false);
+                state.set_address_overridden(false);
                 state.set_weight(backend.weight);
                 state
             }
@@ -329,42 +328,42 @@ impl ServiceState {
             name: service.name.clone(),
             backends: backends.collect(),
             policy,
-            weighings: AtomicU32::new(0),
+            weights_version: AtomicU32::new(0),
             counts: earlier.map_or_else(Arc::default, |(_, state)| state.counts.clone()),
         }
     }
 
-    /// Whether both are the same service, under one configuration or two.
-    pub fn counts_with(&self, other: &ServiceState) -> bool {
+    /// Whether both are the same service in two configurations.
+    pub fn is_same_service(&self, other: &ServiceState) -> bool {
         Arc::ptr_eq(&self.counts, &other.counts)
     }
 
     /// Changes the weight of a back end.
-    pub fn weigh(&self, backend: usize, weight: Weight) {
+    pub fn set_weight(&self, backend: usize, weight: Weight) {
         if let Some(state) = self.backends.get(backend) {
             state.set_weight(weight);
-            self.weighings.fetch_add(1, Ordering::Release);
+            self.weights_version.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// How often a weight was changed.
-    pub fn weighings(&self) -> u32 {
-        self.weighings.load(Ordering::Acquire)
+    /// Incremented with each change of a weight.
+    pub fn weights_version(&self) -> u32 {
+        self.weights_version.load(Ordering::Acquire)
     }
 
-    /// Takes a place for one more client, below a limit; it is given back with
-    /// [`ServiceState::release`].
+    /// Reserves capacity for one client, unless `most` are active. [`ServiceState::release`]
+    /// returns it.
     pub fn reserve(&self, most: u32) -> bool {
         reserve(&self.active, most)
     }
 
-    /// Gives a place back.
+    /// Returns reserved capacity.
     pub fn release(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Counts one more unless there are as many as may be.
+/// Increments below a limit.
 fn reserve(count: &AtomicU32, most: u32) -> bool {
     if most == u32::MAX {
         count.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The balancer's threads and their listening sockets.
+//! Worker threads and their listening sockets.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -10,216 +10,227 @@ use std::thread::JoinHandle;
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
 use super::BalancerError;
-use super::counters::be_worker;
-use super::external::Mouth;
-use super::http::{HttpPost, IDLE_MAX};
-use super::post::Post;
+use super::counters::set_worker_shard;
+use super::external::ExternalChooser;
+use super::http::{HttpServiceWorker, IDLE_MAX};
+use super::service_worker::ServiceWorker;
 use super::shared::Shared;
-use super::worker::{Parts, Worker};
+use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
-use crate::config::model::{Config, Kind};
+use crate::config::model::{Config, ServiceKind};
 
-/// Connections beyond those of clients that a worker has room for: some that are being closed.
+/// Connection slots beyond the client limit, for connections that are closing.
 const SPARE: u32 = 64;
 
-/// Receive buffers that a worker begins with: few enough that what is in them stays in the
-/// processor's cache.
+/// Initial number of receive buffers: few, so that they stay in the cache.
 const BUFFERS: u16 = 128;
-/// Their size: large transfers cost less per byte the larger the pieces are, up to about this.
+/// Their size. Larger ones hardly lower the cost per byte.
 const BUFFER_BYTES: u32 = 32 * 1024;
 
-/// The most receive buffers: more than there are connections, which may each hold one for as long
-/// as its peer takes nothing; as far as can be.
+/// Upper limit of receive buffers: each connection may hold one while its peer does not drain.
 fn buffers_max(connections: u32) -> u16 {
     let more = connections.saturating_add(SPARE).saturating_mul(2) + 1;
     let most = more.clamp(1024, 1 << 15).next_power_of_two();
     u16::try_from(most).unwrap_or(1 << 15)
 }
 
-/// A listening socket of a service.
-pub(super) struct Ear {
-    /// The service's place.
+pub(super) struct Listener {
+    /// Index of the service.
     pub service: usize,
-    /// The address as the configuration has it.
-    pub wanted: SocketAddr,
+    /// The configured address; its port may be 0.
+    pub configured: SocketAddr,
     pub socket: TcpListener,
 }
 
-impl Ear {
-    fn new(service: usize, wanted: SocketAddr, socket: TcpListener) -> Ear {
-        Ear {
+impl Listener {
+    fn new(service: usize, configured: SocketAddr, socket: TcpListener) -> Listener {
+        Listener {
             service,
-            wanted,
+            configured,
             socket,
         }
     }
 
-    /// Another descriptor of the same socket.
-    pub fn copy(&self) -> io::Result<Ear> {
+    /// Duplicates the descriptor.
+    pub fn copy(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
-        Ok(Ear::new(self.service, self.wanted, socket))
+        Ok(Listener::new(self.service, self.configured, socket))
     }
 
     pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
-        let address = self.wanted;
+        let address = self.configured;
         let bound = self.socket.local_addr();
         bound.map_err(|source| BalancerError::Listen { address, source })
     }
 }
 
-/// Opens the listening sockets, service after service: for each address those that a balancer
-/// before this one has there (`old`, and by their places the names of its services), and so many
-/// more that each thread has one.
+/// Opens the listening sockets: for each address those of the previous balancer (`old`, with the
+/// names of its services), and more until each thread has one.
 ///
-/// Sockets that are taken over stay open all the time, so that no client that waits there to be
-/// accepted is lost.
+/// Inherited sockets are never closed in between, so no pending client is lost.
 pub(super) fn listen(
     config: &Config,
-    old: &[Ear],
+    old: &[Listener],
     names: &[&str],
-) -> Result<Vec<Ear>, BalancerError> {
-    let mut ears: Vec<Ear> = Vec::new();
+) -> Result<Vec<Listener>, BalancerError> {
+    let mut listeners: Vec<Listener> = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
         let backlog = i32::try_from(service.backlog).unwrap_or(i32::MAX);
-        for &wanted in &service.listen {
+        for &configured in &service.listen {
             let failed = |source| BalancerError::Listen {
-                address: wanted,
+                address: configured,
                 source,
             };
-            let mut address = wanted;
+            let mut address = configured;
             let mut have = 0;
-            // Several services may have asked for a free port, and got different ones.
-            let free = |ear: &&Ear| {
-                wanted.port() != 0 || names.get(ear.service) == Some(&service.name.as_str())
+            // Port 0 gave each service its own port.
+            let free = |listener: &&Listener| {
+                configured.port() != 0
+                    || names.get(listener.service) == Some(&service.name.as_str())
             };
-            for ear in old.iter().filter(|ear| ear.wanted == wanted).filter(free) {
-                let mut ear = ear.copy().map_err(failed)?;
-                ear.service = number;
-                address = ear.bound()?;
-                ears.push(ear);
+            for listener in old
+                .iter()
+                .filter(|listener| listener.configured == configured)
+                .filter(free)
+            {
+                let mut listener = listener.copy().map_err(failed)?;
+                listener.service = number;
+                address = listener.bound()?;
+                listeners.push(listener);
                 have += 1;
             }
             if have == 0 {
-                // Sockets that share a port would take one that is in use without a word.
+                // SO_REUSEPORT would silently share a port that is in use.
                 os::listen(address, backlog, false).map_err(failed)?;
             }
             for _ in have..config.threads {
                 let socket = os::listen(address, backlog, true).map_err(failed)?;
-                // All threads take the port that the first was given.
+                // All threads use the port that the first socket got.
                 address = socket.local_addr().map_err(failed)?;
-                ears.push(Ear::new(number, wanted, socket));
+                listeners.push(Listener::new(number, configured, socket));
             }
         }
     }
-    Ok(ears)
+    Ok(listeners)
 }
 
-/// Deals the sockets out to threads, so that each has about as many of each address; gives back
-/// copies, which keep them open for a balancer that comes after this one.
-pub(super) fn deal(ears: Vec<Ear>, threads: usize) -> io::Result<(Vec<Vec<Ear>>, Vec<Ear>)> {
-    let copies = ears.iter().map(Ear::copy).collect::<io::Result<_>>()?;
-    let mut dealt: Vec<Vec<Ear>> = Vec::new();
-    dealt.resize_with(threads, Vec::new);
-    let mut place = 0;
+/// Distributes the sockets evenly over threads. Also returns duplicates, which keep them open for
+/// the next balancer.
+pub(super) fn distribute(
+    listeners: Vec<Listener>,
+    threads: usize,
+) -> io::Result<(Vec<Vec<Listener>>, Vec<Listener>)> {
+    let copies = listeners
+        .iter()
+        .map(Listener::copy)
+        .collect::<io::Result<_>>()?;
+    let mut per_thread: Vec<Vec<Listener>> = Vec::new();
+    per_thread.resize_with(threads, Vec::new);
+    let mut position = 0;
     let mut last = None;
-    for ear in ears {
-        let next = Some((ear.service, ear.wanted));
-        place = if last == next { place + 1 } else { 0 };
+    for listener in listeners {
+        let next = Some((listener.service, listener.configured));
+        position = if last == next { position + 1 } else { 0 };
         last = next;
-        if let Some(thread) = dealt.get_mut(place % threads.max(1)) {
-            thread.push(ear);
+        if let Some(thread) = per_thread.get_mut(position % threads.max(1)) {
+            thread.push(listener);
         }
     }
-    Ok((dealt, copies))
+    Ok((per_thread, copies))
 }
 
-/// Each service's name with each address that it listens on.
+/// The name and bound address of each listener.
 pub(super) fn bound(
     config: &Config,
-    ears: &[Ear],
+    listeners: &[Listener],
 ) -> Result<Vec<(String, SocketAddr)>, BalancerError> {
     let mut all = Vec::new();
     for (number, service) in config.services.iter().enumerate() {
-        for &wanted in &service.listen {
-            let same = |ear: &&Ear| ear.service == number && ear.wanted == wanted;
-            if let Some(ear) = ears.iter().find(same) {
-                all.push((service.name.clone(), ear.bound()?));
+        for &configured in &service.listen {
+            let same = |listener: &&Listener| {
+                listener.service == number && listener.configured == configured
+            };
+            if let Some(listener) = listeners.iter().find(same) {
+                all.push((service.name.clone(), listener.bound()?));
             }
         }
     }
     Ok(all)
 }
 
-/// What a thread is given.
-pub(super) struct Spawn {
+pub(super) struct WorkerSpec {
     pub number: usize,
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
-    pub ears: Vec<Ear>,
-    /// Where a service has its back ends chosen by a program.
-    pub mouth: Option<Mouth>,
+    pub listeners: Vec<Listener>,
+    /// Where a service uses an external chooser.
+    pub external_chooser: Option<ExternalChooser>,
     pub opened: Sender<io::Result<()>>,
 }
 
-/// Starts a thread. It says by `opened` whether it could open its event loop.
-pub(super) fn spawn(kind: IoKind, given: Spawn) -> JoinHandle<()> {
-    given.shared.listening.fetch_add(1, Ordering::Release);
+/// Starts a worker thread, which reports through `opened` whether its event loop opened.
+pub(super) fn spawn(kind: IoKind, spec: WorkerSpec) -> JoinHandle<()> {
+    spec.shared.listening.fetch_add(1, Ordering::Release);
     std::thread::spawn(move || match kind {
-        IoKind::Uring => work::<Uring>(given),
-        IoKind::Epoll => work::<Epoll>(given),
+        IoKind::Uring => run_worker::<Uring>(spec),
+        IoKind::Epoll => run_worker::<Epoll>(spec),
     })
 }
 
-fn work<I: Io>(given: Spawn) {
-    be_worker(given.number);
-    let http = given.config.services.iter();
-    let http = http.filter(|service| service.kind != Kind::Tcp);
+fn run_worker<I: Io>(spec: WorkerSpec) {
+    set_worker_shard(spec.number);
+    let http = spec.config.services.iter();
+    let http = http.filter(|service| service.kind != ServiceKind::Tcp);
     let backends: usize = http.map(|service| service.backends.len()).sum();
-    // Each keeps one connection at least.
+    // At least one idle connection per back end.
     let idle = if backends > 0 {
         IDLE_MAX.max(backends) as u32
     } else {
         0
     };
     let options = IoOptions {
-        outgoing: given.config.connections_per_thread + SPARE + idle,
-        accepted: given.config.connections_per_thread + SPARE,
+        outgoing: spec.config.connections_per_thread + SPARE + idle,
+        accepted: spec.config.connections_per_thread + SPARE,
         buffers: BUFFERS,
-        buffers_max: buffers_max(given.config.connections_per_thread),
+        buffers_max: buffers_max(spec.config.connections_per_thread),
         buffer_size: BUFFER_BYTES,
         files: true,
         stamps: false,
     };
-    let services = given.ears.iter().map(|ear| ear.service).collect();
+    let listener_services = spec
+        .listeners
+        .iter()
+        .map(|listener| listener.service)
+        .collect();
     let opened = I::open(options).and_then(|mut io| {
-        for ear in given.ears {
-            io.listen(ear.socket)?;
+        for listener in spec.listeners {
+            io.listen(listener.socket)?;
         }
         Ok(io)
     });
     let mut io = match opened {
         Ok(io) => io,
-        Err(e) => return drop(given.opened.send(Err(e))),
+        Err(e) => return drop(spec.opened.send(Err(e))),
     };
-    let posts = given
+    let services = spec
         .config
         .services
         .iter()
-        .zip(given.rules)
-        .zip(&given.shared.services)
+        .zip(spec.rules)
+        .zip(&spec.shared.services)
         .map(|((service, rules), state)| {
-            let http = HttpPost::new(service, state, backends);
-            Post::new(service, state, rules, http, &mut io)
+            let http = HttpServiceWorker::new(service, state, backends);
+            ServiceWorker::new(service, state, rules, http, &mut io)
         })
         .collect();
-    let parts = Parts {
-        shared: given.shared,
-        clients_max: given.config.connections_per_thread,
-        listeners: services,
+    let worker_parts = WorkerParts {
+        shared: spec.shared,
+        clients_max: spec.config.connections_per_thread,
+        listener_services,
         slots: options.slots(),
-        mouth: given.mouth,
+        external_chooser: spec.external_chooser,
     };
-    let _ = given.opened.send(Ok(()));
-    Worker::new(io, posts, parts).run();
+    let _ = spec.opened.send(Ok(()));
+    Worker::new(io, services, worker_parts).run();
 }

@@ -1,105 +1,107 @@
-//! One thread of the balancer: its event loop, and what each event means.
+//! A worker thread: the event loop, and what each event means.
 //!
-//! That depends on the connection's [`Role`]. A further kind of service adds roles, and an arm for
-//! each to `data`, `drained`, `ended` and `failed`; accepting, limits, queues and the choice of a
-//! back end are the same for all.
+//! That depends on the connection's [`Role`]. A new kind of service adds roles, and arms in `data`,
+//! `drained`, `ended` and `failed`; accepting, limits, queues and dispatch are common to all.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use net::{Buf, ConnId, Event, Io, os};
+use net::{Buf, ConnId, Event as IoEvent, Io, os};
 
-use super::external::Mouth;
-use super::post::Post;
+use super::connection::{Client, Connection, Role};
+use super::external::ExternalChooser;
 use super::scan::SCAN_NS;
+use super::service_worker::ServiceWorker;
 use super::shared::Shared;
-use super::side::{Client, Role, Side};
 use super::state::ServiceState;
 
-/// A thread looks at its flags at least this often.
-const TURN_NS: u64 = 50_000_000;
-/// As often it looks for places at back ends that other threads have given back, or for answers of
-/// programs, while clients wait for them.
-const QUEUE_TURN_NS: u64 = 2_000_000;
-/// An address for clients whose own nobody needs.
-const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+/// Longest wait in the event loop, after which flags are checked.
+const POLL_NS: u64 = 50_000_000;
+/// The same while clients wait for capacity that another thread may free, or for an external
+/// chooser.
+const QUEUE_POLL_NS: u64 = 2_000_000;
+/// Where the client's address is not needed.
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// What a worker is made of, apart from its event loop.
-pub(super) struct Parts {
+pub(super) struct WorkerParts {
     pub shared: Arc<Shared>,
-    /// Most clients of this worker.
+    /// Client limit of this worker.
     pub clients_max: u32,
-    /// The service of each listener, in the loop's order.
-    pub listeners: Vec<usize>,
+    /// The service of each listener of the event loop.
+    pub listener_services: Vec<usize>,
     pub slots: usize,
-    pub mouth: Option<Mouth>,
+    pub external_chooser: Option<ExternalChooser>,
 }
 
-/// One thread of the balancer.
 pub(super) struct Worker<I: Io> {
     pub(super) io: I,
-    pub(super) sides: Vec<Side>,
-    /// Slots from here on were never used.
+    pub(super) connections: Vec<Connection>,
+    /// Number of slots ever used.
     pub(super) used: usize,
-    pub(super) posts: Vec<Post>,
+    pub(super) services: Vec<ServiceWorker>,
     pub(super) shared: Arc<Shared>,
     pub(super) rng: fastrand::Rng,
-    /// Room for what is written: messages, and values in them.
+    /// Buffers for messages and for header values.
     pub(super) scratch: Vec<u8>,
     pub(super) values: Vec<u8>,
-    listeners: Vec<usize>,
+    listener_services: Vec<usize>,
     clients_max: u32,
     pub(super) clients: u32,
-    /// A place at a back end was given back in this turn.
+    /// Capacity was released in this iteration.
     pub(super) freed: bool,
-    /// The time, once it was asked for in this turn, ns.
+    /// Time of this iteration, ns; read on first use.
     now_ns: Option<u64>,
     scanned_ns: u64,
     listening: bool,
-    /// The balancer before this one may still accept from the same sockets.
+    /// The previous balancer may still accept from the same sockets.
     sharing: bool,
-    /// What it asks programs with.
-    pub(super) mouth: Option<Mouth>,
+    pub(super) external_chooser: Option<ExternalChooser>,
 }
 
 impl<I: Io> Worker<I> {
-    pub fn new(io: I, posts: Vec<Post>, parts: Parts) -> Worker<I> {
-        let mut sides = Vec::new();
-        sides.resize_with(parts.slots, Side::default);
+    pub fn new(io: I, services: Vec<ServiceWorker>, worker_parts: WorkerParts) -> Worker<I> {
+        let mut connections = Vec::new();
+        connections.resize_with(worker_parts.slots, Connection::default);
         Worker {
             io,
-            sides,
+            connections,
             used: 0,
-            posts,
-            shared: parts.shared,
+            services,
+            shared: worker_parts.shared,
             rng: fastrand::Rng::new(),
             scratch: Vec::new(),
             values: Vec::new(),
-            listeners: parts.listeners,
-            clients_max: parts.clients_max,
+            listener_services: worker_parts.listener_services,
+            clients_max: worker_parts.clients_max,
             clients: 0,
             freed: false,
             now_ns: None,
             scanned_ns: os::coarse_now_ns(),
             listening: true,
             sharing: true,
-            mouth: parts.mouth,
+            external_chooser: worker_parts.external_chooser,
         }
     }
 
-    /// Works until it is told to stop, or to drain and nothing is left.
+    /// Runs until it is stopped, or drained and idle.
     pub fn run(&mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let waiting = self.posts.iter().any(|post| !post.queue.is_empty());
-            let asking = self.mouth.as_ref().is_some_and(Mouth::is_waiting);
-            let soon = waiting || asking;
-            let wait_ns = if soon { QUEUE_TURN_NS } else { TURN_NS };
-            if self.turn(wait_ns).is_err() {
+            let waiting = self
+                .services
+                .iter()
+                .any(|service_worker| !service_worker.queue.is_empty());
+            let external_programs = self
+                .external_chooser
+                .as_ref()
+                .is_some_and(ExternalChooser::is_waiting);
+            let soon = waiting || external_programs;
+            let wait_ns = if soon { QUEUE_POLL_NS } else { POLL_NS };
+            if self.poll_once(wait_ns).is_err() {
                 return;
             }
-            if asking {
-                self.take_answers();
+            if external_programs {
+                self.take_replies();
             }
             if self.freed || waiting {
                 self.freed = false;
@@ -110,34 +112,34 @@ impl<I: Io> Worker<I> {
                 self.scanned_ns = now_ns;
                 self.scan();
             }
-            if self.listening && self.shared.draining.load(Ordering::Relaxed) {
+            if self.listening && self.shared.is_draining() {
                 self.listening = false;
-                // Those that the kernel has accepted are served.
-                if self.turn(0).and_then(|()| self.turn(0)).is_err() {
+                // Serve what the kernel has accepted.
+                if self.poll_once(0).and_then(|()| self.poll_once(0)).is_err() {
                     return;
                 }
                 self.io.stop_listening();
-                if self.turn(0).is_err() {
+                if self.poll_once(0).is_err() {
                     return;
                 }
                 self.shared.listening.fetch_sub(1, Ordering::Release);
             }
             if !self.listening && self.is_done() {
-                // What was closed in this turn is closed by the loop.
-                let _ = self.turn(0);
+                // Let the loop close what was closed above.
+                let _ = self.poll_once(0);
                 if self.is_done() {
                     return;
                 }
             }
             if self.sharing {
-                self.look_at_earlier();
+                self.check_earlier();
             }
         }
     }
 
-    /// Takes the clients that were announced to the balancer before this one only, once that has
-    /// stopped accepting.
-    fn look_at_earlier(&mut self) {
+    /// Once the previous balancer no longer accepts: takes clients whose arrival only it was
+    /// notified of.
+    fn check_earlier(&mut self) {
         let accepts = |count: &Arc<AtomicU32>| count.load(Ordering::Acquire) > 0;
         self.sharing = self.shared.earlier_listening.as_ref().is_some_and(accepts);
         if !self.sharing && self.shared.earlier_listening.is_some() && self.listening {
@@ -145,13 +147,12 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether nobody is served any more.
     fn is_done(&self) -> bool {
-        let ending = |side: &Side| side.role == Role::Ending;
-        self.clients == 0 && !self.sides[..self.used].iter().any(ending)
+        let ending = |connection: &Connection| connection.role == Role::Ending;
+        self.clients == 0 && !self.connections[..self.used].iter().any(ending)
     }
 
-    fn turn(&mut self, wait_ns: u64) -> std::io::Result<()> {
+    fn poll_once(&mut self, wait_ns: u64) -> std::io::Result<()> {
         self.io.poll(Some(wait_ns))?;
         self.now_ns = None;
         while let Some(event) = self.io.next_event() {
@@ -160,42 +161,42 @@ impl<I: Io> Worker<I> {
         Ok(())
     }
 
-    /// The time of this turn, ns.
+    /// The time of this iteration, ns.
     pub(super) fn now(&mut self) -> u64 {
         *self.now_ns.get_or_insert_with(os::now_ns)
     }
 
-    pub(super) fn side(&mut self, conn: ConnId) -> &mut Side {
-        &mut self.sides[conn.slot()]
+    pub(super) fn connection(&mut self, conn: ConnId) -> &mut Connection {
+        &mut self.connections[conn.slot()]
     }
 
     pub(super) fn state(&self, service: usize) -> &ServiceState {
         &self.shared.services[service]
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: IoEvent) {
         match event {
-            Event::Data { conn, buf } => self.data(conn, buf),
-            Event::Drained { conn } => self.drained(conn),
-            Event::Accepted { conn, listener } => self.accepted(conn, listener),
-            Event::Connected { conn } => self.connected(conn),
-            Event::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
-            Event::Eof { conn } => self.ended(conn),
-            Event::Failed { conn, .. } => self.failed(conn),
-            Event::AcceptFailed { .. } => {}
+            IoEvent::Data { conn, buf } => self.data(conn, buf),
+            IoEvent::Drained { conn } => self.drained(conn),
+            IoEvent::Accepted { conn, listener } => self.accepted(conn, listener),
+            IoEvent::Connected { conn } => self.connected(conn),
+            IoEvent::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
+            IoEvent::Eof { conn } => self.ended(conn),
+            IoEvent::Failed { conn, .. } => self.failed(conn),
+            IoEvent::AcceptFailed { .. } => {}
         }
     }
 
     pub(super) fn data(&mut self, conn: ConnId, buf: Buf) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay(conn, buf),
-            Role::Waiting => self.hold(conn, buf),
-            Role::Greeting => self.greeted(conn, buf),
-            Role::HttpFront => self.http_request(conn, buf),
-            Role::HttpBack => self.http_answer(conn, buf),
+            Role::Waiting => self.hold_data(conn, buf),
+            Role::Greeting => self.proxy_header_data(conn, buf),
+            Role::HttpDownstream => self.http_request(conn, buf),
+            Role::HttpUpstream => self.http_response(conn, buf),
             Role::HttpIdle => {
                 self.io.recycle(buf);
-                self.idle_over(conn);
+                self.close_idle(conn);
             }
             Role::HttpClosing => self.closing_data(conn, buf),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => self.io.recycle(buf),
@@ -203,133 +204,135 @@ impl<I: Io> Worker<I> {
     }
 
     fn drained(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_drained(conn),
             Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
-            Role::HttpFront => self.front_drained(conn),
-            Role::HttpBack => self.back_drained(conn),
+            Role::HttpDownstream => self.downstream_drained(conn),
+            Role::HttpUpstream => self.upstream_drained(conn),
             Role::HttpClosing => self.closing_ended(conn, false),
-            Role::HttpCut if self.io.queued(conn) == 0 => self.http_end(conn, true),
+            Role::HttpCut if self.io.queued(conn) == 0 => self.end_http_client(conn, true),
             _ => {}
         }
     }
 
     fn ended(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_ended(conn),
-            // It may have closed only its sending side; what it sent is held.
-            Role::Waiting => self.side(conn).ended = true,
+            // It may only have shut down its sending side; its data is held.
+            Role::Waiting => self.connection(conn).ended = true,
             Role::Greeting => self.end_client(conn),
-            Role::HttpFront => self.front_ended(conn),
-            Role::HttpBack => self.back_ended(conn),
-            Role::HttpIdle => self.idle_over(conn),
+            Role::HttpDownstream => self.downstream_ended(conn),
+            Role::HttpUpstream => self.upstream_ended(conn),
+            Role::HttpIdle => self.close_idle(conn),
             Role::HttpClosing => self.closing_ended(conn, true),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
         }
     }
 
     fn failed(&mut self, conn: ConnId) {
-        match self.sides[conn.slot()].role {
+        match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_failed(conn),
             Role::Waiting | Role::Greeting => self.end_client(conn),
             Role::Ending => self.end_by_reset(conn),
-            Role::HttpFront => self.front_failed(conn),
-            Role::HttpBack => self.back_failed(conn),
-            Role::HttpIdle => self.idle_over(conn),
-            Role::HttpClosing | Role::HttpCut => self.http_end(conn, false),
-            // An attempt fails with an event of its own; this only makes sure.
+            Role::HttpDownstream => self.downstream_reset(conn),
+            Role::HttpUpstream => self.upstream_reset(conn),
+            Role::HttpIdle => self.close_idle(conn),
+            Role::HttpClosing | Role::HttpCut => self.end_http_client(conn, false),
+            // Failed attempts have their own event; this is a fallback.
             Role::Connecting => self.connect_failed(conn, 0),
             Role::Free => self.io.close(conn),
         }
     }
 
     fn accepted(&mut self, conn: ConnId, listener: u32) {
-        let service = self.listeners[listener as usize];
+        let service = self.listener_services[listener as usize];
         let now_ns = self.now();
         let Worker {
-            io, posts, shared, ..
+            io,
+            services,
+            shared,
+            ..
         } = self;
-        let (post, state) = (&posts[service], &shared.services[service]);
+        let (service_worker, state) = (&services[service], &shared.services[service]);
         state.clients.add(1);
-        let mut address = NOBODY;
-        if post.needs_client {
-            // A client that has gone again has no address any more.
+        let mut address = NO_ADDRESS;
+        if service_worker.needs_client {
+            // It has disconnected already.
             let Some(peer) = io.peer(conn) else {
                 return io.close(conn);
             };
             address = peer;
-            if !post.proxy_in && !post.rules.permit(peer.ip()) {
+            if !service_worker.proxy_in && !service_worker.rules.permit(peer.ip()) {
                 state.denied.add(1);
                 return io.close(conn);
             }
         }
-        if self.clients >= self.clients_max || !state.reserve(post.most) {
+        if self.clients >= self.clients_max || !state.reserve(service_worker.most) {
             state.overflowed.add(1);
             return io.close(conn);
         }
-        let local = match post.needs_local {
-            true => io.local(conn).unwrap_or(NOBODY),
-            false => NOBODY,
+        let local = match service_worker.needs_local {
+            true => io.local(conn).unwrap_or(NO_ADDRESS),
+            false => NO_ADDRESS,
         };
-        let role = match post.proxy_in {
+        let role = match service_worker.proxy_in {
             true => Role::Greeting,
             false => Role::Waiting,
         };
         self.clients += 1;
         self.used = self.used.max(conn.slot() + 1);
-        self.sides[conn.slot()] = Side {
+        self.connections[conn.slot()] = Connection {
             role,
             conn: Some(conn),
             service: service as u32,
             since_ns: now_ns,
             client: Some(Box::new(Client::new(address, local, now_ns))),
-            ..Side::default()
+            ..Connection::default()
         };
         if role == Role::Waiting {
             self.begin(conn);
         }
     }
 
-    /// Closes a client that has no back end, and lets go of what it had.
+    /// Closes a client without a back end.
     pub(super) fn end_client(&mut self, conn: ConnId) {
-        if self.side(conn).front.is_some() {
-            return self.http_end(conn, false);
+        if self.connection(conn).downstream.is_some() {
+            return self.end_http_client(conn, false);
         }
-        let side = std::mem::take(self.side(conn));
-        if let Some(upstream) = side.peer {
-            // It is still being connected.
-            self.sides[upstream.slot()] = Side::default();
-            self.io.close(upstream);
-            self.give_place_back(side.service as usize, side.backend as usize);
+        let connection = std::mem::take(self.connection(conn));
+        if let Some(server) = connection.peer {
+            // Still connecting.
+            self.connections[server.slot()] = Connection::default();
+            self.io.close(server);
+            self.release_backend(connection.service as usize, connection.backend as usize);
         }
-        if let Some(client) = side.client {
+        if let Some(client) = connection.client {
             for buf in client.held {
                 self.io.recycle(buf);
             }
             if client.queued_ns.is_some() {
-                self.left_queue(side.service as usize, conn);
+                self.left_queue(connection.service as usize, conn);
             }
         }
         self.io.close(conn);
-        self.client_gone(side.service as usize);
+        self.client_closed(connection.service as usize);
     }
 
-    /// Sends a client away for which there is no back end.
-    pub(super) fn turn_away(&mut self, conn: ConnId) {
-        match self.side(conn).front.is_some() {
-            true => self.http_turn_away(conn),
+    /// Rejects a client for which there is no back end.
+    pub(super) fn reject_client(&mut self, conn: ConnId) {
+        match self.connection(conn).downstream.is_some() {
+            true => self.reject_http_client(conn),
             false => self.end_client(conn),
         }
     }
 
-    /// A client is no more.
-    pub(super) fn client_gone(&mut self, service: usize) {
+    pub(super) fn client_closed(&mut self, service: usize) {
         self.clients -= 1;
         self.state(service).release();
     }
 
-    /// A connection to a back end, or an attempt at one, is no more.
-    pub(super) fn give_place_back(&mut self, service: usize, backend: usize) {
+    /// Releases the capacity of a connection or attempt that has ended.
+    pub(super) fn release_backend(&mut self, service: usize, backend: usize) {
         self.state(service).backends[backend].release();
         self.freed = true;
     }

@@ -1,23 +1,22 @@
-//! Changes of header fields that the configuration asks for.
+//! Header edits of the configuration.
 
 use super::Direction;
-use super::facts::{Kind, kind};
 use super::fields::{Field, Fields, is_control, is_token};
+use super::head_info::{FieldKind, field_kind};
 use super::target::is_authority;
 
-/// How a header field is changed.
+/// How a header field is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EditKind {
-    /// A further field is put beside those of the same name.
+    /// Adds a field, beside any of the same name.
     Add,
-    /// The value is put to the end of the last field of that name, behind a comma; where there is
-    /// none, it is added.
+    /// Appends to the last field of that name, after a comma; adds one if there is none.
     Append,
-    /// It replaces all fields of that name.
+    /// Replaces all fields of that name.
     Set,
 }
 
-/// One change of a header field, its value filled in. Those of a message are made in order.
+/// A header edit with its value. The edits of a message apply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edit<'e> {
     how: EditKind,
@@ -25,30 +24,30 @@ pub struct Edit<'e> {
     value: &'e [u8],
 }
 
-/// Why a header field cannot be changed in that way.
+/// Why an edit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The name is no token.
+    /// The name is not a token.
     #[error("expected a field's name: letters, digits and !#$%&'*+-.^_`|~")]
     Name,
-    /// The value has a line end or another control character, or blanks around it.
+    /// The value has control characters, or surrounding whitespace.
     #[error("expected a value without control characters, and without blanks around it")]
     Value,
-    /// The field says where a message ends or belongs to one connection.
+    /// The field is about framing or the connection.
     #[error(
         "the field says where a message ends or belongs to one connection; it cannot be edited"
     )]
     Fixed,
-    /// Host can only be set, to a host with or without a port.
+    /// Host can only be set, to a valid host with or without a port.
     #[error("Host can only be set, and to a host with or without a port")]
     Host,
 }
 
 impl<'e> Edit<'e> {
-    /// A change. It costs a look at each byte and can be made for every message.
+    /// A validated edit; cheap enough to build per message.
     ///
     /// # Errors
-    /// When the change could make a message ambiguous.
+    /// When the edit could make a message ambiguous.
     pub fn new(how: EditKind, name: &'e str, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
         if !is_token(name.as_bytes()) {
             return Err(EditError::Name);
@@ -56,15 +55,19 @@ impl<'e> Edit<'e> {
         if value.iter().any(|byte| is_control(*byte)) || value.trim_ascii() != value {
             return Err(EditError::Value);
         }
-        let how = match kind(Direction::Request, name.as_bytes()) {
-            Kind::Other if name.eq_ignore_ascii_case("trailer") => return Err(EditError::Fixed),
-            // Cookies contain commas: two fields cannot be made one (RFC 9110 5.3).
-            Kind::Other if name.eq_ignore_ascii_case("set-cookie") && how == EditKind::Append => {
+        let how = match field_kind(Direction::Request, name.as_bytes()) {
+            FieldKind::Other if name.eq_ignore_ascii_case("trailer") => {
+                return Err(EditError::Fixed);
+            }
+            // Cookies contain commas: two fields cannot be joined (RFC 9110 5.3).
+            FieldKind::Other
+                if name.eq_ignore_ascii_case("set-cookie") && how == EditKind::Append =>
+            {
                 EditKind::Add
             }
-            Kind::Other => how,
-            Kind::Host if how == EditKind::Set && is_authority(value) => how,
-            Kind::Host => return Err(EditError::Host),
+            FieldKind::Other => how,
+            FieldKind::Host if how == EditKind::Set && is_authority(value) => how,
+            FieldKind::Host => return Err(EditError::Host),
             _ => return Err(EditError::Fixed),
         };
         Ok(Edit { how, name, value })
@@ -75,7 +78,7 @@ impl<'e> Edit<'e> {
     }
 
     fn separator(&self) -> &'static [u8] {
-        // RFC 6265 5.4; every other list is divided by commas (RFC 9110 5.6.1).
+        // RFC 6265 5.4; other lists are separated by commas (RFC 9110 5.6.1).
         match self.is(b"cookie") {
             true => b"; ",
             false => b", ",
@@ -90,8 +93,8 @@ fn replaced(edits: &[Edit<'_>], name: &[u8]) -> bool {
         .any(|edit| edit.how == EditKind::Set && edit.is(name))
 }
 
-/// What is appended to the last field of that name which was there before: the edits of that name
-/// up to the first that puts a field behind it.
+/// The edits that append to the last existing field of that name: those before the first that adds
+/// a field.
 fn appended<'e>(edits: &'e [Edit<'e>], name: &'e [u8]) -> impl Iterator<Item = &'e Edit<'e>> {
     edits
         .iter()
@@ -99,17 +102,17 @@ fn appended<'e>(edits: &'e [Edit<'e>], name: &'e [u8]) -> impl Iterator<Item = &
         .take_while(|edit| edit.how == EditKind::Append)
 }
 
-/// What becomes of a field on its way.
+/// What happens to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep<'a> {
     No,
-    /// As it came.
+    /// Unchanged.
     Line,
     /// With another value.
     Value(&'a [u8]),
 }
 
-/// Appends the fields that are kept, and those that the edits make.
+/// Writes the kept fields and the edits.
 pub(super) fn write_fields<'a>(
     fields: Fields<'a>,
     edits: &[Edit<'_>],
@@ -123,7 +126,7 @@ pub(super) fn write_fields<'a>(
             continue;
         }
         let mut appends = appended(edits, field.name).peekable();
-        // Fields of a name that can be edited are kept all or none.
+        // Editable fields of one name are kept all or none.
         let joins = appends.peek().is_some() && !rest.has(field.name);
         let value = match kept {
             Keep::Value(value) => value,
@@ -148,7 +151,7 @@ pub(super) fn write_fields<'a>(
     write_new(edits, was_there, out);
 }
 
-/// Appends the fields that are new. `was_there` tells whether a field of that name was kept.
+/// Writes new fields. `was_there`: whether a field of that name was kept.
 fn write_new(edits: &[Edit<'_>], was_there: impl Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
     for (at, edit) in edits.iter().enumerate() {
         let name = edit.name.as_bytes();
@@ -156,7 +159,7 @@ fn write_new(edits: &[Edit<'_>], was_there: impl Fn(&[u8]) -> bool, out: &mut Ve
         if replaced(behind, name) {
             continue;
         }
-        // An appended value stands behind the one before it, wherever that is.
+        // An appended value follows the previous one, wherever that is.
         let joined = before.iter().any(|other| other.is(name)) || was_there(name);
         if edit.how == EditKind::Append && joined {
             continue;
@@ -174,7 +177,7 @@ fn begin_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn join(edit: &Edit<'_>, out: &mut Vec<u8>) {
-    // Nothing is put behind an empty value.
+    // No separator after an empty value.
     if !out.ends_with(b": ") {
         out.extend_from_slice(edit.separator());
     }

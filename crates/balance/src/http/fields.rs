@@ -1,32 +1,33 @@
-//! The lines of a head, read strictly, and the fields in them.
+//! Strict parsing of the lines and fields of a head.
 
 use memchr::memchr;
 
 use super::{HEAD_BYTES_MAX, Refusal};
+use crate::sticky::cookie;
 
-/// One field of a head.
+/// A header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name as it was sent: a token.
+    /// The name as sent: a token.
     pub name: &'a [u8],
-    /// The value without the blanks around it. No control character but the tab is in it.
+    /// The value without surrounding whitespace. Tab is its only control character.
     pub value: &'a [u8],
     /// The whole line with its end.
     pub(super) line: &'a [u8],
 }
 
 impl Field<'_> {
-    /// Whether this is the name, in any case.
+    /// Case-insensitive comparison of the name.
     #[inline]
     pub fn is(&self, name: &[u8]) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 }
 
-/// The fields of a head that was read, in order.
+/// The fields of a parsed head, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
-    /// Lines that were checked; the empty one at the end is not among them.
+    /// Validated lines without the empty one at the end.
     rest: &'a [u8],
 }
 
@@ -35,32 +36,21 @@ impl<'a> Fields<'a> {
         Fields { rest: lines }
     }
 
-    /// The values of all fields of that name, in order; the name may be in any case.
+    /// All values of a field, in order; case-insensitive.
     pub fn values(self, name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
         self.filter(move |field| field.is(name))
             .map(|field| field.value)
     }
 
-    /// Whether there is a field of that name, in any case.
+    /// Whether there is such a field; case-insensitive.
     pub(super) fn has(mut self, name: &[u8]) -> bool {
         self.any(|field| field.is(name))
     }
 
-    /// The value of the first cookie of that name in the Cookie fields, without its quotes. Read
-    /// as RFC 6265 (5.4) writes them, and as leniently as servers do.
+    /// The value of a cookie, without quotes; the first if there are several. Parsed as RFC 6265
+    /// (5.4) has it, as leniently as servers do.
     pub fn cookie(self, name: &[u8]) -> Option<&'a [u8]> {
-        self.values(b"cookie")
-            .flat_map(|value| value.split(|byte| *byte == b';'))
-            .find_map(|pair| {
-                let pair = pair.trim_ascii();
-                let at = memchr(b'=', pair)?;
-                let (key, value) = (pair[..at].trim_ascii_end(), pair[at + 1..].trim_ascii());
-                let value = match value {
-                    [b'"', inner @ .., b'"'] => inner,
-                    plain => plain,
-                };
-                (key == name).then_some(value)
-            })
+        self.values(b"cookie").find_map(|value| cookie(value, name))
     }
 }
 
@@ -81,21 +71,21 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Reads lines from the front of a head. A line is read only when it is complete, and each is
-/// judged by itself, so that the beginning of a head is refused for the same reason as the whole.
+/// Reads lines of a head. Only complete lines are read and each is judged by itself, so that part
+/// of a head is refused for the same reason as the whole.
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
-    /// Whether the head is longer than what may be read of it.
+    /// The input is longer than a head may be.
     cut: bool,
     pub(super) at: usize,
 }
 
-/// One line of a head's fields.
+/// A line of the header section.
 pub(super) enum Line<'a> {
     Field(Field<'a>),
-    /// The empty line: the head ends behind it.
+    /// The empty line at the end.
     End,
-    /// The line is not complete.
+    /// An incomplete line.
     Partial,
 }
 
@@ -108,7 +98,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What has not been read.
+    /// The unread rest.
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
@@ -118,12 +108,12 @@ impl<'a> Lines<'a> {
         &self.bytes[from..self.at]
     }
 
-    /// Whether nothing more can be read because the head is too long.
+    /// Whether the head is too long to read on.
     pub(super) fn cut(&self) -> bool {
         self.cut
     }
 
-    /// The next line without its end; `None` when it is not complete.
+    /// The next line without its end; `None` if incomplete.
     #[inline]
     pub(super) fn line(&mut self) -> Result<Option<&'a [u8]>, Refusal> {
         let rest = self.rest();
@@ -139,7 +129,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line of the fields.
+    /// The next line of the header section.
     #[inline]
     pub(super) fn field(&mut self) -> Result<Line<'a>, Refusal> {
         let from = self.at;
@@ -170,10 +160,10 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Refuses what may not be in a value: control characters but the tab (RFC 9110 5.5).
+/// Refuses control characters other than tab (RFC 9110 5.5).
 #[inline]
 pub(super) fn check_value(value: &[u8]) -> Result<(), Refusal> {
-    // Without a way out of the loop the compiler looks at many bytes at once.
+    // Without an early exit the compiler vectorizes this.
     let bad = value
         .iter()
         .fold(false, |bad, byte| bad | is_control(*byte));
@@ -184,20 +174,19 @@ pub(super) fn check_value(value: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a byte is a control character other than the tab.
+/// A control character other than tab.
 #[inline]
 pub(super) fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Whether a byte can be in a token: a method or the name of a field (RFC 9110 5.6.2).
+/// A token character: of a method or field name (RFC 9110 5.6.2).
 #[inline]
 pub(super) fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-/// Whether these bytes are a token.
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
 }
 

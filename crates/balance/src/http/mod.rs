@@ -1,21 +1,19 @@
-//! HTTP/1.1 as a proxy reads it and passes it on: heads, changes of heads, and the ends of bodies.
+//! HTTP/1.1 for a proxy: parsing and rewriting heads, and finding the ends of bodies.
 //!
-//! There is no input, output, clock or event loop here; whoever has bytes asks what they mean:
+//! 1. [`HeadScan`] says when an incomplete head is worth parsing again.
+//! 2. [`read_request`] or [`read_response`] parses the head and refuses whatever is ambiguous (RFC
+//!    9112 section 11.2); [`text_response`] writes the response to that.
+//! 3. [`rewrite_request`] or [`rewrite_response`] says how to forward the head: mostly unchanged
+//!    ([`Rewritten::AsIs`]), so that the received bytes can be sent.
+//! 4. A [`BodyTracker`] finds the end of the message.
 //!
-//! 1. [`HeadScan`] tells when a head that comes in pieces is worth reading.
-//! 2. [`read_request`] or [`read_response`] reads the head. What could be read in two ways is
-//!    refused (RFC 9112 section 11.2); [`refusal_answer`] makes the answer to that.
-//! 3. [`rewrite_request`] or [`rewrite_response`] says how the head goes on: mostly as it came
-//!    ([`Rewritten::AsIs`]), so that the received bytes can be sent untouched.
-//! 4. A [`BodyTracker`] follows the body and says where the message ends.
-//!
-//! Reading a head and passing it on as it is allocate nothing; a changed head is appended to a
-//! vector of the caller.
+//! There is no I/O, clock or event loop here. Parsing a head and forwarding it unchanged allocate
+//! nothing; a changed head is appended to the caller's vector.
 
-mod answer;
 mod edits;
-mod facts;
 mod fields;
+mod head_info;
+mod local_response;
 mod refusal;
 mod request;
 mod response;
@@ -24,21 +22,22 @@ mod scan;
 mod target;
 mod tracker;
 
-pub use answer::{refusal_answer, small_answer};
 pub use edits::{Edit, EditError, EditKind};
+pub(crate) use fields::is_token;
 pub use fields::{Field, Fields};
-pub use refusal::{BadAnswer, Refusal};
+pub use local_response::text_response;
+pub use refusal::{BadResponse, Refusal};
 pub use request::{Method, RequestHead, read_request};
-pub use response::{Asked, ResponseHead, read_response};
+pub use response::{RequestContext, ResponseHead, read_response};
 pub use rewrite::{
-    Answered, BodyPass, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
+    BodyPass, ResponseRewrite, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
 };
 pub use scan::HeadScan;
 pub use tracker::{BodyTracker, Direction, Framing, Taken};
 
 pub use net::http::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
 
-/// Most empty lines that are dropped before a request (RFC 9112 2.2 asks for at least one).
+/// Empty lines allowed before a request (RFC 9112 2.2 asks for at least one).
 pub const EMPTY_LINES_MAX: usize = 2;
-/// Most names in a message's Connection fields besides those that are understood.
+/// Names allowed in a message's Connection fields besides the known options.
 pub const CONNECTION_NAMES_MAX: usize = 32;

@@ -1,13 +1,13 @@
-//! Heads of requests, as they come from clients.
+//! Heads of requests.
 
 use memchr::{memchr, memrchr};
 
-use super::facts::Facts;
 use super::fields::{Fields, Line, Lines, is_token_byte};
+use super::head_info::HeadInfo;
 use super::target::{Target, is_authority};
 use super::{Direction, EMPTY_LINES_MAX, Framing, HEADERS_MAX, Refusal};
 
-/// A method, as far as a proxy has to tell methods apart.
+/// A method, as far as it matters to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET
@@ -42,7 +42,7 @@ impl Method {
         }
     }
 
-    /// Whether a client asks for nothing to be changed by it (RFC 9110 9.2.1).
+    /// RFC 9110 9.2.1.
     pub fn is_safe(self) -> bool {
         matches!(
             self,
@@ -50,17 +50,16 @@ impl Method {
         )
     }
 
-    /// Whether it does the same when it is sent twice (RFC 9110 9.2.2), so that it may be sent to
-    /// another upstream when the first one has not answered.
+    /// Whether it may be sent twice (RFC 9110 9.2.2), and so to another back end.
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }
 }
 
-/// The head of a request, borrowed from the bytes that it was read from.
+/// The head of a request, borrowed from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
-    /// The head without the empty lines before it.
+    /// The head without leading empty lines.
     pub(super) raw: &'a [u8],
     pub(super) skipped: usize,
     pub(super) method_name: &'a [u8],
@@ -68,17 +67,16 @@ pub struct RequestHead<'a> {
     pub(super) target: Target<'a>,
     pub(super) minor_version: u8,
     pub(super) fields: Fields<'a>,
-    pub(super) facts: Facts<'a>,
+    pub(super) info: HeadInfo<'a>,
 }
 
-/// Reads the head of a request at the front of `input`; `None` when it is not complete. Nothing is
-/// allocated.
+/// Parses the head of a request at the start of `input`; `None` if incomplete. Allocates nothing.
 ///
-/// Whether a head is refused, and why, is the same however much of it has come: what is refused
-/// once is refused with more bytes too.
+/// A refusal does not depend on how much has arrived: what is refused once is refused with more
+/// bytes too.
 ///
 /// # Errors
-/// When the request must not be passed on: answer with [`super::refusal_answer`] and close.
+/// When the request must not be forwarded: respond with [`Refusal::status`] and close.
 pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
     let mut lines = Lines::new(input);
     let mut empty_lines = 0;
@@ -94,7 +92,7 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
         [] | [b'\r'] => return Ok(None),
         [b'\r' | b'\n', ..] => return Err(Refusal::LineEnd),
         rest => {
-            // Looked at before the line is complete: other protocols show at once.
+            // Checked before the line is complete, to detect other protocols at once.
             let end = rest.iter().position(|byte| !is_token_byte(*byte));
             if end.is_some_and(|at| at == 0 || rest[at] != b' ') {
                 return Err(Refusal::Method);
@@ -112,13 +110,13 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
     let target = Target::read(target, method == Method::Options)?;
 
     let fields_at = lines.at;
-    let mut facts = Facts::new(Direction::Request);
+    let mut info = HeadInfo::new(Direction::Request);
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
         match lines.field()? {
             Line::Field(_) if count == HEADERS_MAX => return Err(Refusal::HeadTooLarge),
-            Line::Field(field) => facts.field(&field)?,
+            Line::Field(field) => info.field(&field)?,
             Line::Partial => return Ok(None),
             Line::End => break end,
         }
@@ -132,7 +130,7 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
         target,
         minor_version,
         fields: Fields::new(&input[fields_at..fields_end]),
-        facts,
+        info,
     };
     head.check()?;
     Ok(Some(head))
@@ -170,47 +168,46 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], u8), Refusal> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// What only the whole head shows.
+    /// Checks that need the whole head.
     fn check(&self) -> Result<(), Refusal> {
-        let facts = &self.facts;
-        match facts.host {
+        let info = &self.info;
+        match info.host {
             None if self.minor_version == 1 => return Err(Refusal::HostMissing),
-            // RFC 9110 7.2: it is empty where the target has no authority.
+            // RFC 9110 7.2: empty if the target has no authority.
             None | Some(b"") => {}
             Some(host) if is_authority(host) => {}
             Some(_) => return Err(Refusal::Host),
         }
-        if facts.chunked && self.minor_version == 0 {
+        if info.chunked && self.minor_version == 0 {
             return Err(Refusal::CodingInHttp10);
         }
-        if facts.chunked && facts.length.is_some() {
+        if info.chunked && info.length.is_some() {
             return Err(Refusal::LengthAndCoding);
         }
         let bodied = matches!(self.method, Method::Post | Method::Put);
-        if self.minor_version == 0 && bodied && facts.length.is_none() {
-            // RFC 1945 8.3; its body would otherwise be the next request.
+        if self.minor_version == 0 && bodied && info.length.is_none() {
+            // RFC 1945 8.3; its body would be taken for the next request.
             return Err(Refusal::LengthRequired);
         }
         Ok(())
     }
 
-    /// How many bytes of the input are empty lines before the head; they are not sent on.
+    /// Length of the empty lines before the head, which are not forwarded.
     pub fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// How many bytes of the input the head takes, with what was skipped: where the body begins.
+    /// Length of the head in the input, including skipped lines: where the body begins.
     pub fn len(&self) -> usize {
         self.skipped + self.raw.len()
     }
 
-    /// Never: a head has a line at least.
+    /// Never: a head has at least one line.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// The bytes of the head, without what was skipped: what is sent on for
-    /// [`super::Rewritten::AsIs`].
+    /// The head without skipped lines: what to forward for [`super::Rewritten::AsIs`].
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
@@ -220,18 +217,18 @@ impl<'a> RequestHead<'a> {
         self.method
     }
 
-    /// The method as it was sent.
+    /// The method as sent.
     pub fn method_name(&self) -> &'a [u8] {
         self.method_name
     }
 
-    /// The path and query of the target. `*` for OPTIONS of the whole server. In the absolute form
-    /// without a path it is empty or begins with `?`; a `/` is put in front when it is sent on.
+    /// Path and query; `*` for OPTIONS of the server. In absolute form it may be empty or begin
+    /// with `?`; a `/` is added when forwarding.
     pub fn path_and_query(&self) -> &'a [u8] {
         self.target.path_and_query
     }
 
-    /// The path of the target without its query; never empty.
+    /// The path without the query; never empty.
     pub fn path(&self) -> &'a [u8] {
         self.target.path()
     }
@@ -241,42 +238,42 @@ impl<'a> RequestHead<'a> {
         self.minor_version
     }
 
-    /// The host and port that are asked for: of the target where it is in absolute form, which
-    /// goes before Host (RFC 9112 3.2.2). Missing in HTTP/1.0 only; may be empty.
+    /// The requested host and port: from the target in absolute form, which overrides Host (RFC
+    /// 9112 3.2.2). Missing only in HTTP/1.0; may be empty.
     pub fn host(&self) -> Option<&'a [u8]> {
-        self.target.authority.or(self.facts.host)
+        self.target.authority.or(self.info.host)
     }
 
     /// How the body is framed.
     pub fn framing(&self) -> Framing {
-        match (self.facts.chunked, self.facts.length) {
+        match (self.info.chunked, self.info.length) {
             (true, _) => Framing::Chunked,
             (false, Some(length)) => Framing::Length(length),
             (false, None) => Framing::None,
         }
     }
 
-    /// Whether the client wants to use the connection again.
+    /// Whether the client wants a persistent connection.
     pub fn keep_alive(&self) -> bool {
-        let options = self.facts.options;
+        let options = self.info.options;
         !options.close && (self.minor_version == 1 || options.keep_alive)
     }
 
-    /// Whether the client waits for 100 before it sends the body.
+    /// Whether the client waits for 100 before sending the body.
     pub fn expects_continue(&self) -> bool {
         // RFC 9110 10.1.1: not without a body, and not in HTTP/1.0.
         let bodied = !matches!(self.framing(), Framing::None | Framing::Length(0));
-        self.facts.expect && bodied && self.minor_version == 1
+        self.info.expect && bodied && self.minor_version == 1
     }
 
-    /// Whether the client asks for another protocol on this connection, and may have it.
+    /// Whether the client asks for an upgrade that can be granted.
     ///
-    /// Not with a body, behind which it would not be clear where the other protocol begins, and
-    /// not for HTTP/2, in which requests could not be looked at.
+    /// Not with a body, after which the start of the new protocol is unclear, and not to HTTP/2,
+    /// whose requests could not be inspected.
     pub fn asks_upgrade(&self) -> bool {
-        self.facts.upgrade
-            && self.facts.options.upgrade
-            && !self.facts.upgrade_http2
+        self.info.upgrade
+            && self.info.options.upgrade
+            && !self.info.upgrade_http2
             && self.minor_version == 1
             && matches!(self.framing(), Framing::None | Framing::Length(0))
     }
@@ -286,12 +283,12 @@ impl<'a> RequestHead<'a> {
         self.fields
     }
 
-    /// The value of the first field of that name, which may be in any case.
+    /// The first value of a field; case-insensitive.
     pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields.values(name).next()
     }
 
-    /// The value of the first cookie of that name.
+    /// The value of a cookie; the first if there are several.
     pub fn cookie(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields.cookie(name)
     }

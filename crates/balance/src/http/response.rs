@@ -1,19 +1,19 @@
-//! Heads of answers, as they come from upstreams.
+//! Heads of responses.
 
-use super::facts::Facts;
 use super::fields::{Fields, Line, Lines, check_value};
-use super::{BadAnswer, Direction, Framing, HEADERS_MAX, Refusal};
+use super::head_info::HeadInfo;
+use super::{BadResponse, Direction, Framing, HEADERS_MAX, Refusal};
 
-/// What has to be known of the request to read its answer.
+/// What parsing a response needs to know of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// The method was HEAD: the answer has no body whatever its head says.
+pub struct RequestContext {
+    /// A HEAD request: the response has no body.
     pub head: bool,
-    /// Another protocol was asked for, as it was sent to the upstream.
+    /// An upgrade was requested.
     pub upgrade: bool,
 }
 
-/// The head of an answer, borrowed from the bytes that it was read from.
+/// The head of a response, borrowed from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseHead<'a> {
     pub(super) raw: &'a [u8],
@@ -22,25 +22,26 @@ pub struct ResponseHead<'a> {
     pub(super) status: u16,
     pub(super) minor_version: u8,
     pub(super) fields: Fields<'a>,
-    pub(super) facts: Facts<'a>,
+    pub(super) info: HeadInfo<'a>,
     pub(super) framing: Framing,
 }
 
-/// Reads the head of an answer at the front of `input`; `None` when it is not complete. Nothing is
-/// allocated.
+/// Parses the head of a response at the start of `input`; `None` if incomplete. Allocates nothing.
 ///
-/// Each head is read by itself: after an interim one ([`ResponseHead::is_interim`]) comes another.
-/// More than [`super::INTERIM_MAX`] of them should not be borne.
+/// After an interim head ([`ResponseHead::is_interim`]) comes another; allow at most
+/// [`super::INTERIM_MAX`].
 ///
 /// # Errors
-/// When the answer must not be passed on: the client is answered with 502, and the upstream's
-/// connection is closed.
-pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'_>>, BadAnswer> {
+/// When the response must not be forwarded: send a 502 and close the upstream connection.
+pub fn read_response(
+    input: &[u8],
+    context: RequestContext,
+) -> Result<Option<ResponseHead<'_>>, BadResponse> {
     let mut lines = Lines::new(input);
     let begin = b"HTTP/1.";
     let seen = lines.rest().len().min(begin.len());
     if lines.rest()[..seen] != begin[..seen] {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     let Some(line) = lines.line()? else {
         return match lines.cut() {
@@ -51,26 +52,26 @@ pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'
     let (status, minor_version) = status_line(line)?;
 
     let fields_at = lines.at;
-    let mut facts = Facts::new(Direction::Answer);
+    let mut info = HeadInfo::new(Direction::Response);
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
         match lines.field()? {
             Line::Field(_) if count == HEADERS_MAX => return Err(Refusal::HeadTooLarge.into()),
-            Line::Field(field) => facts.field(&field)?,
+            Line::Field(field) => info.field(&field)?,
             Line::Partial => return Ok(None),
             Line::End => break end,
         }
         count += 1;
     };
-    if facts.chunked && facts.length.is_some() {
+    if info.chunked && info.length.is_some() {
         return Err(Refusal::LengthAndCoding.into());
     }
-    if status == 101 && !asked.upgrade {
-        return Err(BadAnswer::Switch);
+    if status == 101 && !context.upgrade {
+        return Err(BadResponse::Switch);
     }
-    let bodiless = asked.head || status < 200 || matches!(status, 204 | 304);
-    let framing = match (facts.chunked, facts.length) {
+    let bodiless = context.head || status < 200 || matches!(status, 204 | 304);
+    let framing = match (info.chunked, info.length) {
         _ if bodiless => Framing::None,
         (true, _) => Framing::Chunked,
         (false, Some(length)) => Framing::Length(length),
@@ -82,13 +83,13 @@ pub fn read_response(input: &[u8], asked: Asked) -> Result<Option<ResponseHead<'
         status,
         minor_version,
         fields: Fields::new(&input[fields_at..fields_end]),
-        facts,
+        info,
         framing,
     }))
 }
 
-/// Status and minor version. The blank behind the status may be missing when there is no reason.
-fn status_line(line: &[u8]) -> Result<(u16, u8), BadAnswer> {
+/// Status and minor version. Without a reason, the space after the status may be missing.
+fn status_line(line: &[u8]) -> Result<(u16, u8), BadResponse> {
     let [
         b'H',
         b'T',
@@ -105,29 +106,29 @@ fn status_line(line: &[u8]) -> Result<(u16, u8), BadAnswer> {
         rest @ ..,
     ] = line
     else {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     };
     let digits = [a, b, c];
     if !digits.iter().all(|digit| digit.is_ascii_digit()) || !matches!(rest, [] | [b' ', ..]) {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     check_value(rest)?;
     let status = digits
         .iter()
         .fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'));
     if status < 100 {
-        return Err(BadAnswer::StatusLine);
+        return Err(BadResponse::StatusLine);
     }
     Ok((status, minor - b'0'))
 }
 
 impl<'a> ResponseHead<'a> {
-    /// How many bytes of the input the head takes: where the body begins.
+    /// Length of the head: where the body begins.
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
-    /// Never: a head has a line at least.
+    /// Never: a head has at least one line.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
@@ -147,12 +148,12 @@ impl<'a> ResponseHead<'a> {
         self.minor_version
     }
 
-    /// Whether another head follows before the answer: 1xx but 101.
+    /// Whether another head follows: 1xx except 101.
     pub fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
     }
 
-    /// Whether the connection speaks another protocol behind this head: 101.
+    /// Whether the protocol is switched: 101.
     pub fn switches(&self) -> bool {
         self.status == 101
     }
@@ -162,13 +163,13 @@ impl<'a> ResponseHead<'a> {
         self.framing
     }
 
-    /// Whether the upstream's connection can be used again once the body has come.
+    /// Whether the upstream connection can be reused after the body.
     pub fn keep_alive(&self) -> bool {
-        let options = self.facts.options;
+        let options = self.info.options;
         let wanted = match self.minor_version {
-            // RFC 9112 6.1: a server of HTTP/1.0 that sends chunks may have passed on what it did
-            // not understand.
-            0 => options.keep_alive && !self.facts.chunked,
+            // RFC 9112 6.1: an HTTP/1.0 server that sends chunks may forward what it does not
+            // understand.
+            0 => options.keep_alive && !self.info.chunked,
             _ => true,
         };
         wanted && !options.close && !self.switches() && self.framing != Framing::UntilClose
@@ -179,7 +180,7 @@ impl<'a> ResponseHead<'a> {
         self.fields
     }
 
-    /// The value of the first field of that name, which may be in any case.
+    /// The first value of a field; case-insensitive.
     pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields.values(name).next()
     }

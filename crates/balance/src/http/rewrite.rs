@@ -1,93 +1,87 @@
-//! Heads as they go on.
+//! Rewriting heads.
 //!
-//! What goes out says what was understood, in one way only: HTTP/1.1, one framing field in its
-//! usual form, and no field that belongs to the connection it came by.
+//! The output is unambiguous: HTTP/1.1, one framing field in canonical form, and no hop-by-hop
+//! fields of the other connection.
 
 use super::edits::{Keep, write_fields};
-use super::facts::{Facts, Kind, Named, kind};
 use super::fields::Field;
+use super::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
 use super::{Direction, Edit, Framing, RequestHead, ResponseHead};
 
-/// How a head goes on.
+/// The result of rewriting a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// As it came: `raw()` of the head can be sent, and nothing was written.
+    /// Unchanged: forward `raw()`; nothing was written.
     AsIs,
-    /// As it was appended to the output.
+    /// Rewritten: it was appended to the output.
     Written,
-    /// Not at all: an interim answer to a client of HTTP/1.0, which does not know them.
+    /// Not forwarded: an interim response to an HTTP/1.0 client.
     Dropped,
 }
 
-/// How a request goes to the upstream.
+/// How a request is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToUpstream<'e> {
-    /// Changes of fields, made in order.
+    /// Header edits, in order.
     pub edits: &'e [Edit<'e>],
-    /// Whether the upstream's connection is to be used again.
+    /// Whether to keep the upstream connection open.
     pub keep_alive: bool,
-    /// Whether another protocol may be asked for, if the client does.
+    /// Whether an upgrade may be requested, if the client does.
     pub upgrade: bool,
-    /// Host for a request of HTTP/1.0 that has none: the upstream's.
+    /// Host for an HTTP/1.0 request without one.
     pub host: &'e [u8],
-    /// The name that the balancer puts into Via (RFC 9110 7.6.3); none by default.
-    pub via: Option<&'e [u8]>,
 }
 
-/// How an answer goes to the client.
+/// How a response is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToClient<'e> {
-    /// Changes of fields, made in order. Not in interim answers.
+    /// Header edits, in order; not for interim responses.
     pub edits: &'e [Edit<'e>],
-    /// Whether the client's connection may be used again: its request wants that
-    /// ([`RequestHead::keep_alive`]), and nothing else speaks against it.
+    /// Whether the client connection may persist: the request allows it
+    /// ([`RequestHead::keep_alive`]), and nothing else prevents it.
     pub keep_alive: bool,
-    /// The minor version of its request.
+    /// Minor version of the request.
     pub minor_version: u8,
-    /// The name that the balancer puts into Via; none by default.
-    pub via: Option<&'e [u8]>,
 }
 
-/// What becomes of an answer.
+/// The result of rewriting a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// Its head.
+pub struct ResponseRewrite {
+    /// The head.
     pub head: Rewritten,
-    /// Its body.
+    /// The body.
     pub body: BodyPass,
-    /// Whether the client's connection stays open behind it, as its head says. After 101 it does,
-    /// with another protocol.
+    /// Whether the client connection persists, as the head says. True after 101.
     pub keep_alive: bool,
 }
 
-/// How a body goes on.
+/// How a body is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyPass {
-    /// Byte by byte.
+    /// Unchanged.
     AsIs,
-    /// Its content only ([`super::BodyTracker::take_content`]): chunks towards a client of
-    /// HTTP/1.0, for whom the end of the connection is the end of the body.
+    /// Decoded ([`super::BodyTracker::take_content`]): chunks to an HTTP/1.0 client, where the end
+    /// of the connection ends the body.
     Dechunked,
 }
 
-/// Says how the head of a request goes to an upstream, and appends it to `out` unless it can go as
-/// it came. That allocates nothing; a written head may make `out` grow.
+/// Rewrites the head of a request. A changed head is appended to `out`; nothing else is allocated.
 pub fn rewrite_request<'a>(
     head: &RequestHead<'a>,
     to: &ToUpstream<'_>,
     out: &mut Vec<u8>,
 ) -> Rewritten {
-    let facts = &head.facts;
+    let info = &head.info;
     let upgrade = to.upgrade && head.asks_upgrade();
     let expect = head.expects_continue();
     let http_11 = head.minor_version == 1;
-    let te = http_11 && facts.te_trailers;
-    let kept = !changes(facts, to.edits, to.via)
+    let te = http_11 && info.te_trailers;
+    let kept = !changes(info, to.edits)
         && http_11
         && head.target.authority.is_none()
-        && !facts.te
-        && facts.expect == expect
-        && connection_is(facts, upgrade, !upgrade && !to.keep_alive);
+        && !info.te
+        && info.expect == expect
+        && connection_is(info, upgrade, !upgrade && !to.keep_alive);
     if kept {
         return Rewritten::AsIs;
     }
@@ -99,13 +93,16 @@ pub fn rewrite_request<'a>(
     }
     out.extend_from_slice(head.target.path_and_query);
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let named = Named::gather(head.fields, facts.options.names);
-    let keep = |field: &Field<'a>| match kind(Direction::Request, field.name) {
-        Kind::Other if named.has(field.name) => false,
-        Kind::Expect => expect,
-        Kind::Upgrade => upgrade,
-        Kind::Other | Kind::Host | Kind::ContentLength | Kind::TransferEncoding => true,
-        Kind::Connection | Kind::Te | Kind::HopByHop | Kind::Lookalike => false,
+    let named = NominatedNames::gather(head.fields, info.options.names);
+    let keep = |field: &Field<'a>| match field_kind(Direction::Request, field.name) {
+        FieldKind::Other if named.has(field.name) => false,
+        FieldKind::Expect => expect,
+        FieldKind::Upgrade => upgrade,
+        FieldKind::Other
+        | FieldKind::Host
+        | FieldKind::ContentLength
+        | FieldKind::TransferEncoding => true,
+        FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
     let keep = |field: &Field<'a>| match keep(field) {
         false => Keep::No,
@@ -114,12 +111,12 @@ pub fn rewrite_request<'a>(
     };
     write_fields(head.fields, to.edits, keep, out);
     let host_is_set = || to.edits.iter().any(|edit| edit.is(b"host"));
-    if facts.host.is_none() && !host_is_set() {
+    if info.host.is_none() && !host_is_set() {
         let host = head.target.authority.unwrap_or(to.host);
         write_field(b"Host", &[host], out);
     }
     match (upgrade, to.keep_alive, te) {
-        // With an upgrade the connection's end is not asked for.
+        // With an upgrade, `close` is not sent.
         (true, _, false) => write_field(b"Connection", &[b"upgrade"], out),
         (true, _, true) => write_field(b"Connection", &[b"upgrade, TE"], out),
         (false, false, false) => write_field(b"Connection", &[b"close"], out),
@@ -130,24 +127,22 @@ pub fn rewrite_request<'a>(
     if te {
         write_field(b"TE", &[b"trailers"], out);
     }
-    write_via(head.minor_version, to.via, out);
     out.extend_from_slice(b"\r\n");
     Rewritten::Written
 }
 
-/// Says how the head of an answer goes to the client, and appends it to `out` unless it can go as
-/// it came. That allocates nothing; a written head may make `out` grow.
+/// Rewrites the head of a response. A changed head is appended to `out`; nothing else is allocated.
 ///
-/// A client of HTTP/1.0 gets a body in chunks without their coding, ended by the connection's end,
-/// and no interim answers.
+/// An HTTP/1.0 client gets chunked bodies decoded, ended by the connection's end, and no interim
+/// responses.
 pub fn rewrite_response<'a>(
     head: &ResponseHead<'a>,
     to: &ToClient<'_>,
     out: &mut Vec<u8>,
-) -> Answered {
-    let facts = &head.facts;
+) -> ResponseRewrite {
+    let info = &head.info;
     let http_11 = to.minor_version == 1;
-    let passes_as_is = |head| Answered {
+    let passes_as_is = |head| ResponseRewrite {
         head,
         body: BodyPass::AsIs,
         keep_alive: true,
@@ -155,16 +150,16 @@ pub fn rewrite_response<'a>(
     if head.is_interim() && !http_11 {
         return passes_as_is(Rewritten::Dropped);
     }
-    let (edits, via) = match head.is_interim() {
-        true => (&[][..], None),
-        false => (to.edits, to.via),
+    let edits = match head.is_interim() {
+        true => &[],
+        false => to.edits,
     };
-    // Before the final answer nothing is said of the connection.
+    // Interim responses say nothing about persistence.
     let unfinished = head.status < 200;
     let dechunked = head.framing == Framing::Chunked && !http_11;
     let keep_alive =
         unfinished || (to.keep_alive && !dechunked && head.framing != Framing::UntilClose);
-    let answered = |head| Answered {
+    let answered = |head| ResponseRewrite {
         head,
         body: match dechunked {
             true => BodyPass::Dechunked,
@@ -173,20 +168,20 @@ pub fn rewrite_response<'a>(
         keep_alive,
     };
 
-    // RFC 9110 7.8 wants Upgrade in 426, which says what to upgrade to.
-    let upgrade = matches!(head.status, 101 | 426) && facts.upgrade;
-    // Fields that RFC 9110 8.6 and RFC 9112 6.1 forbid there; a client may believe them.
+    // RFC 9110 7.8 wants Upgrade in 426, to say what to upgrade to.
+    let upgrade = matches!(head.status, 101 | 426) && info.upgrade;
+    // RFC 9110 8.6 and RFC 9112 6.1 forbid framing fields here; a client may believe them.
     let unframed = unfinished || head.status == 204;
-    // To HEAD and in 304 the coding is told without being used.
+    // For HEAD and in 304 the coding is stated but not used.
     let no_coding = unframed || !http_11;
-    let kept = !changes(facts, edits, via)
+    let kept = !changes(info, edits)
         && head.minor_version == 1
         && head.line.len() > STATUS_LINE_BYTES
-        && !facts.te
-        && !(unframed && facts.length.is_some())
-        && !(no_coding && facts.chunked)
-        && connection_is(facts, upgrade, !keep_alive)
-        && (http_11 || !keep_alive || facts.options.keep_alive);
+        && !info.te
+        && !(unframed && info.length.is_some())
+        && !(no_coding && info.chunked)
+        && connection_is(info, upgrade, !keep_alive)
+        && (http_11 || !keep_alive || info.options.keep_alive);
     if kept {
         return answered(Rewritten::AsIs);
     }
@@ -197,23 +192,23 @@ pub fn rewrite_response<'a>(
         out.push(b' ');
     }
     out.extend_from_slice(b"\r\n");
-    let named = Named::gather(head.fields, facts.options.names);
+    let named = NominatedNames::gather(head.fields, info.options.names);
     let first_length = head
         .fields
         .into_iter()
         .find(|field| field.is(b"content-length"));
-    let keep = |field: &Field<'a>| match kind(Direction::Answer, field.name) {
-        Kind::Other if named.has(field.name) => false,
-        Kind::Other if dechunked && field.is(b"trailer") => false,
-        // The same number twice goes on as one.
-        Kind::ContentLength => {
+    let keep = |field: &Field<'a>| match field_kind(Direction::Response, field.name) {
+        FieldKind::Other if named.has(field.name) => false,
+        FieldKind::Other if dechunked && field.is(b"trailer") => false,
+        // Equal values are merged.
+        FieldKind::ContentLength => {
             !unframed
                 && first_length.is_some_and(|first| first.line.as_ptr() == field.line.as_ptr())
         }
-        Kind::TransferEncoding => !no_coding,
-        Kind::Upgrade => upgrade,
-        Kind::Other | Kind::Host | Kind::Expect => true,
-        Kind::Connection | Kind::Te | Kind::HopByHop | Kind::Lookalike => false,
+        FieldKind::TransferEncoding => !no_coding,
+        FieldKind::Upgrade => upgrade,
+        FieldKind::Other | FieldKind::Host | FieldKind::Expect => true,
+        FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
     let keep = |field: &Field<'a>| match keep(field) {
         false => Keep::No,
@@ -227,32 +222,31 @@ pub fn rewrite_response<'a>(
         (false, true, false) => write_field(b"Connection", &[b"keep-alive"], out),
         (false, true, true) => {}
     }
-    write_via(head.minor_version, via, out);
     out.extend_from_slice(b"\r\n");
     answered(Rewritten::Written)
 }
 
-/// Length of a status line that has no reason and no blank before it.
+/// A status line without reason and the space before it.
 const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
 
-/// Whether there is something to change whatever the connection is to be.
-fn changes(facts: &Facts<'_>, edits: &[Edit<'_>], via: Option<&[u8]>) -> bool {
-    facts.changes || facts.options.names > 0 || !edits.is_empty() || via.is_some()
+/// Whether the head changes regardless of the connection.
+fn changes(info: &HeadInfo<'_>, edits: &[Edit<'_>]) -> bool {
+    info.changes || info.options.names > 0 || !edits.is_empty()
 }
 
-/// Whether the Connection and Upgrade fields say what they are to say on the next connection.
+/// Whether Connection and Upgrade already say what the next hop needs.
 ///
-/// `keep-alive` may stand there also where it is not needed, as many clients and servers send it.
-fn connection_is(facts: &Facts<'_>, upgrade: bool, close: bool) -> bool {
-    let options = facts.options;
+/// A redundant `keep-alive` is tolerated, as many clients and servers send it.
+fn connection_is(info: &HeadInfo<'_>, upgrade: bool, close: bool) -> bool {
+    let options = info.options;
     options.close == close
         && !(close && options.keep_alive)
         && options.upgrade == upgrade
-        && facts.upgrade == upgrade
+        && info.upgrade == upgrade
         && !options.te
 }
 
-/// A field of framing in its usual form, and any other as it came.
+/// Framing fields in canonical form, others unchanged.
 fn framing_line<'a>(field: &Field<'a>) -> Keep<'a> {
     let value = field.value;
     if field.is(b"transfer-encoding") && value != b"chunked" {
@@ -272,10 +266,4 @@ fn write_field(name: &[u8], values: &[&[u8]], out: &mut Vec<u8>) {
         out.extend_from_slice(value);
     }
     out.extend_from_slice(b"\r\n");
-}
-
-fn write_via(minor_version: u8, via: Option<&[u8]>, out: &mut Vec<u8>) {
-    if let Some(name) = via {
-        write_field(b"Via", &[b"1.", &[b'0' + minor_version], b" ", name], out);
-    }
 }

@@ -1,35 +1,34 @@
-//! When a head that comes in pieces is worth reading.
+//! When an incomplete head is worth parsing again.
 
 use memchr::memchr_iter;
 
 use super::HEAD_BYTES_MAX;
 
-/// Looks for the end of a head that comes in pieces, each byte once.
+/// Searches for the end of a head that arrives in pieces, looking at each byte once.
 ///
-/// A head is read from its start each time; a peer that sends single bytes would make that cost
-/// the square of its length. So it is read only when this says so, and once when its first bytes
-/// have come.
+/// A head is parsed from its start each time, which would be quadratic for a peer that sends single
+/// bytes. So it is parsed once with its first bytes, and then only when this says so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadScan {
     looked_at: usize,
 }
 
 impl HeadScan {
-    /// Whether the head at the front of `so_far` is complete or too long: whether reading it now
-    /// may give more than "not complete". `so_far` is what was given before and what came since.
+    /// Whether parsing may give a result: the head in `so_far` is complete or too long. `so_far`
+    /// only grows between calls.
     pub fn ready(&mut self, so_far: &[u8]) -> bool {
-        // The end may have begun among the bytes that were looked at.
+        // The end may span the last call's bytes.
         let from = self.looked_at.saturating_sub(3).min(so_far.len());
         self.looked_at = so_far.len();
         so_far.len() >= HEAD_BYTES_MAX
             || memchr_iter(b'\n', &so_far[from..]).any(|at| {
                 let behind = &so_far[from + at + 1..];
-                // With LF alone too: that is refused, and at once.
+                // Bare LF too: that is refused, at once.
                 behind.starts_with(b"\n") || behind.starts_with(b"\r\n")
             })
     }
 
-    /// Forgets the head, for the next one.
+    /// Starts over for the next head.
     pub fn reset(&mut self) {
         self.looked_at = 0;
     }

@@ -4,19 +4,19 @@ use memchr::{memchr, memchr2};
 
 use super::Refusal;
 
-/// A request target in one of the forms that a reverse proxy serves.
+/// A request target in a form that a reverse proxy serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target<'a> {
-    /// The path and the query; empty or without a path only in the absolute form.
+    /// Path and query; empty or without a path only in absolute form.
     pub(super) path_and_query: &'a [u8],
     /// The authority of the absolute form.
     pub(super) authority: Option<&'a [u8]>,
 }
 
 impl<'a> Target<'a> {
-    /// Reads a target; `options` when the method is OPTIONS, which may ask for `*`.
+    /// Parses a target; `options`: the method is OPTIONS, which allows `*`.
     pub(super) fn read(target: &'a [u8], options: bool) -> Result<Self, Refusal> {
-        // Visible ASCII without `#`: some servers cut there, and some do not.
+        // Visible ASCII without `#`, at which only some servers cut.
         let bad = target.iter().fold(false, |bad, byte| {
             bad | !(b'!'..=b'~').contains(byte) | (*byte == b'#')
         });
@@ -52,7 +52,7 @@ impl<'a> Target<'a> {
             return Err(Refusal::Target);
         }
         Ok(Target {
-            // RFC 9112 3.2.4: OPTIONS of a whole server is `*` on the last stretch.
+            // RFC 9112 3.2.4: OPTIONS of the server becomes `*` for the last hop.
             path_and_query: match path_and_query {
                 b"" if options => b"*",
                 other => other,
@@ -70,7 +70,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether a `/` has to be put in front of [`Target::path_and_query`].
+    /// Whether a `/` has to be put before [`Target::path_and_query`].
     pub(super) fn lacks_path(&self) -> bool {
         !matches!(self.path_and_query, [b'/', ..] | b"*")
     }
@@ -78,8 +78,7 @@ impl<'a> Target<'a> {
 
 /// Whether these bytes are a host with or without a port (RFC 3986 3.2.2 and 3.2.3).
 ///
-/// A comma, which a name may contain, is not accepted: two Host fields that someone has joined look
-/// like that.
+/// No comma, though a name may contain one: two joined Host fields look like that.
 pub(super) fn is_authority(bytes: &[u8]) -> bool {
     let (host_is_good, behind) = match bytes {
         [b'[', inner @ ..] => {

@@ -1,60 +1,59 @@
-//! Where the body of a message ends.
+//! Finding the end of a message body.
 
 use net::http::{BodySink, HttpError, MessageBody};
 
 use super::Refusal;
-use super::facts::list;
 use super::fields::{is_control, is_token_byte};
+use super::head_info::list;
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the client to the upstream.
+    /// Client to back end.
     Request,
-    /// From the upstream to the client.
-    Answer,
+    /// Back end to client.
+    Response,
 }
 
-/// How the end of a body is known (RFC 9112 section 6.3).
+/// How a body is delimited (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
+    /// No body.
     None,
-    /// So many bytes.
+    /// By its length.
     Length(u64),
-    /// The chunked coding.
+    /// Chunked.
     Chunked,
-    /// The connection's end; in answers only.
+    /// By the connection's end; in responses only.
     UntilClose,
 }
 
-/// Follows a body and says how many of the bytes that come belong to its message.
+/// Tracks a body and says how many of the received bytes belong to its message.
 ///
-/// Any split of the bytes gives the same. It holds no memory beyond itself, and costs a look at
-/// the lines of the chunked coding; content is not looked at.
+/// The result does not depend on how the bytes are split. It buffers nothing, and looks only at the
+/// lines of the chunked coding, not at content.
 ///
-/// Towards both sides, chunks are refused that are not written strictly: lines end with CR LF,
-/// extensions and trailers are bounded and without control characters, and trailers that frame,
-/// route or authenticate a message are refused, since a receiver may take them into the head
-/// (RFC 9110 6.5.1). Of requests, chunks of 2 GiB and more are refused too, and sizes with blanks
-/// behind them, as some servers pad them.
+/// The chunked coding is parsed strictly: lines end with CR LF; extensions and trailers are bounded
+/// and without control characters; trailers that frame, route or authenticate a message are
+/// refused, since a receiver may merge them into the head (RFC 9110 6.5.1). In requests, chunks of
+/// 2 GiB and more are refused too, as are sizes padded with whitespace, which some servers send.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTracker {
     body: MessageBody,
-    strict: Strict,
+    strict: ChunkRules,
 }
 
-/// How far a body is.
+/// How far a body has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// How many bytes of the input belong to the message.
+    /// Bytes of the input that belong to the message.
     pub bytes: usize,
-    /// Whether the message is complete; what follows belongs to the next one.
+    /// Whether the message is complete; what follows is the next one.
     pub complete: bool,
 }
 
 impl BodyTracker {
-    /// A tracker for the body behind a head.
+    /// A tracker for the body after a head.
     pub fn new(direction: Direction, framing: Framing) -> Self {
         BodyTracker {
             body: match framing {
@@ -63,7 +62,7 @@ impl BodyTracker {
                 Framing::Chunked => MessageBody::CHUNKED,
                 Framing::UntilClose => MessageBody::UNTIL_CLOSE,
             },
-            strict: Strict::new(direction),
+            strict: ChunkRules::new(direction),
         }
     }
 
@@ -72,23 +71,22 @@ impl BodyTracker {
         self.body.is_complete()
     }
 
-    /// Whether the message is complete when the sender's connection ends now. If not, it was cut
-    /// off, and the receiver has to see that: its connection must not be used again.
+    /// Whether the message is complete if the connection ends now. If not, it is truncated, and the
+    /// receiver has to see that.
     pub fn ends_with_connection(&self) -> bool {
         self.body.ends_with_connection()
     }
 
-    /// Says how many bytes at the front of `input` belong to the message.
+    /// Says how many bytes of `input` belong to the message.
     ///
     /// # Errors
-    /// When the coding is broken: nothing of `input` is to be passed on, and both connections are
-    /// to be closed.
+    /// When the coding is malformed: forward nothing of `input`, and close both connections.
     #[inline]
     pub fn take(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
         self.take_content(input, |_| {})
     }
 
-    /// The same, and shows the content, which are slices of `input`, without its coding.
+    /// The same, passing decoded slices of `input` to `content`.
     ///
     /// # Errors
     /// As [`BodyTracker::take`].
@@ -113,39 +111,39 @@ impl BodyTracker {
     }
 }
 
-/// Largest chunk of a request, in bytes: what a signed 32-bit number holds. A server that keeps
-/// sizes in one would read a larger chunk as a shorter one.
+/// Largest chunk of a request: fits a signed 32-bit number, as some servers would truncate a larger
+/// one.
 const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
-/// Largest chunk of an answer, in bytes.
-const ANSWER_CHUNK_MAX: u64 = i64::MAX as u64;
+/// Largest chunk of a response.
+const RESPONSE_CHUNK_MAX: u64 = i64::MAX as u64;
 
-/// Longest name of a field that may not be a trailer.
+/// Longest name in `HEAD_ONLY`.
 const NAME_MAX: usize = 20;
 
-/// Fields that may not be trailers: framing, routing, authentication and the content's form
-/// (RFC 9110 6.5.1).
+/// Fields not allowed as trailers: framing, routing, authentication, and the content's form (RFC
+/// 9110 6.5.1).
 const HEAD_ONLY: &[u8] = b"authorization,connection,content-encoding,content-length,content-range,\
 content-type,cookie,expect,host,keep-alive,proxy-authenticate,proxy-authorization,\
 proxy-connection,set-cookie,te,trailer,transfer-encoding,upgrade";
 
-/// What is known of the line of the coding that is being read.
+/// State of the current line of the coding.
 #[derive(Clone, Copy, Debug)]
-struct Strict {
+struct ChunkRules {
     direction: Direction,
-    /// Whether a semicolon has come behind the size; and whether a blank has.
+    /// A semicolon, or whitespace, has followed the size.
     extension: bool,
     blank: bool,
-    /// Whether the colon of a trailer has come.
+    /// The colon of a trailer has come.
     colon: bool,
-    /// The trailer's name, in small letters and with `-` for `_`; the length goes on counting
-    /// where it does not fit.
+    /// Name of the trailer, in lower case and with `-` for `_`; `name_bytes` counts on if it does
+    /// not fit.
     name: [u8; NAME_MAX],
     name_bytes: usize,
 }
 
-impl Strict {
+impl ChunkRules {
     fn new(direction: Direction) -> Self {
-        Strict {
+        ChunkRules {
             direction,
             extension: false,
             blank: false,
@@ -159,7 +157,7 @@ impl Strict {
         (self.extension, self.blank) = (false, false);
         let most = match self.direction {
             Direction::Request => REQUEST_CHUNK_MAX,
-            Direction::Answer => ANSWER_CHUNK_MAX,
+            Direction::Response => RESPONSE_CHUNK_MAX,
         };
         match size <= most {
             true => Ok(()),
@@ -214,7 +212,7 @@ impl Strict {
 }
 
 struct Sink<'s, F> {
-    strict: &'s mut Strict,
+    strict: &'s mut ChunkRules,
     content: F,
     refusal: Option<Refusal>,
 }

@@ -1,7 +1,7 @@
 //! Drivers: the programs that make the load instead of the built-in engine.
 //!
-//! A driver is data, a folder with a `driver.toml`; `docs/drivers.md` describes it. What a driver
-//! can do follows from its command: a setting of the load that stands in none of the command's
+//! A driver is data, a folder with a `driver.toml`; `docs/src/reference/drivers.md` describes it.
+//! What a driver can do follows from its command: a setting of the load that stands in none of the command's
 //! templates cannot be asked of it. Everything here is pure but [`Drivers::load`], which reads the
 //! folders it is given, and [`Driver::available`] and [`Driver::version`], which look for programs
 //! and ask one for its version.

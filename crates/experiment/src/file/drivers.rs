@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::factors::{RawFactor, RawLevel, accept};
 use super::parse::place_of;
 use super::types::{Experiment, LoadSpec};
-use super::{Setting, SubjectSpec};
+use super::{ResolvedCondition, SubjectSpec};
 use crate::driver::{Choice, Driver, ENGINE};
 use crate::manifest::ReadValue;
 use crate::manifest::Value;
@@ -174,7 +174,7 @@ pub(super) fn check(
     reader: &mut Reader,
     top: &Section<'_>,
     experiment: &Experiment,
-    setting: &Setting,
+    setting: &ResolvedCondition,
     recipes: &Recipes,
 ) {
     mixed(reader, top, setting);
@@ -247,7 +247,7 @@ fn others(recipes: &Recipes, scheme: &str) -> String {
 
 /// The engine turns its load between subjects many times a second, other drivers run for seconds:
 /// the two cannot alternate in one block.
-fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &Setting) {
+fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
     let engine = setting.subjects.iter().find(|s| s.driver.is_engine());
     let other = setting.subjects.iter().find(|s| !s.driver.is_engine());
     if let Some((engine, other)) = engine.zip(other) {

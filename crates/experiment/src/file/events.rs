@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::factors::{RawFactor, only_placeholder};
 use super::parse::{factor_names, place_of};
 use super::parts::MOST_NAMES;
-use super::setting::Setting;
+use super::resolved_condition::ResolvedCondition;
 use super::types::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate};
 use config::nearest::suggestion;
 use config::reader::{Fault as Mistake, Reader};
@@ -313,7 +313,7 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
 }
 
 /// What the load has to be under each condition.
-pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Setting) {
+pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
     if setting.events.is_empty() {
         return;
     }

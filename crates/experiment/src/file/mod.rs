@@ -2,7 +2,7 @@
 //!
 //! [`Experiment::parse`] turns the text of a file into an [`Experiment`] in which every name
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
-//! shows each mistake in its place. `docs/experiments.md` describes the format.
+//! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
 mod drivers;
 mod error;
@@ -14,8 +14,8 @@ mod overrides;
 mod parse;
 mod parts;
 mod references;
+mod resolved_condition;
 mod servers;
-mod setting;
 mod subject;
 mod types;
 mod write;
@@ -23,7 +23,7 @@ mod write;
 use std::path::Path;
 
 pub use error::ExperimentError;
-pub use setting::{EventSpec, ServerSpec, Setting, SubjectSpec};
+pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};
 pub use types::{
     Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
     Level, LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target,

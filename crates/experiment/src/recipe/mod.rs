@@ -1,7 +1,7 @@
 //! Recipes: how to configure, start, know ready, probe and stop one kind of server.
 //!
-//! A recipe is data, a folder with a `recipe.toml`, templates and files; `docs/recipes.md`
-//! describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
+//! A recipe is data, a folder with a `recipe.toml`, templates and files;
+//! `docs/src/reference/recipes.md` describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
 //! given, and [`Recipe::available`], which looks for programs and files on this machine.
 
 mod error;

@@ -10,7 +10,7 @@ use experiment::driver::Drivers;
 
 fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs")
+        .join("../../docs/src")
         .join(name);
     std::fs::read_to_string(path).unwrap()
 }
@@ -27,7 +27,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 
 #[test]
 fn the_example_of_an_experiment_can_be_run() {
-    let text = &blocks(&document("experiments.md"), "toml")[0];
+    let text = &blocks(&document("reference/experiments.md"), "toml")[0];
     let experiment = good(parse(text));
     assert_eq!(experiment.conditions().len(), 2);
     let sets = [
@@ -37,7 +37,7 @@ fn the_example_of_an_experiment_can_be_run() {
         ("servers.proxy.with.workers", "2"),
     ];
     for (key, value) in sets {
-        let shown = document("experiments.md");
+        let shown = document("reference/experiments.md");
         assert!(
             shown.contains(&format!("{key}={value}")),
             "--set {key}={value}"
@@ -48,17 +48,17 @@ fn the_example_of_an_experiment_can_be_run() {
 
 #[test]
 fn the_example_of_hosts_can_be_run() {
-    let text = &blocks(&document("hosts.md"), "toml")[0];
+    let text = &blocks(&document("how-to/hosts.md"), "toml")[0];
     let experiment = good(parse(text));
     assert!(experiment.hosts_are_apart());
     assert_eq!(experiment.conditions().len(), 3);
-    let text = &blocks(&document("hosts.md"), "toml")[1];
+    let text = &blocks(&document("how-to/hosts.md"), "toml")[1];
     assert!(good(parse(text)).hosts_are_machines());
 }
 
 #[test]
 fn the_example_of_a_recipe_can_be_loaded() {
-    let text = document("recipes.md");
+    let text = document("reference/recipes.md");
     let dir = scratch("documented-recipe");
     let folder = dir.join("tiny");
     std::fs::create_dir_all(folder.join("htdocs")).unwrap();
@@ -87,9 +87,10 @@ fn the_example_of_a_recipe_can_be_loaded() {
 /// Every key that the program writes out, and every name it has, stands in the document.
 #[test]
 fn the_documents_name_everything() {
-    let experiments = document("experiments.md");
+    let experiments = document("reference/experiments.md");
+    let listed = document("reference/catalogue.md");
     for name in catalogue::names() {
-        assert!(experiments.contains(&format!("`{name}`")), "{name}");
+        assert!(listed.contains(&format!("| `{name}` |")), "{name}");
         let experiment: Experiment = good(catalogue::open_experiment(name, &[], false, &recipes()));
         let table: toml::Table = experiment.to_toml().parse().unwrap();
         for (key, value) in &table {
@@ -101,7 +102,7 @@ fn the_documents_name_everything() {
             }
         }
     }
-    let shown = document("recipes.md");
+    let shown = document("reference/recipes.md");
     for name in recipes().names() {
         assert!(shown.contains(&format!("| `{name}` |")), "{name}");
     }
@@ -109,7 +110,7 @@ fn the_documents_name_everything() {
 
 #[test]
 fn the_example_of_a_driver_can_be_loaded() {
-    let text = document("drivers.md");
+    let text = document("reference/drivers.md");
     let examples = blocks(&text, "toml");
     let dir = scratch("documented-driver");
     std::fs::create_dir_all(dir.join("tiny")).unwrap();
@@ -155,7 +156,7 @@ fn the_example_of_a_driver_can_be_loaded() {
 #[test]
 fn the_experiments_with_a_crossroads_file_take_the_real_program() {
     let recipes = recipes();
-    let shown = document("experiments.md");
+    let shown = document("reference/catalogue.md");
     let servers = [
         ("crossroads-squid", "balancer"),
         ("crossroads-lvs", "balancer"),

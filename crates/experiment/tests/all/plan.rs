@@ -11,9 +11,9 @@ fn orders(plan: &Plan) -> BTreeSet<Vec<(String, bool)>> {
     plan.groups()
         .map(|(_, group)| {
             group
-                .lanes
+                .trials
                 .iter()
-                .map(|lane| (lane.subject.clone(), lane.again))
+                .map(|planned| (planned.subject.clone(), planned.baseline_copy))
                 .collect()
         })
         .collect()
@@ -35,18 +35,18 @@ fn every_block_holds_every_condition_and_every_subject_once() {
         assert_eq!(conditions, declared);
         for group in &block.groups {
             let mut lanes: Vec<_> = group
-                .lanes
+                .trials
                 .iter()
-                .map(|lane| (lane.subject.as_str(), lane.again))
+                .map(|planned| (planned.subject.as_str(), planned.baseline_copy))
                 .collect();
             lanes.sort_unstable();
             assert_eq!(
                 lanes,
                 [("direct", false), ("direct", true), ("lighttpd", false)]
             );
-            for lane in &group.lanes {
+            for planned in &group.trials {
                 trial += 1;
-                assert_eq!(lane.trial, trial);
+                assert_eq!(planned.trial, trial);
             }
         }
     }
@@ -68,7 +68,7 @@ fn no_order_is_preferred() {
     for (subject, again) in [("direct", false), ("direct", true), ("lighttpd", false)] {
         let first = plan
             .groups()
-            .filter(|(_, g)| g.lanes[0].subject == subject && g.lanes[0].again == again)
+            .filter(|(_, g)| g.trials[0].subject == subject && g.trials[0].baseline_copy == again)
             .count() as f64;
         // 600 groups: a third comes first, give or take four standard errors.
         let share = first / groups;

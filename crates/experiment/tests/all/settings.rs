@@ -33,7 +33,7 @@ connections = 64
 threads = 4
 "#;
 
-fn at(experiment: &Experiment, levels: &[(&str, &str)]) -> experiment::Setting {
+fn at(experiment: &Experiment, levels: &[(&str, &str)]) -> experiment::ResolvedCondition {
     let condition = levels
         .iter()
         .map(|(factor, level)| ((*factor).to_owned(), (*level).to_owned()))
@@ -41,7 +41,7 @@ fn at(experiment: &Experiment, levels: &[(&str, &str)]) -> experiment::Setting {
     experiment.under(&condition)
 }
 
-fn server<'s>(setting: &'s experiment::Setting, name: &str) -> &'s ServerSpec {
+fn server<'s>(setting: &'s experiment::ResolvedCondition, name: &str) -> &'s ServerSpec {
     setting.servers.iter().find(|s| s.name == name).unwrap()
 }
 

@@ -1,87 +1,77 @@
-//! How a worker sends its requests: when they are due, and on which connection.
+//! How requests are sent: when, and on which connection.
 
-use net::{ConnId, Io, os};
+use net::{ConnId, Io};
 
-use super::{Current, Worker};
+use super::segment::SegmentRun;
+use crate::clock::Clock;
 use crate::conn::State;
+use crate::pacing::Pacer;
+use crate::stop::StopRule;
 
-impl<I: Io> Worker<I> {
+impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Issues the requests of an open loop that are due; whether there were any.
-    pub(super) fn issue_due(&mut self, current: &mut Current) -> bool {
+    pub(super) fn issue_due(&mut self) -> bool {
         let mut issued = false;
-        while current.left > 0 {
-            let Some(schedule) = &mut current.schedule else {
-                break;
-            };
-            let due = schedule.next_ns();
-            if due > self.now || due >= current.end {
+        while P::OPEN && self.rule.is_open() {
+            let due = self.pacer.next_ns();
+            if due > self.now || due >= self.window.end {
                 break;
             }
             issued = true;
-            schedule.advance();
-            if current.left != u64::MAX && due >= current.from {
-                current.left -= 1;
-            }
-            // How late this loop is; waiting for a free connection is the servers' doing, and shows
-            // in the response time.
-            if due >= current.from {
+            self.pacer.advance();
+            // The ramp-up is not counted.
+            if due >= self.window.from {
+                self.rule.count(0);
+                // The delay of this loop. Waiting for a free connection is the servers' doing, and
+                // is part of the response time.
                 let late = self.now.saturating_sub(due);
-                let recorder = &mut self.recorders[current.recorder];
+                let recorder = &mut self.worker.recorders[self.recorder];
                 recorder.schedule_lag.record_ns(late);
                 recorder.row.row.due += 1;
-                if let Some(stage) = current.stage(due) {
-                    recorder.stages[stage].due += 1;
+                if let Some(stage) = self.stage(due) {
+                    self.worker.recorders[self.recorder].stages[stage].due += 1;
                 }
             }
             self.backlog.push_back(due);
-            self.serve_backlog(current);
+            self.serve_backlog();
         }
         issued
     }
 
-    /// A due request that no connection took in time.
-    pub(super) fn never_sent(&mut self, current: &mut Current, due: u64) {
-        let request = self.targets[current.lane].next() as u32;
-        self.count_error(current, due, Some(request), |e| &mut e.timeout);
-    }
-
-    /// Gives due requests to connections that are free.
-    pub(super) fn serve_backlog(&mut self, current: &mut Current) {
+    /// Gives due requests to free connections.
+    pub(super) fn serve_backlog(&mut self) {
         while !self.backlog.is_empty() {
             let Some(number) = self.idle.pop_front() else {
                 return;
             };
             if let Some(due) = self.backlog.pop_front() {
-                self.start(current, number as usize, due, os::now_ns());
+                let now = self.worker.clock.now_ns();
+                self.start(number as usize, due, now);
             }
         }
     }
 
-    /// In a closed loop: the connection's next request, if there is one.
-    pub(super) fn issue(&mut self, current: &mut Current, number: usize, now: u64) {
-        if current.left == 0 || now >= current.end || self.conns[number].quota == 0 {
+    /// In a closed loop: sends a connection's next request, if there is one.
+    pub(super) fn issue(&mut self, number: usize, now: u64) {
+        if now >= self.window.end || !self.rule.is_open_for(number) {
             return;
         }
-        // What is cut off at the start counts for nothing.
-        if now >= current.from {
-            if current.left != u64::MAX {
-                current.left -= 1;
-            }
-            if self.conns[number].quota != u64::MAX {
-                self.conns[number].quota -= 1;
-            }
+        // The ramp-up is not counted.
+        if now >= self.window.from {
+            self.rule.count(number);
         }
-        self.start(current, number, now, now);
+        self.start(number, now, now);
     }
 
-    /// Sends a request on a connection, opening it if need be.
-    pub(super) fn start(&mut self, current: &mut Current, number: usize, intended: u64, now: u64) {
-        let aim = &mut self.targets[current.lane];
-        let request = aim.next();
-        let conn = &mut self.conns[number];
+    /// Sends a request that was due at `intended` on a connection, which is opened if need be.
+    fn start(&mut self, number: usize, intended: u64, now: u64) {
+        let worker = &mut *self.worker;
+        let picker = &mut worker.pickers[self.target];
+        let request = picker.next();
+        let conn = &mut worker.conns[number];
         conn.begin(intended);
-        if aim.has_head {
-            let requests = &self.job.lanes[current.lane].target.requests;
+        if picker.has_head {
+            let requests = &worker.job.targets[self.target].requests;
             conn.parser.set_head_request(requests[request].is_head());
         }
         conn.request = request as u32;
@@ -90,44 +80,41 @@ impl<I: Io> Worker<I> {
             conn.state = State::Waiting;
             conn.sent = now;
             conn.requests += 1;
-            self.io.send(id, aim.payloads[request]);
+            worker.io.send(id, picker.payloads[request]);
             return;
         }
         conn.since = now;
         conn.requests = 1;
         conn.parser.reset();
         conn.state = State::Connecting;
-        // The request is sent when the connection is open, not along with it: only then is it
-        // known when it was sent.
-        match self.io.connect(aim.id, None) {
+        // The request is sent after the connection is open, not along with it: otherwise the time of
+        // sending would be unknown.
+        match worker.io.connect(picker.id, None) {
             Ok(id) => {
                 conn.id = Some(id);
-                self.by_slot[id.slot()] = number as u32;
+                worker.by_slot[id.slot()] = number as u32;
             }
-            Err(e) => {
-                let errno = e.raw_os_error().unwrap_or(0);
-                self.could_not_connect(current, number, errno);
-            }
+            Err(e) => self.could_not_connect(number, e.raw_os_error().unwrap_or(0)),
         }
     }
 
-    /// A connection is open: its first request follows, after a PROXY protocol header if there is
-    /// one.
-    pub(super) fn send_first(&mut self, current: &Current, number: usize, id: ConnId, now: u64) {
-        let conn = &mut self.conns[number];
+    /// Sends the first request of a connection, after a PROXY protocol header if there is one.
+    pub(super) fn send_first(&mut self, number: usize, id: ConnId, now: u64) {
+        let worker = &mut *self.worker;
+        let conn = &mut worker.conns[number];
         conn.state = State::Waiting;
         conn.sent = now;
-        let target = &self.job.lanes[current.lane].target;
+        let target = &worker.job.targets[self.target];
         if target.proxy_header.is_none() {
-            let payload = self.targets[current.lane].payloads[conn.request as usize];
-            self.io.send(id, payload);
+            let payload = worker.pickers[self.target].payloads[conn.request as usize];
+            worker.io.send(id, payload);
             return;
         }
-        self.greeting.clear();
-        target.greeting(self.openings, &mut self.greeting);
-        self.openings += self.job.threads as u64;
+        worker.preamble.clear();
+        target.preamble(worker.openings, &mut worker.preamble);
+        worker.openings += worker.job.threads as u64;
         let request = &target.requests[conn.request as usize];
-        self.greeting.extend_from_slice(&request.bytes);
-        self.io.send_copy(id, &self.greeting);
+        worker.preamble.extend_from_slice(&request.bytes);
+        worker.io.send_copy(id, &worker.preamble);
     }
 }

@@ -97,7 +97,7 @@ fn a_connection_that_ends_while_idle_is_opened_anew() {
         for io in BOTH {
             let stop = Stop::After(Duration::from_millis(500));
             let mut job = job(io, get(server.address), 2, stop, good.address());
-            job.stints[1].pacing = Pacing::Open { rate_per_s: 40.0 };
+            job.segments[1].pacing = Pacing::Open { rate_per_s: 40.0 };
             let reading = carry_out(name, &job);
             // An end that comes late meets the next request, and breaks it off.
             judge(name, &reading, 20, &[Good, Read, Write], "");

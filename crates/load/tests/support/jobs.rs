@@ -1,15 +1,15 @@
-//! Jobs of one stint against the built-in origin.
+//! Jobs of one segment against the built-in origin.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::{Arrivals, Expect, Job, Lane, Received, Stint, Stop, Target, Wait, run};
+use load::{Expect, Job, Segment, Stop, Target, run};
 use net::IoKind;
 use net::fetch::request;
 use origin::{Origin, OriginOptions};
-use readings::{LoadReading, Pacing};
+use readings::LoadReading;
 
 pub const BOTH: [IoKind; 2] = [IoKind::Uring, IoKind::Epoll];
 
@@ -35,30 +35,10 @@ pub fn target(address: SocketAddr, path: &str) -> Target {
 
 pub fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop) -> Job {
     Job {
-        lanes: vec![Lane {
-            target,
-            connections,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing: Pacing::Closed,
-            stages: Vec::new(),
-            cut: Duration::ZERO,
-            stop,
-            reading: Some(0),
-        }],
         threads,
-        requests_per_connection: None,
-        connect_timeout: Duration::from_secs(2),
         timeout: Duration::from_millis(500),
-        arrivals: Arrivals::Even,
-        cpus: Vec::new(),
-        sources: Vec::new(),
-        io,
-        wait: Wait::Sleep,
-        received: Received::Auto,
-        rows: None,
-        seed: 1,
+        io: Some(io),
+        ..Job::to(target.with_connections(connections)).segment(Segment::closed(stop))
     }
 }
 

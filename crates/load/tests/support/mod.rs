@@ -8,14 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use load::{
-    Arrivals, BodyRule, Expect, Job, Lane, Received, StatusRule, Stint, Stop, Target, Wait, learn,
-    run,
-};
+use load::{BodyRule, Expect, Job, Segment, StatusRule, Stop, Target, prepare, run};
 use net::IoKind;
 use net::fetch::request;
 use origin::{Origin, OriginOptions};
-use readings::{ErrorCounts, LoadReading, Pacing};
+use readings::{ErrorCounts, LoadReading};
 
 pub const BOTH: [IoKind; 2] = [IoKind::Uring, IoKind::Epoll];
 /// A good answer, its body as the origin's.
@@ -228,49 +225,23 @@ pub fn get(address: SocketAddr) -> Target {
     Target::new(address, request("GET", "test", "/", &[]), Expect::default())
 }
 
-pub fn stint(lane: usize, stop: Stop) -> Stint {
-    Stint {
-        lane,
-        pacing: Pacing::Closed,
-        stages: Vec::new(),
-        cut: Duration::ZERO,
-        stop,
-        reading: Some(lane),
-    }
-}
-
-/// Lane 0 is the hostile server's, lane 1 a good one's; a stint on the good one comes before and
-/// after the hostile stint.
+/// Target 0 is the hostile server, target 1 a good one; a segment on the good one comes before and
+/// after the hostile segment.
 pub fn job(io: IoKind, target: Target, connections: u32, stop: Stop, good: SocketAddr) -> Job {
-    let mut beside = get(good);
+    let mut beside = get(good).with_connections(2);
     beside.requests[0].expect = Expect {
         status: StatusRule::Exactly(200),
-        body: BodyRule::Same(Arc::from(&b"Hello, world!"[..])),
+        body: BodyRule::Bytes(Arc::from(&b"Hello, world!"[..])),
     };
-    let lane = |target, connections| Lane {
-        target,
-        connections,
-    };
-    Job {
-        lanes: vec![lane(target, connections), lane(beside, 2)],
-        stints: vec![
-            stint(1, Stop::Requests(BESIDE.0)),
-            stint(0, stop),
-            stint(1, Stop::Requests(BESIDE.1)),
-        ],
-        threads: 1,
-        requests_per_connection: None,
-        connect_timeout: LONG,
-        timeout: LONG,
-        arrivals: Arrivals::Even,
-        cpus: Vec::new(),
-        sources: Vec::new(),
-        io,
-        wait: Wait::Sleep,
-        received: Received::Auto,
-        rows: None,
-        seed: 1,
-    }
+    let on_good = |count| Segment::closed(Stop::Requests(count)).on(1, Some(1));
+    let mut job = Job::to(target.with_connections(connections))
+        .segment(on_good(BESIDE.0))
+        .segment(Segment::closed(stop))
+        .segment(on_good(BESIDE.1));
+    job.targets.push(beside);
+    job.io = Some(io);
+    (job.connect_timeout, job.timeout) = (LONG, LONG);
+    job
 }
 
 /// What the work returns; fails when it takes longer than any load may.
@@ -287,7 +258,7 @@ pub fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 
     }
 }
 
-/// The hostile lane's reading. The good lane was measured as if it were alone: no error, except
+/// The hostile target's reading. The good target was measured as if it were alone: no error, except
 /// that a short time limit may pass on a machine that is very busy.
 pub fn carry_out(name: &str, job: &Job) -> LoadReading {
     let job = job.clone();
@@ -396,7 +367,12 @@ impl Hostile {
         });
         // What is asked before a load begins has to come to an end too.
         let start = Instant::now();
-        let _ = in_time(&self.name, move || learn(&target, 0, SHORT));
+        target.requests[0].expect.body = BodyRule::Auto;
+        let mut job = Job::to(target);
+        job.timeout = SHORT;
+        let _ = in_time(&self.name, move || {
+            prepare(&mut job, &AtomicBool::new(false))
+        });
         assert!(start.elapsed() < SHORT * 3 + Duration::from_secs(10));
         readings
     }

@@ -116,7 +116,7 @@ impl Epoll {
                 slot.queued_to_read = true;
                 self.to_read.push_back(conn);
             }
-            let mut buf = Buf::of(id, 0, n as u32);
+            let mut buf = Buf::new(id, 0, n as u32);
             buf.arrived_ns = arrived_ns;
             return Some(Event::Data { conn, buf });
         }

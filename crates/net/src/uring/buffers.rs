@@ -78,7 +78,7 @@ impl BufferRing {
             .saturating_add(more)
             .min(self.mask.saturating_add(1));
         for id in self.begun..end {
-            self.give(Buf::of(id, 0, 0));
+            self.give(Buf::new(id, 0, 0));
         }
         self.begun = end;
     }

@@ -68,7 +68,7 @@ impl Uring {
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
-                self.buffers.give(Buf::of(id, 0, 0));
+                self.buffers.give(Buf::new(id, 0, 0));
             }
             return None;
         }
@@ -79,7 +79,7 @@ impl Uring {
             (Some(id), Some(stamps)) if stamped && result > 0 => {
                 stamps.read(&self.buffers, id, result as u32)
             }
-            (id, _) => Buf::of(id.unwrap_or(0), 0, result.max(0) as u32),
+            (id, _) => Buf::new(id.unwrap_or(0), 0, result.max(0) as u32),
         };
         let slot = &mut self.slots[conn.index as usize];
         if !came.is_empty() {
@@ -94,7 +94,7 @@ impl Uring {
             return Some(Event::Data { conn, buf: came });
         }
         if let Some(id) = buffer {
-            self.buffers.give(Buf::of(id, 0, 0));
+            self.buffers.give(Buf::new(id, 0, 0));
         }
         match (-result).max(0) {
             0 => Some(Event::Eof { conn }),

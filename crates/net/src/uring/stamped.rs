@@ -37,12 +37,12 @@ impl Stamps {
     /// The bytes in a buffer that the kernel has filled so far, with the time when they came; none
     /// at the stream's end.
     pub(super) fn read(&self, buffers: &BufferRing, id: u16, filled: u32) -> Buf {
-        let all = buffers.bytes(&Buf::of(id, 0, filled));
+        let all = buffers.bytes(&Buf::new(id, 0, filled));
         let Ok(message) = RecvMsgOut::parse(all, &self.room) else {
-            return Buf::of(id, 0, 0);
+            return Buf::new(id, 0, 0);
         };
         let len = message.payload_data().len() as u32;
-        let mut buf = Buf::of(id, filled - len, len);
+        let mut buf = Buf::new(id, filled - len, len);
         buf.arrived_ns = stamps::arrival_ns(message.control_data(), self.ahead_ns).unwrap_or(0);
         buf
     }

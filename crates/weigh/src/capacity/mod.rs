@@ -25,15 +25,15 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;
-    let (mut target, _) = target::target(&load)?;
-    let varying = target::check(&load, &mut target, &signals)?;
+    let (target, _) = target::target(&load)?;
+    let mut job = crate::load::job(&load, target);
+    let varying = target::prepare(&mut job, &signals)?;
     if !varying.is_empty() {
         eprintln!("weigh: the answers differ from time to time; their content is not compared");
     }
     let steps = Steps {
         args,
-        load: &load,
-        target: &target,
+        job: &job,
         signals: &signals,
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));

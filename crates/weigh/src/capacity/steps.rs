@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use load::{Stop, Target};
+use load::{Job, Stop};
 use readings::{LoadReading, Pacing};
 
-use crate::cli::{CapacityArgs, LoadArgs};
+use crate::cli::CapacityArgs;
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -13,10 +13,8 @@ use crate::signals::Signals;
 pub(super) struct Steps<'a> {
     /// The caller's words.
     pub args: &'a CapacityArgs,
-    /// The same as words of `weigh load`.
-    pub load: &'a LoadArgs,
-    /// Where the load goes.
-    pub target: &'a Target,
+    /// The load, whose pacing and length each step sets.
+    pub job: &'a Job,
     /// Ends what runs.
     pub signals: &'a Signals,
 }
@@ -35,13 +33,14 @@ impl Steps<'_> {
         if self.signals.stopped() {
             return Ok(None);
         }
-        let mut job = crate::load::job(self.load, self.target.clone());
-        job.lanes[0].connections = connections;
+        let mut job = self.job.clone();
+        job.seed = fastrand::u64(..);
+        job.targets[0].connections = connections;
         job.threads = self.args.threads.min(connections) as usize;
         job.rows = None;
-        let stint = &mut job.stints[0];
-        stint.pacing = pacing;
-        stint.stop = Stop::After(length);
+        let segment = &mut job.segments[0];
+        segment.pacing = pacing;
+        segment.stop = Stop::After(length);
         let mut readings = load::run(&job, &self.signals.stop, |_| {}).map_err(Failure::failed)?;
         if self.signals.stopped() || readings.is_empty() {
             return Ok(None);

@@ -73,10 +73,10 @@ pub struct LoadArgs {
     /// than CPUs.
     #[arg(long, value_enum, default_value_t, requires = "open_loop")]
     pub wait: Wait,
-    /// Whose clock reading tells when an answer came: the kernel's, taken as the packet comes in,
-    /// or the program's, when it gets to it; `auto` is the kernel's in an open loop.
-    #[arg(long, value_enum, default_value_t)]
-    pub received: Received,
+    /// What takes the timestamp of an answer: the kernel, when the packet arrives, or userspace,
+    /// when the program reads it; `auto` is the kernel in an open loop.
+    #[arg(long, alias = "received", value_enum, default_value_t)]
+    pub timestamps: TimestampSource,
     /// A new connection for each request.
     #[arg(long, conflicts_with = "requests_per_connection")]
     pub no_keepalive: bool,
@@ -190,16 +190,17 @@ pub enum Wait {
     Sleep,
 }
 
-/// Whose clock reading tells when an answer came.
+/// What takes the timestamp of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Received {
-    /// The kernel's in an open loop, the program's in a closed one.
+pub enum TimestampSource {
+    /// The kernel in an open loop, userspace in a closed one.
     #[default]
     Auto,
-    /// The kernel's; receiving costs more.
+    /// The kernel; receiving costs more.
     Kernel,
-    /// The program's.
-    Program,
+    /// The program, when it reads the answer.
+    #[value(alias = "program")]
+    Userspace,
 }
 
 /// The version of the PROXY protocol.

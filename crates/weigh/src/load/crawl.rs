@@ -1,10 +1,9 @@
 //! `weigh load --crawl`: the pages of a site, fetched in order, pass after pass.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use load::{BodyRule, Choice, CrawlLimits, Expect, Request, StatusRule, Stint, Stop, Target};
-use readings::{LoadReading, Pacing};
+use load::{BodyRule, Choice, CrawlLimits, Expect, Request, Segment, StatusRule, Stop, Target};
+use readings::LoadReading;
 use serde_json::json;
 
 use super::target::{self, Url};
@@ -51,13 +50,14 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
             name: page.path,
             expect: Expect {
                 status: StatusRule::Exactly(page.status),
-                body: BodyRule::Same(Arc::from(page.body)),
+                body: BodyRule::Bytes(Arc::from(page.body)),
             },
             weight: 1,
         })
         .collect();
     let target = Target {
         address,
+        connections: 1,
         requests,
         choice: Choice::InOrder,
         proxy_header: None,
@@ -99,7 +99,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     })
 }
 
-/// One stint per pass, each with its reading, on one connection.
+/// One segment per pass, each with its reading, on one connection.
 fn passes(
     args: &LoadArgs,
     target: Target,
@@ -107,18 +107,10 @@ fn passes(
     signals: &Signals,
 ) -> Result<Vec<LoadReading>, Failure> {
     let mut job = super::job(args, target);
-    job.lanes[0].connections = 1;
     job.threads = 1;
     job.rows = None;
-    job.stints = (0..args.passes as usize)
-        .map(|pass| Stint {
-            lane: 0,
-            pacing: Pacing::Closed,
-            stages: Vec::new(),
-            cut: Duration::ZERO,
-            stop: Stop::Requests(pages),
-            reading: Some(pass),
-        })
+    job.segments = (0..args.passes as usize)
+        .map(|pass| Segment::closed(Stop::Requests(pages)).on(0, Some(pass)))
         .collect();
     let mut readings = load::run(&job, &signals.stop, |_| {}).map_err(Failure::failed)?;
     // A stop from outside leaves passes that did not happen, and one that was cut short.

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use load::{Arrivals, Job, Lane, Received, Stint, Stop, Target, Wait};
-use net::IoKind;
+use load::{Arrivals, Job, Segment, Stop, Target, TimestampSource, Wait};
 use readings::Pacing;
 use serde_json::{Map, Value, json};
 
@@ -30,16 +29,16 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         fit::look_at_families_of_url(args, args.url.as_deref().unwrap_or_default())?;
         return crawl::crawl(args, &signals);
     }
-    let (mut target, called) = target::target(args)?;
+    let (target, called) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
-    let varying = target::check(args, &mut target, &signals)?;
+    let mut job = job(args, target);
+    let varying = target::prepare(&mut job, &signals)?;
     if !varying.is_empty() {
         eprintln!(
             "weigh: the answers to {} differ from time to time; their content is not compared",
             varying.join(", ")
         );
     }
-    let job = job(args, target);
     let reading = watch::run_watched(&job, args, &called, &signals)?;
     if reading.duration_s == 0.0 {
         // In the warm-up.
@@ -83,24 +82,17 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
         (None, None) if !args.stages.is_empty() => Stop::After(staged),
         (None, None) => Stop::After(args.duration.unwrap_or(Duration::from_secs(10))),
     };
+    let segment = Segment {
+        pacing,
+        stages: args.stages.clone(),
+        ramp_up: args.warmup,
+        ..Segment::closed(stop)
+    };
     Job {
-        lanes: vec![Lane {
-            target,
-            connections: args.connections,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing,
-            stages: args.stages.clone(),
-            cut: args.warmup,
-            stop,
-            reading: Some(0),
-        }],
         threads: args.threads.min(args.connections) as usize,
-        requests_per_connection: if args.no_keepalive {
-            Some(1)
-        } else {
-            args.requests_per_connection
+        requests_per_connection: match args.no_keepalive {
+            true => Some(1),
+            false => args.requests_per_connection,
         },
         connect_timeout: args.connect_timeout.unwrap_or(args.timeout),
         timeout: args.timeout,
@@ -114,26 +106,26 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
             .iter()
             .map(|ip| SocketAddr::new(*ip, 0))
             .collect(),
-        io: args.io.unwrap_or_else(IoKind::best),
+        io: args.io,
         wait: match args.wait {
             cli::Wait::Spin => Wait::Spin,
             cli::Wait::Sleep => Wait::Sleep,
             cli::Wait::Auto => {
                 let cpus = net::os::allowed_cpus().map_or(1, |cpus| cpus.len());
-                if (args.threads as usize) < cpus {
-                    Wait::Spin
-                } else {
-                    Wait::Sleep
+                match (args.threads as usize) < cpus {
+                    true => Wait::Spin,
+                    false => Wait::Sleep,
                 }
             }
         },
-        received: match args.received {
-            cli::Received::Auto => Received::Auto,
-            cli::Received::Kernel => Received::Kernel,
-            cli::Received::Program => Received::Program,
+        timestamps: match args.timestamps {
+            cli::TimestampSource::Auto => TimestampSource::Auto,
+            cli::TimestampSource::Kernel => TimestampSource::Kernel,
+            cli::TimestampSource::Userspace => TimestampSource::Userspace,
         },
         rows: Some(args.interval),
         seed: fastrand::u64(..),
+        ..Job::to(target).segment(segment)
     }
 }
 

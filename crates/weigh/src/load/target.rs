@@ -3,8 +3,10 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-use load::{BodyRule, Choice, Expect, LearnError, ProxyHeader, ProxyVersion, Request, StatusRule};
-use load::{Target, learn_unless_stopped};
+use load::{
+    BodyRule, Choice, Expect, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
+    Request, StatusRule, Target,
+};
 use net::{Address, UnixPath};
 
 use crate::cli::{LoadArgs, ProxyProtocol};
@@ -238,11 +240,13 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
             .map_or(StatusRule::Success, StatusRule::Exactly),
         body: match &args.expect_contains {
             Some(text) => BodyRule::Contains(text.as_bytes().into()),
-            None => BodyRule::Any,
+            None if args.body_varies => BodyRule::Any,
+            None => BodyRule::Auto,
         },
     };
     let target = Target {
         address: address(args, host)?,
+        connections: args.connections,
         requests: wanted
             .iter()
             .map(|one| Request {
@@ -268,47 +272,29 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
     Ok((target, called))
 }
 
-/// Asks the target first: what it answers now is the measure for all later answers. Returns the
-/// names of requests whose answers differ from time to time.
+/// Asks the target first where its answers are the reference for later ones. Returns the names of
+/// the requests whose answers differ from each other.
 ///
 /// # Errors
 /// When it does not answer as it should, or a signal came meanwhile.
-pub fn check(
-    args: &LoadArgs,
-    target: &mut Target,
-    signals: &Signals,
-) -> Result<Vec<String>, Failure> {
-    if args.body_varies {
-        return signals.go_on().map(|()| Vec::new());
-    }
-    let mut varying = Vec::new();
-    for number in 0..target.requests.len() {
-        let name = target.requests[number].name.clone();
-        match learn_unless_stopped(target, number, args.timeout, &signals.stop) {
-            Ok(learned) => {
-                target.requests[number].expect = learned.expect;
-                if learned.varies {
-                    varying.push(name);
-                }
-            }
-            Err(LearnError::Stopped) => break,
-            Err(LearnError::Status(status)) => {
-                return Err(Failure::failed(format!(
-                    "{}: {name} answers with status {status}; say --expect-status {status} if \
-                     that is intended",
-                    target.address
-                )));
-            }
-            Err(e) => {
-                return Err(Failure::failed(format!(
-                    "{}: {name} does not answer: {e}",
-                    target.address
-                )));
-            }
-        }
-    }
+pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure> {
+    let prepared = load::prepare(job, &signals.stop);
     signals.go_on()?;
-    Ok(varying)
+    match prepared {
+        Ok(varying) => Ok(varying
+            .iter()
+            .map(|one| job.targets[one.target].requests[one.request].name.clone())
+            .collect()),
+        Err(PrepareError {
+            address,
+            request,
+            cause: ReferenceError::Status(status),
+        }) => Err(Failure::failed(format!(
+            "{address}: {request} answers with status {status}; say --expect-status {status} if \
+             that is intended"
+        ))),
+        Err(e) => Err(Failure::failed(e)),
+    }
 }
 
 #[cfg(test)]

@@ -35,22 +35,22 @@ fn networks() -> BTreeSet<u64> {
 fn hosts_know_each_other_by_name_and_the_machine_does_not_notice() {
     let _turn = Turn::shared();
     let (names, seen) = (fs::read("/etc/hosts").unwrap(), devices());
-    let Some(world) = hosts_or_skip(&[spec("client"), spec("server")], None) else {
+    let Some(topology) = hosts_or_skip(&[spec("client"), spec("server")], None) else {
         return;
     };
-    let _back_end = BackEnd::on(&world, "server");
-    let document = load_on(&world, "client", &["http://server:8080/", "-n", "10"]);
+    let _back_end = BackEnd::on(&topology, "server");
+    let document = load_on(&topology, "client", &["http://server:8080/", "-n", "10"]);
     assert_eq!(document["requests"], 10, "{document}");
     // Each has the other's address, its own name, and no devices but its own.
-    let found = run_on(&world, "server", &["getent", "ahostsv4", "client"]);
+    let found = run_on(&topology, "server", &["getent", "ahostsv4", "client"]);
     assert!(found.starts_with("10.77.0.1 "), "{found}");
-    assert_eq!(run_on(&world, "server", &["uname", "-n"]), "server\n");
-    let own = run_on(&world, "server", &["cat", "/proc/net/dev"]);
+    assert_eq!(run_on(&topology, "server", &["uname", "-n"]), "server\n");
+    let own = run_on(&topology, "server", &["cat", "/proc/net/dev"]);
     assert!(own.contains("net0:") && !own.contains("eth0:"), "{own}");
     // Programs start where they would without a host.
     let here = std::env::current_dir().unwrap();
     assert_eq!(
-        run_on(&world, "server", &["pwd"]).trim(),
+        run_on(&topology, "server", &["pwd"]).trim(),
         here.to_str().unwrap()
     );
     assert_eq!(fs::read("/etc/hosts").unwrap(), names);
@@ -60,10 +60,10 @@ fn hosts_know_each_other_by_name_and_the_machine_does_not_notice() {
 #[test]
 fn an_agent_in_a_host_is_an_agent_as_any_other() {
     let _turn = Turn::shared();
-    let Some(world) = hosts_or_skip(&[spec("server")], None) else {
+    let Some(topology) = hosts_or_skip(&[spec("server")], None) else {
         return;
     };
-    let mut agent = world.agent_in("server").unwrap();
+    let mut agent = topology.agent_in("server").unwrap();
     let server = "a".to_string();
     let user = None;
     agent.ask(&Order::Folder { server, user }).unwrap();
@@ -95,16 +95,16 @@ fn settings_are_the_hosts_own() {
         settings: vec![(name.to_string(), value.to_string())],
         ..spec("server")
     };
-    let Some(world) = hosts_or_skip(&[set("net.core.somaxconn", "777")], None) else {
+    let Some(topology) = hosts_or_skip(&[set("net.core.somaxconn", "777")], None) else {
         return;
     };
-    assert_eq!(run_on(&world, "server", &["cat", path]), "777\n");
-    let built = world.host("server").unwrap();
+    assert_eq!(run_on(&topology, "server", &["cat", path]), "777\n");
+    let built = topology.host("server").unwrap();
     assert_eq!(built.settings["net.core.somaxconn"], "777");
     assert!(built.settings.contains_key("net.ipv4.tcp_max_syn_backlog"));
     assert_eq!(fs::read_to_string(path).unwrap(), before);
     let error = |name, value| {
-        crate::common::world(&[set(name, value)], None)
+        crate::common::topology(&[set(name, value)], None)
             .err()
             .unwrap()
     };
@@ -126,15 +126,15 @@ fn a_host_has_its_share_of_cpus() {
         quota: Some(0.2),
         ..spec("small")
     };
-    let world = match crate::common::world(&[small], None) {
-        Ok(world) => world,
+    let topology = match crate::common::topology(&[small], None) {
+        Ok(topology) => topology,
         Err(e) => return skip(&e.to_string()),
     };
     // Some work, in CPU seconds and seconds of the clock.
     let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times; cat /proc/uptime";
     let uptime = |text: &str| -> f64 { text.split(' ').next().unwrap().parse().unwrap() };
     let before = uptime(&fs::read_to_string("/proc/uptime").unwrap());
-    let said = run_on(&world, "small", &["sh", "-c", script]);
+    let said = run_on(&topology, "small", &["sh", "-c", script]);
     let took_s = uptime(said.lines().last().unwrap()) - before;
     let user = said.split_whitespace().next().unwrap();
     let used_s: f64 = user
@@ -146,7 +146,7 @@ fn a_host_has_its_share_of_cpus() {
     assert!(used_s > 0.02, "{said}");
     assert!(used_s / took_s < 0.27, "{used_s} s of {took_s} s");
     let list = run_on(
-        &world,
+        &topology,
         "small",
         &["grep", "Cpus_allowed_list", "/proc/self/status"],
     );
@@ -169,11 +169,11 @@ fn a_builder_that_waits() {
         cpus: net::os::allowed_cpus().unwrap()[..1].to_vec(),
         ..far("server", link)
     };
-    let world = match crate::common::world(&[spec("client"), bounded], None) {
-        Ok(world) => world,
+    let topology = match crate::common::topology(&[spec("client"), bounded], None) {
+        Ok(topology) => topology,
         Err(e) => return println!("CANNOT {}", e.to_string().replace('\n', " ")),
     };
-    let mut agent = world.agent_in("server").unwrap();
+    let mut agent = topology.agent_in("server").unwrap();
     agent
         .ask(&Order::Folder {
             server: "a".into(),
@@ -205,21 +205,21 @@ fn an_ordinary_users_hosts() {
         return;
     }
     assert!(!net::os::is_root());
-    let world = match crate::common::world(&[spec("client"), spec("server")], None) {
-        Ok(world) => world,
+    let topology = match crate::common::topology(&[spec("client"), spec("server")], None) {
+        Ok(topology) => topology,
         Err(e) => return println!("CANNOT {}", e.to_string().replace('\n', " ")),
     };
-    let _back_end = BackEnd::on(&world, "server");
-    let document = load_on(&world, "client", &["http://server:8080/", "-n", "10"]);
+    let _back_end = BackEnd::on(&topology, "server");
+    let document = load_on(&topology, "client", &["http://server:8080/", "-n", "10"]);
     assert_eq!(document["requests"], 10, "{document}");
-    let user = run_on(&world, "server", &["id", "-u"]);
+    let user = run_on(&topology, "server", &["id", "-u"]);
     let (own, _) = net::namespace::user_and_group();
     assert_eq!(user.trim(), own.to_string());
     let bounded = HostSpec {
         quota: Some(0.5),
         ..spec("small")
     };
-    let refused = crate::common::world(&[bounded], None)
+    let refused = crate::common::topology(&[bounded], None)
         .err()
         .unwrap()
         .to_string();
@@ -313,7 +313,7 @@ mod alone {
             assert!(!groups_of_hosts(pid).is_empty());
             let done = place.run(&["run", "proxy-cost", "--dry-run"]);
             assert_eq!(done.status, 0, "{}", done.err);
-            drop(crate::common::world(&[spec("next")], None).unwrap());
+            drop(crate::common::topology(&[spec("next")], None).unwrap());
             assert_eq!(groups_of_hosts(pid), BTreeSet::new());
             wait_until("all processes are gone", Duration::from_secs(2), || {
                 alive(&family).is_empty()

@@ -197,7 +197,7 @@ fn hosts_whose_links_are_lost_are_made_afresh() {
         return;
     }
     let place = Place::new();
-    let document = with_a_killed(&place, |process| process.ends_with(" wiring)"));
+    let document = with_a_killed(&place, |process| process.ends_with(" netns-holder)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
         assert_eq!(reason, "the process that holds the links was lost");

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec};
-use hosts::World;
+use hosts::Topology;
 use readings::{Access, HostSpec};
 use readings::{LinkKind, LinkSpec};
 
@@ -13,7 +13,7 @@ const URL: &str = "http://server:8080/";
 /// What can carry shaped packets; netem only where the kernel has it.
 const KINDS: [LinkKind; 2] = [LinkKind::UserSpace, LinkKind::Netem];
 
-fn made(hosts: &[HostSpec], kind: LinkKind) -> Option<World> {
+fn made(hosts: &[HostSpec], kind: LinkKind) -> Option<Topology> {
     // That a kernel has no netem is no lack of this machine: it has the other kind.
     if kind == LinkKind::Netem && !kernel_has_netem() {
         return None;
@@ -23,11 +23,11 @@ fn made(hosts: &[HostSpec], kind: LinkKind) -> Option<World> {
 
 fn kernel_has_netem() -> bool {
     let hosts = [far("one", LinkSpec::default())];
-    crate::common::world(&hosts, None).is_ok_and(|world| world.kind == LinkKind::Netem)
+    crate::common::topology(&hosts, None).is_ok_and(|topology| topology.kind == LinkKind::Netem)
 }
 
 /// The least and the median time to connect, ms, at 1000 connections a second.
-fn connect_ms(world: &World, host: &str) -> (f64, f64) {
+fn connect_ms(topology: &Topology, host: &str) -> (f64, f64) {
     let words = [
         URL,
         "--rate",
@@ -40,7 +40,7 @@ fn connect_ms(world: &World, host: &str) -> (f64, f64) {
         "--wait",
         "sleep",
     ];
-    let document = load_on(world, host, &words);
+    let document = load_on(topology, host, &words);
     let ms = |which: &str| document["connect_us"][which].as_f64().unwrap() / 1e3;
     (ms("min"), ms("p50"))
 }
@@ -61,10 +61,10 @@ fn what_is_lost_is_counted_and_is_the_share_that_it_shall_be() {
         let mut lost = Vec::new();
         for _ in 0..2 {
             let hosts = [far("one", lossy), spec("two")];
-            let Some(mut world) = made(&hosts, kind) else {
+            let Some(mut topology) = made(&hosts, kind) else {
                 break;
             };
-            let received = match send_datagrams(&world, PACKETS) {
+            let received = match send_datagrams(&topology, PACKETS) {
                 Ok(received) => received,
                 Err(e) => {
                     skip(&format!("no datagrams were sent from host to host: {e}"));
@@ -75,7 +75,7 @@ fn what_is_lost_is_counted_and_is_the_share_that_it_shall_be() {
             let share = gone as f64 / PACKETS as f64;
             // The standard deviation is 0.05%.
             assert!((share - 0.01).abs() < 0.002, "{kind:?}: {share}");
-            if let [one, two] = world.counters().unwrap()[..] {
+            if let [one, two] = topology.counters().unwrap()[..] {
                 assert_eq!(one.up.packets, PACKETS);
                 assert_eq!(one.up.lost, gone);
                 assert_eq!((one.up.dropped, two.down.lost), (0, 0));
@@ -89,16 +89,16 @@ fn what_is_lost_is_counted_and_is_the_share_that_it_shall_be() {
 }
 
 /// Sends datagrams from host `one` to host `two`; returns how many came.
-fn send_datagrams(world: &World, count: u64) -> std::io::Result<u64> {
-    let to = SocketAddr::new(world.address("one", "two").unwrap(), 9_000);
-    let receiver = world.host("two").unwrap().on_its_network(|| {
+fn send_datagrams(topology: &Topology, count: u64) -> std::io::Result<u64> {
+    let to = SocketAddr::new(topology.address("one", "two").unwrap(), 9_000);
+    let receiver = topology.host("two").unwrap().on_its_network(|| {
         let socket = UdpSocket::bind(to).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(2)))
             .unwrap();
         socket
     })?;
-    let sender = world
+    let sender = topology
         .host("one")
         .unwrap()
         .on_its_network(|| UdpSocket::bind("0.0.0.0:0").unwrap())?;
@@ -129,19 +129,19 @@ fn a_host_outside_reaches_the_others_by_external_addresses() {
         access: Access::External,
         ..spec("outside")
     };
-    let Some(world) = hosts_or_skip(&[outside, spec("inside"), spec("server")], None) else {
+    let Some(topology) = hosts_or_skip(&[outside, spec("inside"), spec("server")], None) else {
         return;
     };
-    assert_eq!(world.kind, LinkKind::UserSpace);
-    let _back_end = BackEnd::on(&world, "server");
-    let address = |from| world.address(from, "server").unwrap().to_string();
+    assert_eq!(topology.kind, LinkKind::UserSpace);
+    let _back_end = BackEnd::on(&topology, "server");
+    let address = |from| topology.address(from, "server").unwrap().to_string();
     assert_eq!(address("inside"), "10.77.0.3");
     assert_eq!(address("outside"), "198.18.77.3");
     for from in ["outside", "inside"] {
         // By name, by that address, and with bodies of many packets.
         let by_address = format!("http://{}:8080/bytes/100000", address(from));
         for url in [URL, by_address.as_str()] {
-            let document = load_on(&world, from, &[url, "-c", "4", "-n", "100"]);
+            let document = load_on(&topology, from, &[url, "-c", "4", "-n", "100"]);
             assert_eq!(document["requests"], 100, "{from}: {document}");
         }
     }
@@ -159,16 +159,16 @@ mod alone {
         };
         for kind in KINDS {
             let hosts = [far("near", link(0)), far("far", link(20)), spec("server")];
-            let Some(world) = made(&hosts, kind) else {
+            let Some(topology) = made(&hosts, kind) else {
                 continue;
             };
-            let _back_end = BackEnd::on(&world, "server");
+            let _back_end = BackEnd::on(&topology, "server");
             // Other programs of the machine may get in the way of a connection, and of most in a round,
             // but then they get in the way of those that pass no link, too.
             let mut rounds = Vec::new();
             for _ in 0..8 {
                 let ((least, median), (near_least, near_median)) =
-                    (connect_ms(&world, "far"), connect_ms(&world, "near"));
+                    (connect_ms(&topology, "far"), connect_ms(&topology, "near"));
                 // Nothing makes it shorter.
                 assert!(least > 19.99, "{kind:?}: {least} ms");
                 rounds.push((least - near_least, median - near_median, near_median));
@@ -201,16 +201,16 @@ mod alone {
                 ..slow
             };
             let hosts = [far("client", slow), far("control", control), spec("server")];
-            let Some(world) = made(&hosts, kind) else {
+            let Some(topology) = made(&hosts, kind) else {
                 continue;
             };
-            let _back_end = BackEnd::on(&world, "server");
+            let _back_end = BackEnd::on(&topology, "server");
             // Of an IP packet of 1500 bytes, 1448 are the answer's.
             // Only whole answers are counted, so they are small beside what is sent in the time.
             let url = format!("{URL}bytes/20000");
             let share_from = |host: &str| {
                 let words = [url.as_str(), "-c", "8", "--warmup", "500ms", "-d", "2s"];
-                let document = load_on(&world, host, &words);
+                let document = load_on(&topology, host, &words);
                 let bytes = document["bytes_read"].as_f64().unwrap();
                 let seconds = document["duration_s"].as_f64().unwrap();
                 bytes * 8.0 * 1_500.0 / 1_448.0 / seconds / BITS_PER_S as f64

@@ -9,7 +9,7 @@ const CONTINUE: i32 = 18;
 
 /// A load that stands still for 60 ms of each 100, of answers that take 20 ms: those to a fifth of
 /// its requests come while it does.
-fn held_up(place: &Place, origin: &Origin, received: &str) -> serde_json::Value {
+fn held_up(place: &Place, origin: &Origin, timestamps: &str) -> serde_json::Value {
     let url = format!("{}/delay/constant/20ms", origin.url);
     let mut running = place.start(&[
         "load",
@@ -22,8 +22,8 @@ fn held_up(place: &Place, origin: &Origin, received: &str) -> serde_json::Value 
         "32",
         "--wait",
         "sleep",
-        "--received",
-        received,
+        "--timestamps",
+        timestamps,
         "--format",
         "json",
         "--quiet",

@@ -199,7 +199,7 @@ fn a_forward_proxy_fetches_what_is_behind_it() {
         "-c",
         "4",
         "--expect-contains",
-        "Hello, world!",
+        "Hello, topology!",
     ];
     let (_, document) = load(&place, &format!("{}/", origin.url), &more);
     no_errors(&document);

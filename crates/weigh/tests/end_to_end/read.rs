@@ -286,7 +286,7 @@ fn standard_input_is_read_alone_and_between_files() {
     place.write("one.txt", &POST.replace("Three:", "One more:"));
     let done = piped(&place, &["read", "one.txt", "-"], TIMED).expect(0);
     assert!(done.out.starts_with("5 readings"), "{}", done.out);
-    // Places are named with their file.
+    // CpuPlacement are named with their file.
     for part in [
         "one.txt:20-29",
         "standard input:6-8",

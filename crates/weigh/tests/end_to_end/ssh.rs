@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hosts::World;
+use hosts::Topology;
 use serde_json::Value;
 
 use crate::common::{
@@ -48,7 +48,7 @@ const DESK: &str = "desk";
 /// A network with the machines that the program reaches, and the one that it runs on. An ordinary
 /// user's sshd cannot live in namespaces; there all of it is on this machine's loopback.
 struct Network {
-    world: Option<World>,
+    topology: Option<Topology>,
     place: Place,
 }
 
@@ -59,24 +59,24 @@ impl Network {
             return None;
         }
         let place = Place::new();
-        let world = match net::os::is_root() {
+        let topology = match net::os::is_root() {
             true => Some(hosts_or_skip(&[DESK, "vm", "client"].map(spec), None)?),
             false => None,
         };
-        Some(Self { world, place })
+        Some(Self { topology, place })
     }
 
     fn address(&self, host: &str) -> String {
-        match &self.world {
-            Some(world) => world.address(DESK, host).unwrap().to_string(),
+        match &self.topology {
+            Some(topology) => topology.address(DESK, host).unwrap().to_string(),
             None => "127.0.0.1".to_owned(),
         }
     }
 
     /// Makes a command one of a host, in this place's folder.
     fn put_on(&self, host: &str, command: &mut Command) {
-        if let Some(world) = &self.world {
-            let mut setup = world.setup_in(host).unwrap().unwrap();
+        if let Some(topology) = &self.topology {
+            let mut setup = topology.setup_in(host).unwrap().unwrap();
             let folder = self.place.path("");
             setup.folder = Some(CString::new(folder.as_os_str().as_bytes()).unwrap());
             net::os::set_up_child(command, setup);
@@ -86,9 +86,9 @@ impl Network {
     fn listens(&self, host: &str, port: u16) -> bool {
         let address = self.address(host);
         let connects = || std::net::TcpStream::connect((address.as_str(), port)).is_ok();
-        match &self.world {
-            Some(world) => {
-                let desk = world.host(DESK).unwrap();
+        match &self.topology {
+            Some(topology) => {
+                let desk = topology.host(DESK).unwrap();
                 desk.on_its_network(connects).unwrap()
             }
             None => connects(),

@@ -1,8 +1,8 @@
-//! A Crossroads file as blocks of statements, each with its place.
+//! A Crossroads file as blocks of statements, with source locations.
 
 use written::tree::Place;
 
-/// A whole file, with all that it includes.
+/// A file with everything it includes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File {
     pub services: Vec<Block>,
@@ -15,7 +15,7 @@ pub(super) struct Block {
     /// Where the name stands.
     pub place: Place,
     pub statements: Vec<Statement>,
-    /// Whether something in it could not be read, so that what is missing may be that.
+    /// Part of it could not be parsed, so nothing is reported as missing.
     pub incomplete: bool,
     /// The back ends of a service.
     pub backends: Vec<Block>,
@@ -27,9 +27,9 @@ pub(super) struct Statement {
     pub keyword: String,
     /// Where the keyword stands.
     pub place: Place,
-    /// What stands between keyword and semicolon: words with one space between them, or what
-    /// stands in the quotes if it is all in one pair.
+    /// Between keyword and semicolon: words separated by single spaces, or the inside of a single
+    /// quoted string.
     pub value: String,
-    /// Where the value stands; the semicolon where there is none.
+    /// The value, or the semicolon if it is empty.
     pub value_place: Place,
 }

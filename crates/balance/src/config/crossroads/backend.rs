@@ -4,21 +4,24 @@ use written::reader::Fault;
 use written::tree::Place;
 use written::units::shown;
 
-use super::Noted;
+use super::Diagnostics;
 use super::ast::{Block, Statement};
 use super::service::path;
 use super::values;
 use crate::config::address;
 use crate::config::model::{
-    Address, Backend, EditKind, HeaderEdit, Host, StickyCookie, Towards, Weight,
+    Address, Backend, EditKind, HeaderEdit, Host, Recipient, StickyCookie, Weight,
 };
-use crate::config::places::{self, BackendPlaces};
+use crate::config::validate::{self, BackendPlaces};
 use crate::sticky;
 
-/// A back end and its places; `None` where its address is missing or wrong.
-pub(super) fn backend(noted: &mut Noted<'_>, block: &Block) -> Option<(Backend, BackendPlaces)> {
-    values::once_each(noted, block);
-    // A stand-in, so that the other statements are looked at even if the address is wrong.
+/// A back end with locations; `None` if its address is missing or invalid.
+pub(super) fn backend(
+    diagnostics: &mut Diagnostics<'_>,
+    block: &Block,
+) -> Option<(Backend, BackendPlaces)> {
+    values::once_each(diagnostics, block);
+    // A placeholder, so that the other statements are checked too.
     let unknown = Address {
         host: Host::Name(String::new()),
         port: 0,
@@ -42,75 +45,78 @@ pub(super) fn backend(noted: &mut Noted<'_>, block: &Block) -> Option<(Backend, 
             "stickycookie" => {
                 places.sticky_cookie = Some(statement.place);
                 cookie = Some(statement);
-                backend.sticky_cookie = sticky_cookie(noted, statement);
+                backend.sticky_cookie = sticky_cookie(diagnostics, statement);
             }
             keyword if keyword.ends_with("header") => {
-                if let Some(edit) = header(noted, statement) {
+                if let Some(edit) = header(diagnostics, statement) {
                     backend.header_edits.push(edit);
                     places.edits.push(statement.place);
                 }
             }
-            _ => plain(noted, statement, &mut backend),
+            _ => plain(diagnostics, statement, &mut backend),
         }
     }
     if let Some(statement) = cookie {
-        who_sets(noted, statement, &mut backend);
+        check_cookie_setter(diagnostics, statement, &mut backend);
     }
-    backend.address = place(noted, block, server, port)?;
+    backend.address = place(diagnostics, block, server, port)?;
     Some((backend, places))
 }
 
-/// The statements that stand for themselves.
-fn plain(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend) {
+/// Independent statements.
+fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, backend: &mut Backend) {
     match statement.keyword.as_str() {
         "verbosity" => {
-            let _ = noted.boolean(statement);
-            noted.ignored(statement, "what is told does not depend on it");
+            let _ = diagnostics.boolean(statement);
+            diagnostics.ignored(statement, "messages do not depend on it");
         }
-        "retries" => backend.retries = noted.count(statement, 0..=100).unwrap_or_default(),
-        "maxconnections" => backend.connections_max = noted.limit(statement),
+        "retries" => backend.retries = diagnostics.count(statement, 0..=100).unwrap_or_default(),
+        "maxconnections" => backend.connections_max = diagnostics.limit(statement),
         "weight" => {
-            noted.unconfirmed(
+            diagnostics.unconfirmed(
                 statement,
                 "",
                 "a penalty: what is measured of the back end is multiplied by it",
             );
-            if let Some(weight) = noted.count(statement, 1..=1_000_000) {
+            if let Some(weight) = diagnostics.count(statement, 1..=1_000_000) {
                 backend.weight = Weight::Penalty(weight);
             }
         }
         "decay" => {
-            noted.unconfirmed(
+            diagnostics.unconfirmed(
                 statement,
                 "",
                 "by how many percent the measured size or duration shrinks whenever another back \
                  end is chosen",
             );
-            backend.decay_percent = noted
+            backend.decay_percent = diagnostics
                 .number(statement, 0..=100)
                 .and_then(|percent| u8::try_from(percent).ok())
                 .unwrap_or_default();
         }
-        "onstart" => backend.hooks.on_start = command(noted, statement),
-        "onend" => backend.hooks.on_end = command(noted, statement),
-        "onfail" => backend.hooks.on_fail = command(noted, statement),
-        "trafficlog" => backend.traffic_log = path(noted, statement),
-        "throughputlog" => backend.throughput_log = path(noted, statement),
+        "onstart" => backend.hooks.on_start = command(diagnostics, statement),
+        "onend" => backend.hooks.on_end = command(diagnostics, statement),
+        "onfail" => backend.hooks.on_fail = command(diagnostics, statement),
+        "trafficlog" => backend.traffic_log = path(diagnostics, statement),
+        "throughputlog" => backend.throughput_log = path(diagnostics, statement),
         "sessiontimeout" => {
-            backend.session_timeout = noted.seconds(statement).unwrap_or_default();
+            backend.session_timeout = diagnostics.seconds(statement).unwrap_or_default();
         }
         _ => {}
     }
 }
 
-fn command(noted: &mut Noted<'_>, statement: &Statement) -> Option<crate::config::Template> {
-    let text = noted.text(statement, "a command")?;
-    noted.template(statement, &text)
+fn command(
+    diagnostics: &mut Diagnostics<'_>,
+    statement: &Statement,
+) -> Option<crate::config::Template> {
+    let text = diagnostics.text(statement, "a command")?;
+    diagnostics.template(statement, &text)
 }
 
-/// `server` and `port`: the port stands in either.
+/// `server` and `port`: either has the port.
 fn place(
-    noted: &mut Noted<'_>,
+    diagnostics: &mut Diagnostics<'_>,
     block: &Block,
     server: Option<&Statement>,
     port: Option<&Statement>,
@@ -119,7 +125,7 @@ fn place(
         if block.incomplete {
             return None;
         }
-        noted.fault(
+        diagnostics.fault(
             Fault::at(
                 block.place,
                 format!("the back end `{}` has no server", shown(&block.name)),
@@ -135,14 +141,15 @@ fn place(
         None => address::host(&server.value),
     };
     let Some(host) = host else {
-        let fault = noted.expected(server, "a host, such as 10.1.1.100 or web.example.org:80");
-        noted.fault(fault);
+        let fault =
+            diagnostics.expected(server, "a host, such as 10.1.1.100 or web.example.org:80");
+        diagnostics.fault(fault);
         return None;
     };
     match (own, port) {
         (Some(own), None) => Some(own),
         (Some(_), Some(port)) => {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     port.place,
                     format!("the back end `{}` has two ports", shown(&block.name)),
@@ -154,11 +161,11 @@ fn place(
         }
         (None, Some(port)) => Some(Address {
             host,
-            port: u16::try_from(noted.number(port, 1..=65_535)?).ok()?,
+            port: u16::try_from(diagnostics.number(port, 1..=65_535)?).ok()?,
         }),
         (None, None) if block.incomplete => None,
         (None, None) => {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     end(server.value_place),
                     format!("the back end `{}` has no port", shown(&block.name)),
@@ -178,7 +185,7 @@ fn end(place: Place) -> Place {
     }
 }
 
-fn sticky_cookie(noted: &mut Noted<'_>, statement: &Statement) -> Option<StickyCookie> {
+fn sticky_cookie(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<StickyCookie> {
     let parts = statement.value.split_once('=');
     match parts {
         Some((name, value))
@@ -191,20 +198,24 @@ fn sticky_cookie(noted: &mut Noted<'_>, statement: &Statement) -> Option<StickyC
             })
         }
         _ => {
-            let fault = noted.expected(statement, "a cookie such as \"BalanceID=one\"");
-            noted.fault(fault);
+            let fault = diagnostics.expected(statement, "a cookie such as \"BalanceID=one\"");
+            diagnostics.fault(fault);
             None
         }
     }
 }
 
-/// A header edit that sets the cookie does what the balancer would do otherwise.
-fn who_sets(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend) {
+/// If a header edit sets the cookie, the balancer does not.
+fn check_cookie_setter(
+    diagnostics: &mut Diagnostics<'_>,
+    statement: &Statement,
+    backend: &mut Backend,
+) {
     let Some(cookie) = &mut backend.sticky_cookie else {
         return;
     };
     let own = backend.header_edits.iter().any(|edit| {
-        edit.towards == Towards::Client
+        edit.recipient == Recipient::Client
             && edit.name.eq_ignore_ascii_case("set-cookie")
             && edit
                 .value
@@ -214,7 +225,7 @@ fn who_sets(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend)
     });
     cookie.set = !own;
     if !own {
-        noted.unconfirmed(
+        diagnostics.unconfirmed(
             statement,
             "",
             "the cookie is sent to clients that do not have it, as no addclientheader does so",
@@ -222,33 +233,33 @@ fn who_sets(noted: &mut Noted<'_>, statement: &Statement, backend: &mut Backend)
     }
 }
 
-fn header(noted: &mut Noted<'_>, statement: &Statement) -> Option<HeaderEdit> {
+fn header(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<HeaderEdit> {
     let keyword = statement.keyword.as_str();
     let how = match keyword {
         _ if keyword.starts_with("add") => EditKind::Add,
         _ if keyword.starts_with("append") => EditKind::Append,
         _ => EditKind::Set,
     };
-    let towards = if keyword.contains("client") {
-        Towards::Client
+    let recipient = if keyword.contains("client") {
+        Recipient::Client
     } else {
-        Towards::Server
+        Recipient::Server
     };
     let text = statement.value.as_str();
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let (name, value) = (name.trim_end(), value.trim());
-    if !text.contains(':') || !places::is_field_name(name) || !places::is_field_value(value) {
-        let fault = noted.expected(statement, "a header such as \"X-Real-IP: %r\"");
-        noted.fault(fault);
+    if !text.contains(':') || !validate::is_field_name(name) || !validate::is_field_value(value) {
+        let fault = diagnostics.expected(statement, "a header such as \"X-Real-IP: %r\"");
+        diagnostics.fault(fault);
         return None;
     }
     if value.is_empty() {
-        let fault = noted.expected(statement, "a value after the header's name");
-        noted.fault(fault);
+        let fault = diagnostics.expected(statement, "a value after the header's name");
+        diagnostics.fault(fault);
         return None;
     }
-    if places::is_framing(name) {
-        noted.fault(Fault::at(
+    if validate::is_framing(name) {
+        diagnostics.fault(Fault::at(
             statement.value_place,
             format!(
                 "`{keyword}` cannot change `{}`: it says where messages end, or belongs to one \
@@ -260,9 +271,9 @@ fn header(noted: &mut Noted<'_>, statement: &Statement) -> Option<HeaderEdit> {
         return None;
     }
     Some(HeaderEdit {
-        towards,
+        recipient,
         how,
         name: name.to_owned(),
-        value: noted.template(statement, value)?,
+        value: diagnostics.template(statement, value)?,
     })
 }

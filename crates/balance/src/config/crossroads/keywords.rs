@@ -1,6 +1,6 @@
-//! The keywords, and where they may stand.
+//! Keywords and where they are allowed.
 
-/// The block that a statement stands in.
+/// The kind of block that a statement is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     Service,
@@ -15,7 +15,7 @@ impl Scope {
         }
     }
 
-    /// What messages call such a block.
+    /// Its name in messages.
     pub fn noun(self) -> &'static str {
         match self {
             Scope::Service => "a service",
@@ -66,12 +66,12 @@ const BACKEND: [&str; 20] = [
     "sessiontimeout",
 ];
 
-/// Whether a word begins a statement or a block anywhere.
+/// Whether a word begins a statement or block anywhere.
 pub(super) fn is_keyword(word: &str) -> bool {
     matches!(word, "service" | "backend") || SERVICE.contains(&word) || BACKEND.contains(&word)
 }
 
-/// Keywords that may stand more than once in a block.
+/// Keywords that may be repeated in a block.
 pub(super) fn repeats(keyword: &str) -> bool {
     matches!(keyword, "allowfrom" | "denyfrom") || keyword.ends_with("header")
 }

@@ -1,35 +1,33 @@
-//! Text to tokens and directives.
+//! The lexer: text to tokens and directives.
 //!
-//! A comment begins where a word could begin, so that `http://…` and `/tmp/*` are words. A
+//! A comment begins only where a word could begin, so `http://…` and `/tmp/*` are words. A
 //! directive begins in the first column.
 
 use written::reader::{Fault, Reader};
 use written::tree::Place;
 
-/// What a [`Token`] is.
+/// The kind of a [`Token`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Anything without space, quotes, braces and semicolons.
+pub(super) enum TokenKind {
+    /// Anything without whitespace, quotes, braces and semicolons.
     Word(String),
-    /// What stood between a pair of quotes.
+    /// The inside of a quoted string.
     Quoted(String),
     Open,
     Close,
     Semicolon,
 }
 
-/// A part of a statement.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub place: Place,
-    /// Whether it is the first of its line.
+    /// First on its line.
     pub first: bool,
-    /// Whether space or a comment comes before it.
+    /// After whitespace or a comment.
     pub spaced: bool,
 }
 
-/// A token or a directive.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Token(Token),
@@ -49,19 +47,19 @@ pub(super) enum Item {
 pub(super) struct Lexer<'t> {
     text: &'t str,
     source: usize,
-    /// Where the first character stands.
+    /// Offset of the first character.
     begin: usize,
     at: usize,
-    /// Where the text ends for now: the line of a `#define`, or the whole.
+    /// Current end: of the line of a directive, or of the text.
     end: usize,
     first: bool,
     spaced: bool,
 }
 
 impl<'t> Lexer<'t> {
-    /// A lexer of the source with that number.
+    /// A lexer for a source.
     pub fn new(source: usize, text: &'t str) -> Self {
-        // A mark that some editors put before the first character.
+        // A byte order mark.
         let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self {
             text,
@@ -74,7 +72,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token or directive; `None` at the end.
+    /// The next token or directive.
     pub fn next(&mut self, reader: &mut Reader) -> Option<Item> {
         loop {
             self.skip_space(reader);
@@ -88,11 +86,11 @@ impl<'t> Lexer<'t> {
                 continue;
             }
             let kind = match byte {
-                b'{' => self.punctuation(Kind::Open),
-                b'}' => self.punctuation(Kind::Close),
-                b';' => self.punctuation(Kind::Semicolon),
-                b'"' => Kind::Quoted(self.quoted(reader)),
-                _ => Kind::Word(self.word()),
+                b'{' => self.punctuation(TokenKind::Open),
+                b'}' => self.punctuation(TokenKind::Close),
+                b';' => self.punctuation(TokenKind::Semicolon),
+                b'"' => TokenKind::Quoted(self.quoted(reader)),
+                _ => TokenKind::Word(self.word()),
             };
             return Some(Item::Token(Token {
                 kind,
@@ -116,12 +114,12 @@ impl<'t> Lexer<'t> {
     }
 
     fn in_first_column(&self) -> bool {
-        // Not within a `#define`, whose end is that of its line.
+        // Not within a `#define`.
         self.end == self.text.len()
             && (self.at == self.begin || self.text.as_bytes().get(self.at - 1) == Some(&b'\n'))
     }
 
-    fn punctuation(&mut self, kind: Kind) -> Kind {
+    fn punctuation(&mut self, kind: TokenKind) -> TokenKind {
         self.at += 1;
         kind
     }
@@ -135,7 +133,7 @@ impl<'t> Lexer<'t> {
         rest[..length].to_owned()
     }
 
-    /// A string in quotes, within one line; `\"` is a quote in it.
+    /// A quoted string, within one line; `\"` escapes a quote.
     fn quoted(&mut self, reader: &mut Reader) -> String {
         let start = self.at;
         self.at += 1;
@@ -172,7 +170,7 @@ impl<'t> Lexer<'t> {
                 self.spaced = true;
                 self.at += space;
             }
-            // A comment begins only where a word could: not right after one.
+            // Only where a word could begin, not directly after one.
             if trimmed.starts_with("//") {
                 self.at += trimmed.find('\n').unwrap_or(trimmed.len());
             } else if trimmed.starts_with("/*") {
@@ -201,7 +199,7 @@ impl<'t> Lexer<'t> {
         self.at += length;
     }
 
-    /// A line that begins with `#`. `None` where it has a mistake, which was noted.
+    /// A line that begins with `#`; `None` after reporting an error.
     fn directive(&mut self, reader: &mut Reader) -> Option<Item> {
         let start = self.at;
         let line = self.rest().find('\n').unwrap_or(self.rest().len());
@@ -242,7 +240,7 @@ impl<'t> Lexer<'t> {
     fn line(&mut self, reader: &mut Reader, line_end: usize) -> Vec<Token> {
         self.end = line_end;
         let mut tokens = Vec::new();
-        // There are no directives in it, as it does not begin in the first column.
+        // It contains no directives, as they begin in the first column.
         while let Some(Item::Token(token)) = self.next(reader) {
             tokens.push(token);
         }
@@ -255,7 +253,7 @@ impl<'t> Lexer<'t> {
         match tokens.as_slice() {
             [
                 Token {
-                    kind: Kind::Quoted(name),
+                    kind: TokenKind::Quoted(name),
                     place,
                     ..
                 },
@@ -279,7 +277,7 @@ impl<'t> Lexer<'t> {
         let mut tokens = self.line(reader, line_end);
         let symbol = match tokens.first() {
             Some(Token {
-                kind: Kind::Word(word),
+                kind: TokenKind::Word(word),
                 place,
                 ..
             }) if is_identifier(word) => (word.clone(), *place),

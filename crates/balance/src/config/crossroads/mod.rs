@@ -1,4 +1,4 @@
-//! The form of Crossroads 1.x.
+//! The syntax of Crossroads 1.x.
 //!
 //! ```text
 //! file      = { service }
@@ -7,10 +7,9 @@
 //! statement = keyword string ";"
 //! ```
 //!
-//! The text goes through a lexer ([`lexer`]), `#include` and `#define` ([`preprocess`]), the
-//! grammar ([`parse`]), which gives blocks of statements ([`ast`]), and is then turned into the
-//! model ([`service`], [`backend`]). Mistakes are noted on the way; each stage goes on after one as
-//! well as it can.
+//! Stages: lexer ([`lexer`]), preprocessor ([`preprocess`]), parser ([`parse`]), which gives blocks
+//! of statements ([`ast`]), and conversion to the model ([`service`], [`backend`]). Each stage
+//! reports errors and goes on.
 
 mod ast;
 mod backend;
@@ -30,20 +29,20 @@ use written::reader::{Fault, Reader};
 use written::tree::Place;
 
 use super::model::Config;
-use super::places::{self, Words};
+use super::validate::{self, HelpTerms};
 use super::warning::Warning;
 
-/// Where `#include` finds its files.
+/// Resolves `#include`.
 pub trait Includes {
-    /// Reads the file that a file called `from` names. Returns what messages call it, and its
-    /// text of at most 1 MiB.
+    /// Reads the file `name`, included by `from`. Returns its name for messages, and its text of at
+    /// most 1 MiB.
     ///
     /// # Errors
     /// Why it cannot be read, as a fragment.
     fn read(&mut self, from: &str, name: &str) -> Result<(String, String), String>;
 }
 
-/// Files on the disk, by their path or beside the file that includes them.
+/// Reads files; relative paths start at the including file.
 pub(super) struct FromDisk;
 
 impl Includes for FromDisk {
@@ -54,7 +53,6 @@ impl Includes for FromDisk {
     }
 }
 
-/// No files: for texts that stand in none.
 pub(super) struct NoIncludes;
 
 impl Includes for NoIncludes {
@@ -65,7 +63,7 @@ impl Includes for NoIncludes {
     }
 }
 
-/// Reads the reader's first source. `None`: there was a mistake, and it was noted.
+/// Parses the first source. `None` after reporting an error.
 pub(super) fn parse(
     reader: &mut Reader,
     includes: &mut dyn Includes,
@@ -75,38 +73,37 @@ pub(super) fn parse(
     let file = parse::file(reader, &tokens);
     if file.services.is_empty() && reader.is_clean() {
         reader.fault(Fault::of_the_file("expected a service, found none").help(
-            "the least there can be: service web { port 8080; backend one { server \
+            "a minimal file: service web { port 8080; backend one { server \
                  127.0.0.1:8081; } }",
         ));
     }
-    let mut noted = Noted {
+    let mut diagnostics = Diagnostics {
         reader,
         warnings: Vec::new(),
     };
-    let placed = service::services(&mut noted, &file);
+    let located = service::services(&mut diagnostics, &file);
     let mut config = Config::new();
-    let words = Words { http: "type http;" };
-    places::check(noted.reader, &placed, &config, &words);
-    *warnings = noted.warnings;
-    config.services = placed.into_iter().map(|placed| placed.service).collect();
+    let terms = HelpTerms { http: "type http;" };
+    validate::check(diagnostics.reader, &located, &config, &terms);
+    *warnings = diagnostics.warnings;
+    config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
 }
 
-/// The reader that mistakes are noted in, and the warnings so far.
-struct Noted<'r> {
+struct Diagnostics<'r> {
     reader: &'r mut Reader,
     warnings: Vec<Warning>,
 }
 
-impl Noted<'_> {
+impl Diagnostics<'_> {
     fn fault(&mut self, fault: Fault) {
         self.reader.fault(fault);
     }
 
     fn warn(&mut self, place: Place, kind: super::warning::WarningKind) {
-        // As many as mistakes are kept; a file of noise would give thousands.
-        const MOST: usize = 1000;
-        if self.warnings.len() >= MOST {
+        // As many as errors: noise could give thousands.
+        const WARNINGS_MAX: usize = 1000;
+        if self.warnings.len() >= WARNINGS_MAX {
             return;
         }
         let (name, text) = self.reader.source(place.source).unwrap_or_default();

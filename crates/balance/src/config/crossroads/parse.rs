@@ -1,4 +1,4 @@
-//! Tokens to blocks of statements.
+//! The parser: tokens to blocks of statements.
 
 use written::nearest::suggestion;
 use written::reader::{Fault, Reader};
@@ -7,12 +7,12 @@ use written::units::shown;
 
 use super::ast::{Block, File, Statement};
 use super::keywords::{Scope, is_keyword};
-use super::lexer::{Kind, Token, is_identifier};
+use super::lexer::{Token, TokenKind, is_identifier};
 
-/// Names are shown, told and written into cookies.
+/// Names appear in tables, on command lines and in cookies.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(super) fn file(reader: &mut Reader, tokens: &[Token]) -> File {
     let mut parser = Parser {
         reader,
@@ -23,13 +23,13 @@ pub(super) fn file(reader: &mut Reader, tokens: &[Token]) -> File {
     while let Some(token) = parser.peek() {
         let place = token.place;
         match &token.kind {
-            Kind::Word(word) if word == "service" => {
+            TokenKind::Word(word) if word == "service" => {
                 parser.at += 1;
                 file.services.extend(parser.block(Scope::Service));
             }
-            // Not noted at the top: it does no harm after a brace.
-            Kind::Semicolon => parser.at += 1,
-            Kind::Word(word) => {
+            // Harmless after a brace.
+            TokenKind::Semicolon => parser.at += 1,
+            TokenKind::Word(word) => {
                 let word = word.clone();
                 parser.unexpected_word(&word, place, &mut file);
             }
@@ -58,7 +58,7 @@ impl<'t> Parser<'_, 't> {
         self.tokens.get(self.at)
     }
 
-    /// The end of what was read last; where something is missing.
+    /// The position after the last token, for what is missing.
     fn after_last(&self) -> Place {
         match self.at.checked_sub(1).and_then(|at| self.tokens.get(at)) {
             Some(last) => Place {
@@ -69,15 +69,15 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Whether a name and a brace stand here.
+    /// Whether a name and an opening brace follow.
     fn is_block(&self) -> bool {
         let next = self.tokens.get(self.at..self.at + 2);
         matches!(next, Some([name, brace])
-            if matches!(name.kind, Kind::Word(_)) && matches!(brace.kind, Kind::Open))
+            if matches!(name.kind, TokenKind::Word(_)) && matches!(brace.kind, TokenKind::Open))
     }
 
-    /// A word at the top that is not `service`. A block is read as a service all the same, so that
-    /// its mistakes are shown too.
+    /// A word other than `service` at the top. A block is parsed as a service all the same, to
+    /// report its errors too.
     fn unexpected_word(&mut self, word: &str, place: Place, file: &mut File) {
         self.reader.fault(
             Fault::at(
@@ -98,20 +98,20 @@ impl<'t> Parser<'_, 't> {
             file.services.extend(self.block(Scope::Service));
             return;
         }
-        // To the next service.
+        // Skip to the next service.
         while let Some(token) = self.peek() {
-            if matches!(&token.kind, Kind::Word(word) if word == "service") {
+            if matches!(&token.kind, TokenKind::Word(word) if word == "service") {
                 return;
             }
             self.at += 1;
         }
     }
 
-    /// A block from its name on. `None` where it has no name and no brace.
+    /// A block, from its name on. `None` without an opening brace.
     fn block(&mut self, scope: Scope) -> Option<Block> {
         let (name, place) = self.name(scope);
         let Some(Token {
-            kind: Kind::Open,
+            kind: TokenKind::Open,
             place: opened,
             ..
         }) = self.peek()
@@ -138,12 +138,12 @@ impl<'t> Parser<'_, 't> {
                 return Some(block);
             };
             match &token.kind {
-                Kind::Close => {
+                TokenKind::Close => {
                     self.at += 1;
                     return Some(block);
                 }
-                Kind::Semicolon => self.at += 1,
-                Kind::Open => {
+                TokenKind::Semicolon => self.at += 1,
+                TokenKind::Open => {
                     self.reader.fault(Fault::at(
                         token.place,
                         "expected a keyword, found `{`",
@@ -151,7 +151,7 @@ impl<'t> Parser<'_, 't> {
                     ));
                     self.skip_braces();
                 }
-                Kind::Quoted(text) => {
+                TokenKind::Quoted(text) => {
                     self.reader.fault(Fault::at(
                         token.place,
                         format!("expected a keyword, found \"{}\"", shown(text)),
@@ -160,19 +160,19 @@ impl<'t> Parser<'_, 't> {
                     self.at += 1;
                     self.skip_statement();
                 }
-                Kind::Word(word) if word == "service" => {
+                TokenKind::Word(word) if word == "service" => {
                     self.unclosed(scope, *opened);
                     return Some(block);
                 }
-                Kind::Word(word) if word == "backend" && scope == Scope::Backend => {
+                TokenKind::Word(word) if word == "backend" && scope == Scope::Backend => {
                     self.unclosed(scope, *opened);
                     return Some(block);
                 }
-                Kind::Word(word) if word == "backend" => {
+                TokenKind::Word(word) if word == "backend" => {
                     self.at += 1;
                     block.backends.extend(self.block(Scope::Backend));
                 }
-                Kind::Word(word) => {
+                TokenKind::Word(word) => {
                     self.at += 1;
                     self.statement(scope, word, token.place, &mut block);
                 }
@@ -195,7 +195,7 @@ impl<'t> Parser<'_, 't> {
     fn name(&mut self, scope: Scope) -> (String, Place) {
         let (found, place) = match self.peek() {
             Some(Token {
-                kind: Kind::Word(word),
+                kind: TokenKind::Word(word),
                 place,
                 ..
             }) => {
@@ -206,7 +206,7 @@ impl<'t> Parser<'_, 't> {
                 (word.clone(), *place)
             }
             Some(Token {
-                kind: kind @ Kind::Quoted(_),
+                kind: kind @ TokenKind::Quoted(_),
                 place,
                 ..
             }) => {
@@ -230,13 +230,13 @@ impl<'t> Parser<'_, 't> {
         (found, place)
     }
 
-    /// A statement from its value on.
+    /// A statement, from its value on.
     fn statement(&mut self, scope: Scope, keyword: &str, place: Place, block: &mut Block) {
         let known = scope.keywords().contains(&keyword);
         if !known {
             block.incomplete = true;
             self.unknown(scope, keyword, place);
-            // What looks like a block is read as the one that can stand here.
+            // Parse what looks like a block as the kind that is allowed here.
             if self.is_block() && scope == Scope::Service {
                 block.backends.extend(self.block(Scope::Backend));
             } else {
@@ -305,22 +305,22 @@ impl<'t> Parser<'_, 't> {
         );
     }
 
-    /// Goes behind the next semicolon, and says whether there was one: not before the block ends
-    /// or another line begins with a keyword.
+    /// Skips to the end of a statement and says whether it has a semicolon: the block may end
+    /// first, or a line begin with a keyword.
     fn skip_statement(&mut self) -> bool {
         let mut open = 0usize;
         while let Some(token) = self.peek() {
             match &token.kind {
-                Kind::Semicolon => {
+                TokenKind::Semicolon => {
                     self.at += 1;
                     return true;
                 }
-                Kind::Open | Kind::Close if token.first => return false,
-                // It ends the block unless it was opened in the value.
-                Kind::Close if open == 0 => return false,
-                Kind::Word(word) if token.first && is_keyword(word) => return false,
-                Kind::Open => open += 1,
-                Kind::Close => open -= 1,
+                TokenKind::Open | TokenKind::Close if token.first => return false,
+                // Ends the block, unless it was opened in the value.
+                TokenKind::Close if open == 0 => return false,
+                TokenKind::Word(word) if token.first && is_keyword(word) => return false,
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open -= 1,
                 _ => {}
             }
             self.at += 1;
@@ -332,8 +332,8 @@ impl<'t> Parser<'_, 't> {
         let mut open = 0usize;
         while let Some(token) = self.peek() {
             match token.kind {
-                Kind::Open => open += 1,
-                Kind::Close => open = open.saturating_sub(1),
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open = open.saturating_sub(1),
                 _ => {}
             }
             self.at += 1;
@@ -344,11 +344,11 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// A value as it reads: what is all in one pair of quotes without them, other quotes as they stand.
+/// The text of a value: without quotes if it is a single quoted string.
 fn joined(tokens: &[Token]) -> String {
     if let [
         Token {
-            kind: Kind::Quoted(text),
+            kind: TokenKind::Quoted(text),
             ..
         },
     ] = tokens
@@ -365,12 +365,12 @@ fn joined(tokens: &[Token]) -> String {
     out
 }
 
-fn spelled(kind: &Kind) -> String {
+fn spelled(kind: &TokenKind) -> String {
     match kind {
-        Kind::Word(word) => word.clone(),
-        Kind::Quoted(text) => format!("\"{}\"", text.replace('"', "\\\"")),
-        Kind::Open => "{".to_owned(),
-        Kind::Close => "}".to_owned(),
-        Kind::Semicolon => ";".to_owned(),
+        TokenKind::Word(word) => word.clone(),
+        TokenKind::Quoted(text) => format!("\"{}\"", text.replace('"', "\\\"")),
+        TokenKind::Open => "{".to_owned(),
+        TokenKind::Close => "}".to_owned(),
+        TokenKind::Semicolon => ";".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! `#include` and `#define`: files to one stream of tokens.
+//! The preprocessor: `#include` and `#define`.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,15 @@ use written::tree::Place;
 use written::units::shown;
 
 use super::Includes;
-use super::lexer::{Item, Kind, Lexer, Token};
+use super::lexer::{Item, Lexer, Token, TokenKind};
 
-/// Files that include each other go no deeper than this.
+/// Depth of includes and of definitions.
 const DEPTH_MAX: usize = 16;
-/// No configuration has more files.
+/// Number of files.
 const FILES_MAX: usize = 64;
-/// All files together, bytes.
+/// Size of all files, bytes.
 const TOTAL_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A symbol's replacement has symbols, which have replacements: so many words come
-/// from them in all.
+/// Words from definitions, over all expansions.
 const REPLACEMENTS_MAX: usize = 100_000;
 
 struct Definition {
@@ -27,7 +26,7 @@ struct Definition {
 struct Preprocessor<'i> {
     includes: &'i mut dyn Includes,
     definitions: HashMap<String, Definition>,
-    /// The names of the files that are being read, the innermost last.
+    /// The files being read, innermost last.
     files: Vec<String>,
     files_read: usize,
     bytes_read: usize,
@@ -36,7 +35,7 @@ struct Preprocessor<'i> {
     out: Vec<Token>,
 }
 
-/// All tokens of the reader's first source and of what it includes.
+/// The tokens of the first source and its includes.
 pub(super) fn tokens(reader: &mut Reader, includes: &mut dyn Includes) -> Vec<Token> {
     let (name, text) = match reader.source(0) {
         Some((name, text)) => (name.to_owned(), text.to_owned()),
@@ -138,7 +137,7 @@ impl Preprocessor<'_> {
     }
 
     fn token(&mut self, reader: &mut Reader, token: Token) {
-        if let Kind::Word(word) = &token.kind
+        if let TokenKind::Word(word) = &token.kind
             && self.definitions.contains_key(word)
         {
             let word = word.clone();
@@ -148,7 +147,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Whether no more is replaced; told once.
+    /// Whether the limit of replacements is reached, which is reported once.
     fn exhausted(&mut self, reader: &mut Reader, at: &Token) -> bool {
         let exhausted = self.replacements > REPLACEMENTS_MAX;
         if exhausted && !std::mem::replace(&mut self.too_many, exhausted) {
@@ -161,8 +160,7 @@ impl Preprocessor<'_> {
         exhausted
     }
 
-    /// Puts a symbol's replacement out. Its tokens get the place of the symbol, as that is where a
-    /// reader looks first.
+    /// Expands a symbol. Its tokens get the location of the symbol, where a reader looks first.
     fn replace(&mut self, reader: &mut Reader, symbol: &str, at: &Token, active: &mut Vec<String>) {
         if self.exhausted(reader, at) {
             return;
@@ -171,8 +169,7 @@ impl Preprocessor<'_> {
         let Some(definition) = self.definitions.get(symbol) else {
             return;
         };
-        // Each level of the recursion takes a symbol off those that may follow, and a chain of
-        // definitions can be as long as a file: it is bounded as well.
+        // Bounds the recursion: a chain of definitions may be as long as a file.
         if active.iter().any(|one| one == symbol) || active.len() >= DEPTH_MAX {
             reader.fault(
                 Fault::at(
@@ -201,7 +198,7 @@ impl Preprocessor<'_> {
                 spaced,
             };
             match &token.kind {
-                Kind::Word(word) if self.definitions.contains_key(word) => {
+                TokenKind::Word(word) if self.definitions.contains_key(word) => {
                     let word = word.clone();
                     self.replace(reader, &word, &token, active);
                 }
@@ -215,7 +212,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// A system's words may hold a path with anything in it.
+/// Error messages of the system may contain a path with anything in it.
 fn shown_line(why: &str) -> String {
     why.chars()
         .map(|c| if c.is_control() { '?' } else { c })

@@ -9,12 +9,12 @@ use written::reader::Fault;
 use written::tree::Place;
 use written::units::shown;
 
-use super::Noted;
+use super::Diagnostics;
 use super::ast::{Block, File, Statement};
 use super::{backend, values};
 use crate::access::Prefix;
-use crate::config::model::{Dispatch, Inspect, Kind, Service};
-use crate::config::places::Placed;
+use crate::config::model::{Dispatch, Inspect, Service, ServiceKind};
+use crate::config::validate::LocatedService;
 
 const MODES: [&str; 8] = [
     "roundrobin",
@@ -28,20 +28,20 @@ const MODES: [&str; 8] = [
 ];
 
 /// All services of a file.
-pub(super) fn services(noted: &mut Noted<'_>, file: &File) -> Vec<Placed> {
-    twice(noted, &file.services, "service");
+pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<LocatedService> {
+    check_unique_names(diagnostics, &file.services, "service");
     file.services
         .iter()
-        .map(|block| service(noted, block))
+        .map(|block| service(diagnostics, block))
         .collect()
 }
 
-/// Notes names that stand twice.
-fn twice(noted: &mut Noted<'_>, blocks: &[Block], noun: &str) {
+/// Reports duplicate names.
+fn check_unique_names(diagnostics: &mut Diagnostics<'_>, blocks: &[Block], noun: &str) {
     let mut seen: HashMap<&str, Place> = HashMap::new();
     for block in blocks {
         if let Some(first) = seen.insert(&block.name, block.place) {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     block.place,
                     format!("two {noun}s are called `{}`", shown(&block.name)),
@@ -53,9 +53,9 @@ fn twice(noted: &mut Noted<'_>, blocks: &[Block], noun: &str) {
     }
 }
 
-fn service(noted: &mut Noted<'_>, block: &Block) -> Placed {
-    values::once_each(noted, block);
-    let mut placed = Placed {
+fn service(diagnostics: &mut Diagnostics<'_>, block: &Block) -> LocatedService {
+    values::once_each(diagnostics, block);
+    let mut located = LocatedService {
         service: Service::new(&block.name),
         kind: block.place,
         dispatch: block.place,
@@ -69,32 +69,34 @@ fn service(noted: &mut Noted<'_>, block: &Block) -> Placed {
         match statement.keyword.as_str() {
             "port" => {
                 listen.given = Some(statement.value_place);
-                listen.port = noted.number(statement, 1..=65_535);
+                listen.port = diagnostics.number(statement, 1..=65_535);
             }
-            "bindto" => listen.bind = bind(noted, statement),
+            "bindto" => listen.bind = bind(diagnostics, statement),
             "type" => {
-                placed.kind = statement.value_place;
-                http = kind(noted, statement);
+                located.kind = statement.value_place;
+                http = kind(diagnostics, statement);
             }
             "headerinspection" => {
-                inspect = noted.boolean(statement).map(|every| (every, statement));
+                inspect = diagnostics
+                    .boolean(statement)
+                    .map(|every| (every, statement));
             }
-            "dispatchmode" => placed.dispatch = statement.value_place,
+            "dispatchmode" => located.dispatch = statement.value_place,
             _ => {}
         }
-        plain(noted, statement, &mut placed.service);
+        plain(diagnostics, statement, &mut located.service);
     }
-    listen.put(noted, block, &mut placed);
+    listen.put(diagnostics, block, &mut located);
     match (http, inspect) {
         (Some(true), every) => {
-            placed.service.kind = Kind::Http {
+            located.service.kind = ServiceKind::Http {
                 inspect: match every {
                     Some((false, _)) => Inspect::FirstMessage,
                     _ => Inspect::EveryMessage,
                 },
             };
         }
-        (_, Some((_, statement))) => noted.fault(
+        (_, Some((_, statement))) => diagnostics.fault(
             Fault::at(
                 statement.place,
                 "`headerinspection` says which HTTP messages are looked at, and this is TCP",
@@ -104,15 +106,15 @@ fn service(noted: &mut Noted<'_>, block: &Block) -> Placed {
         ),
         _ => {}
     }
-    twice(noted, &block.backends, "back end");
+    check_unique_names(diagnostics, &block.backends, "back end");
     for one in &block.backends {
-        if let Some((backend, places)) = backend::backend(noted, one) {
-            placed.service.backends.push(backend);
-            placed.backends.push(places);
+        if let Some((backend, places)) = backend::backend(diagnostics, one) {
+            located.service.backends.push(backend);
+            located.backends.push(places);
         }
     }
     if block.backends.is_empty() && !block.incomplete {
-        noted.fault(
+        diagnostics.fault(
             Fault::at(
                 block.place,
                 format!("the service `{}` has no back end", shown(&block.name)),
@@ -121,10 +123,10 @@ fn service(noted: &mut Noted<'_>, block: &Block) -> Placed {
             .help("add a back end such as: backend one { server 10.1.1.100; port 80; }"),
         );
     }
-    placed
+    located
 }
 
-/// `port` and `bindto`, which may stand in any order.
+/// `port` and `bindto`, in any order.
 #[derive(Default)]
 struct Listen {
     given: Option<Place>,
@@ -133,12 +135,12 @@ struct Listen {
 }
 
 impl Listen {
-    fn put(self, noted: &mut Noted<'_>, block: &Block, placed: &mut Placed) {
+    fn put(self, diagnostics: &mut Diagnostics<'_>, block: &Block, located: &mut LocatedService) {
         let Some(place) = self.given else {
             if block.incomplete {
                 return;
             }
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     block.place,
                     format!("the service `{}` has no port", shown(&block.name)),
@@ -150,90 +152,94 @@ impl Listen {
         };
         if let Some(port) = self.port.and_then(|port| u16::try_from(port).ok()) {
             let bind = self.bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-            placed.service.listen.push(SocketAddr::new(bind, port));
-            placed.listen.push(place);
+            located.service.listen.push(SocketAddr::new(bind, port));
+            located.listen.push(place);
         }
     }
 }
 
-fn bind(noted: &mut Noted<'_>, statement: &Statement) -> Option<IpAddr> {
+fn bind(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<IpAddr> {
     let address = statement.value.parse().ok();
     if address.is_none() {
-        let fault = noted.expected(statement, "an IP address of this machine");
-        noted.fault(fault);
+        let fault = diagnostics.expected(statement, "an IP address of this machine");
+        diagnostics.fault(fault);
     }
     address
 }
 
-fn kind(noted: &mut Noted<'_>, statement: &Statement) -> Option<bool> {
+fn kind(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<bool> {
     match statement.value.as_str() {
         "any" | "tcp" => Some(false),
         "http" => Some(true),
         other => {
-            let fault = noted.expected(statement, "any, tcp or http");
-            noted.fault(fault.help(suggestion(other, "types", ["any", "tcp", "http"])));
+            let fault = diagnostics.expected(statement, "any, tcp or http");
+            diagnostics.fault(fault.help(suggestion(other, "types", ["any", "tcp", "http"])));
             None
         }
     }
 }
 
-/// The statements that stand for themselves.
-fn plain(noted: &mut Noted<'_>, statement: &Statement, service: &mut Service) {
+/// Independent statements.
+fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut Service) {
     match statement.keyword.as_str() {
         "dispatchmode" => {
-            if let Some(mode) = dispatch(noted, statement) {
+            if let Some(mode) = dispatch(diagnostics, statement) {
                 service.dispatch = mode;
             }
         }
         "verbosity" => {
-            service.verbosity = noted.boolean(statement).unwrap_or_default();
-            noted.ignored(statement, "what is told does not depend on it");
+            service.verbosity = diagnostics.boolean(statement).unwrap_or_default();
+            diagnostics.ignored(statement, "messages do not depend on it");
         }
         "revivinginterval" => {
-            if let Some(interval) = noted.seconds(statement) {
+            if let Some(interval) = diagnostics.seconds(statement) {
                 service.reviving_interval = interval;
             }
         }
         "checkinterval" => {
-            noted.unconfirmed(
+            diagnostics.unconfirmed(
                 statement,
                 "",
                 "how often back ends that are available are probed, in seconds",
             );
-            if let Some(interval) = noted.seconds(statement) {
+            if let Some(interval) = diagnostics.seconds(statement) {
                 service.check_interval = interval;
             }
         }
-        "maxconnections" => service.connections_max = noted.limit(statement),
+        "maxconnections" => service.connections_max = diagnostics.limit(statement),
         "backlog" => {
             if statement.value == "0" {
-                noted.unconfirmed(statement, "0", "the default");
-            } else if let Some(backlog) = noted.count(statement, 1..=65_535) {
+                diagnostics.unconfirmed(statement, "0", "the default");
+            } else if let Some(backlog) = diagnostics.count(statement, 1..=65_535) {
                 service.backlog = backlog;
             }
         }
         "shmkey" => {
-            let _ = noted.number(statement, 0..=u64::MAX);
-            noted.ignored(statement, "there is no shared memory here");
+            let _ = diagnostics.number(statement, 0..=u64::MAX);
+            diagnostics.ignored(statement, "there is no shared memory here");
         }
-        "allowfrom" => service.access.allow.extend(prefixes(noted, statement)),
-        "denyfrom" => service.access.deny.extend(prefixes(noted, statement)),
-        "allowfile" => service.access.allow_file = path(noted, statement),
-        "denyfile" => service.access.deny_file = path(noted, statement),
-        "useraccount" => service.user_account = noted.text(statement, "the name of an account"),
-        // `service` sees to the others.
+        "allowfrom" => service
+            .access
+            .allow
+            .extend(prefixes(diagnostics, statement)),
+        "denyfrom" => service.access.deny.extend(prefixes(diagnostics, statement)),
+        "allowfile" => service.access.allow_file = path(diagnostics, statement),
+        "denyfile" => service.access.deny_file = path(diagnostics, statement),
+        "useraccount" => {
+            service.user_account = diagnostics.text(statement, "the name of an account")
+        }
+        // `service` handles the others.
         _ => {}
     }
 }
 
-/// The path of a file.
-pub(super) fn path(noted: &mut Noted<'_>, statement: &Statement) -> Option<PathBuf> {
-    noted
+pub(super) fn path(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<PathBuf> {
+    diagnostics
         .text(statement, "the name of a file")
         .map(PathBuf::from)
 }
 
-fn prefixes(noted: &mut Noted<'_>, statement: &Statement) -> Vec<Prefix> {
+fn prefixes(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Vec<Prefix> {
     let mut prefixes = Vec::new();
     for word in statement
         .value
@@ -242,7 +248,7 @@ fn prefixes(noted: &mut Noted<'_>, statement: &Statement) -> Vec<Prefix> {
     {
         match word.parse() {
             Ok(prefix) => prefixes.push(prefix),
-            Err(error) => noted.fault(
+            Err(error) => diagnostics.fault(
                 Fault::at(
                     statement.value_place,
                     format!(
@@ -257,13 +263,13 @@ fn prefixes(noted: &mut Noted<'_>, statement: &Statement) -> Vec<Prefix> {
         }
     }
     if statement.value.trim().is_empty() {
-        let fault = noted.expected(statement, "prefixes such as 10/8 or 192.168.1.7");
-        noted.fault(fault);
+        let fault = diagnostics.expected(statement, "prefixes such as 10/8 or 192.168.1.7");
+        diagnostics.fault(fault);
     }
     prefixes
 }
 
-fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
+fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<Dispatch> {
     let value = statement.value.trim();
     let (mode, rest) = value.split_once(' ').unwrap_or((value, ""));
     let rest = rest.trim();
@@ -277,8 +283,8 @@ fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
                 value: number.to_owned(),
                 ..statement.clone()
             };
-            let over = noted.count(&inner, 1..=super::super::OVER_MAX)?;
-            noted.unconfirmed(
+            let over = diagnostics.count(&inner, 1..=super::super::OVER_MAX)?;
+            diagnostics.unconfirmed(
                 statement,
                 &format!("{mode} over"),
                 "the average of so many of the last connections",
@@ -286,7 +292,7 @@ fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
             Some(over)
         }
         (word, _) => {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     statement.value_place,
                     format!(
@@ -314,23 +320,23 @@ fn dispatch(noted: &mut Noted<'_>, statement: &Statement) -> Option<Dispatch> {
         "byorder" => Dispatch::ByOrder,
         "byclientip" => Dispatch::ByClientIp,
         "externalhandler" if rest.is_empty() => {
-            let fault = noted.expected(statement, "externalhandler and a command");
-            noted.fault(fault);
+            let fault = diagnostics.expected(statement, "externalhandler and a command");
+            diagnostics.fault(fault);
             return None;
         }
         "externalhandler" => {
-            noted.unconfirmed(
+            diagnostics.unconfirmed(
                 statement,
                 mode,
                 "the command prints a back end's name, or its place counted from 0",
             );
             Dispatch::External {
-                command: noted.template(statement, rest)?,
+                command: diagnostics.template(statement, rest)?,
             }
         }
         other => {
-            let fault = noted.expected(statement, "a mode");
-            noted.fault(fault.help(suggestion(other, "modes", MODES)));
+            let fault = diagnostics.expected(statement, "a mode");
+            diagnostics.fault(fault.help(suggestion(other, "modes", MODES)));
             return None;
         }
     })

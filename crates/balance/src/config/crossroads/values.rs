@@ -1,4 +1,4 @@
-//! The values of statements: numbers, booleans, addresses, templates.
+//! Values of statements: numbers, booleans, addresses, templates.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -7,21 +7,21 @@ use written::nearest::suggestion;
 use written::reader::Fault;
 use written::units::shown;
 
-use super::Noted;
+use super::Diagnostics;
 use super::ast::{Block, Statement};
 use super::keywords::repeats;
 use crate::config::template::{Part, Template};
 use crate::config::warning::WarningKind;
 
-/// Notes keywords that stand twice where once is meant.
-pub(super) fn once_each(noted: &mut Noted<'_>, block: &Block) {
+/// Reports repeated keywords.
+pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
     let mut seen: HashMap<&str, &Statement> = HashMap::new();
     for statement in &block.statements {
         if repeats(&statement.keyword) {
             continue;
         }
         if let Some(first) = seen.insert(&statement.keyword, statement) {
-            noted.fault(
+            diagnostics.fault(
                 Fault::at(
                     statement.place,
                     format!(
@@ -37,8 +37,8 @@ pub(super) fn once_each(noted: &mut Noted<'_>, block: &Block) {
     }
 }
 
-impl Noted<'_> {
-    /// Notes that a value is not what its keyword takes.
+impl Diagnostics<'_> {
+    /// Reports an invalid value.
     pub fn expected(&mut self, statement: &Statement, what: &str) -> Fault {
         let found = match statement.value.as_str() {
             "" => "nothing".to_owned(),
@@ -49,7 +49,7 @@ impl Noted<'_> {
             format!("`{}` takes {what}, found {found}", statement.keyword),
             format!("expected {what}"),
         );
-        // Two lines in one value: the end of the first was forgotten.
+        // A value over two lines: the first `;` is missing.
         let (_, text) = self
             .reader
             .source(statement.value_place.source)
@@ -68,7 +68,7 @@ impl Noted<'_> {
         let text = &statement.value;
         let what = format!("a number from {} to {}", range.start(), range.end());
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // What does not fit 64 bits is out of every range.
+        // Anything over 64 bits is out of range.
         let number = text.parse::<u64>().ok().filter(|n| range.contains(n));
         if !plain || number.is_none() {
             let fault = self.expected(statement, &what);
@@ -93,7 +93,7 @@ impl Noted<'_> {
             .map(std::time::Duration::from_secs)
     }
 
-    /// A most, where 0 is taken for none.
+    /// A limit; 0 is taken for none.
     pub fn limit(&mut self, statement: &Statement) -> Option<u32> {
         let number = self.count(statement, 0..=u32::MAX)?;
         if number == 0 {
@@ -119,7 +119,7 @@ impl Noted<'_> {
         }
     }
 
-    /// A text that is not empty and has no control characters.
+    /// Text that is not empty and has no control characters.
     pub fn text(&mut self, statement: &Statement, what: &str) -> Option<String> {
         let text = &statement.value;
         if text.trim().is_empty() || text.chars().any(char::is_control) {
@@ -130,7 +130,7 @@ impl Noted<'_> {
         Some(text.clone())
     }
 
-    /// A text with places to fill in.
+    /// Text with placeholders.
     pub fn template(&mut self, statement: &Statement, text: &str) -> Option<Template> {
         let template = match Template::parse(text) {
             Ok(template) => template,
@@ -157,7 +157,7 @@ impl Noted<'_> {
         Some(template)
     }
 
-    /// Warns that no manual could be read on something.
+    /// Warns about a meaning that no manual confirms.
     pub fn unconfirmed(&mut self, statement: &Statement, what: &str, taken_as: &'static str) {
         self.warn(
             statement.place,
@@ -170,7 +170,7 @@ impl Noted<'_> {
         );
     }
 
-    /// Notes that something has no meaning here.
+    /// Warns about a keyword without effect.
     pub fn ignored(&mut self, statement: &Statement, why: &'static str) {
         self.warn(
             statement.place,

@@ -11,9 +11,9 @@ use super::fields;
 use super::service::required;
 use crate::config::address;
 use crate::config::model::{
-    Address, Backend, EditKind, HeaderEdit, Hooks, ProxyVersion, StickyCookie, Towards, Weight,
+    Address, Backend, EditKind, HeaderEdit, Hooks, ProxyVersion, Recipient, StickyCookie, Weight,
 };
-use crate::config::places::{self, BackendPlaces};
+use crate::config::validate::{self, BackendPlaces};
 use crate::health::State;
 use crate::sticky;
 
@@ -36,7 +36,7 @@ const KEYS: [&str; 16] = [
     "initial_state",
 ];
 
-/// A table, or its address alone. `shared` are the service's header edits, which come first.
+/// A table, or just an address. `shared`: the service's header edits, which come first.
 pub(super) fn backend(
     reader: &mut Reader,
     entry: &Entry,
@@ -104,7 +104,7 @@ fn fill(reader: &mut Reader, section: &Section<'_>, backend: &mut Backend) {
             "v1" => ProxyVersion::V1,
             _ => ProxyVersion::V2,
         });
-    // Waking is where a probe leads, not where one begins.
+    // A back end never starts as `waking`.
     let states = ["available", "up", "unavailable", "down"];
     if let Some(state) = section
         .word(reader, "initial_state", &states)
@@ -181,7 +181,7 @@ fn cookie(reader: &mut Reader, section: &Section<'_>) -> Option<StickyCookie> {
     })
 }
 
-/// `headers = [{ towards, how, name, value }]` of a back end or a whole service.
+/// `headers = [{ towards, how, name, value }]` of a back end or service.
 pub(super) fn headers(reader: &mut Reader, section: &Section<'_>) -> Vec<(HeaderEdit, Place)> {
     let Some((entry, path)) = section.entry("headers") else {
         return Vec::new();
@@ -211,7 +211,7 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
     for key in ["towards", "how", "name", "value"] {
         required(reader, section, key)?;
     }
-    let towards = section.word(reader, "towards", &["client", "server"])?;
+    let recipient = section.word(reader, "towards", &["client", "server"])?;
     let how = section.word(reader, "how", &["add", "append", "set"])?;
     let name = section.text(reader, "name")?;
     let value = fields::template(reader, section, "value")?;
@@ -224,7 +224,7 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
             ));
         }
     };
-    if !places::is_field_name(&name) {
+    if !validate::is_field_name(&name) {
         refuse(
             "name",
             "is no name of a header",
@@ -232,7 +232,7 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
         );
         return None;
     }
-    if places::is_framing(&name) {
+    if validate::is_framing(&name) {
         refuse(
             "name",
             "names a header that says where messages end, or belongs to one connection",
@@ -240,7 +240,7 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
         );
         return None;
     }
-    if !places::is_field_value(&value.to_string()) {
+    if !validate::is_field_value(&value.to_string()) {
         refuse(
             "value",
             "begins or ends with a space",
@@ -249,9 +249,9 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
         return None;
     }
     Some(HeaderEdit {
-        towards: match towards.as_str() {
-            "client" => Towards::Client,
-            _ => Towards::Server,
+        recipient: match recipient.as_str() {
+            "client" => Recipient::Client,
+            _ => Recipient::Server,
         },
         how: match how.as_str() {
             "add" => EditKind::Add,

@@ -1,4 +1,4 @@
-//! Values of the native form that several tables have.
+//! Values that several tables have.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -12,10 +12,10 @@ use written::units::shown;
 
 use crate::config::template::Template;
 
-/// No wait and no interval is longer.
-pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longest interval or time limit.
+pub(super) const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// A whole number; leaves `value` as it is where the key is not given.
+/// An integer; a missing key leaves `value`.
 pub(super) fn count<T: TryFrom<i64>>(
     reader: &mut Reader,
     section: &Section<'_>,
@@ -29,14 +29,14 @@ pub(super) fn count<T: TryFrom<i64>>(
     }
 }
 
-/// A whole number of which there may be none.
+/// An optional limit.
 pub(super) fn limit(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<u32> {
     section
         .integer(reader, key, 1..=i64::from(u32::MAX))
         .and_then(|given| u32::try_from(given).ok())
 }
 
-/// A duration; leaves `value` as it is where the key is not given.
+/// A duration; a missing key leaves `value`.
 pub(super) fn duration(
     reader: &mut Reader,
     section: &Section<'_>,
@@ -44,20 +44,20 @@ pub(super) fn duration(
     least: Duration,
     value: &mut Duration,
 ) {
-    if let Some(given) = section.duration(reader, key, least..=LONGEST) {
+    if let Some(given) = section.duration(reader, key, least..=DURATION_MAX) {
         *value = given;
     }
 }
 
-/// A boolean; leaves `value` as it is where the key is not given.
-pub(super) fn switch(reader: &mut Reader, section: &Section<'_>, key: &str, value: &mut bool) {
+/// A boolean; a missing key leaves `value`.
+pub(super) fn boolean(reader: &mut Reader, section: &Section<'_>, key: &str, value: &mut bool) {
     if let Some(given) = section.boolean(reader, key) {
         *value = given;
     }
 }
 
-/// A text that is not empty and has no control characters.
-pub(super) fn words(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
+/// Text that is not empty and has no control characters.
+pub(super) fn text(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
     let text = section.text(reader, key)?;
     let (entry, path) = section.entry(key)?;
     if text.trim().is_empty() || text.chars().any(char::is_control) {
@@ -74,14 +74,13 @@ pub(super) fn words(reader: &mut Reader, section: &Section<'_>, key: &str) -> Op
     Some(text)
 }
 
-/// The path of a file.
 pub(super) fn path(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<PathBuf> {
-    words(reader, section, key).map(PathBuf::from)
+    text(reader, section, key).map(PathBuf::from)
 }
 
-/// A text with places to fill in.
+/// Text with placeholders.
 pub(super) fn template(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<Template> {
-    let text = words(reader, section, key)?;
+    let text = text(reader, section, key)?;
     let (entry, path) = section.entry(key)?;
     match Template::parse(&text) {
         Ok(template) => Some(template),
@@ -99,13 +98,13 @@ pub(super) fn template(reader: &mut Reader, section: &Section<'_>, key: &str) ->
     }
 }
 
-/// An IP address and a port.
+/// An IP address and port.
 pub(super) fn socket(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<SocketAddr> {
     let (entry, path) = section.entry(key)?;
     socket_of(reader, &entry.node, &path)
 }
 
-/// An IP address and a port.
+/// An IP address and port.
 pub(super) fn socket_of(reader: &mut Reader, node: &Node, path: &str) -> Option<SocketAddr> {
     let text = reader.text(node, path)?;
     let address = text.parse().ok();
@@ -116,14 +115,14 @@ pub(super) fn socket_of(reader: &mut Reader, node: &Node, path: &str) -> Option<
     address
 }
 
-/// That a text is no address with a port.
+/// The error for a malformed address.
 pub(super) fn no_address(place: Place, text: &str, label: &str) -> Fault {
     let found = shown(text);
     let message = format!("expected an address such as 127.0.0.1:8080, found `{found}`");
     Fault::at(place, message, label)
 }
 
-/// One string or a list of strings, each with its place.
+/// A string, or a list of strings.
 pub(super) fn one_or_more<'t>(
     reader: &mut Reader,
     section: &Section<'t>,
@@ -140,7 +139,7 @@ pub(super) fn one_or_more<'t>(
     }
 }
 
-/// Names are shown in tables, told on command lines and sent in cookies.
+/// Names appear in tables, on command lines and in cookies.
 pub(in crate::config) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(good) {

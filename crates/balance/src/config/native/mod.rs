@@ -1,4 +1,4 @@
-//! The native form: TOML.
+//! The TOML syntax.
 
 mod backend;
 mod fields;
@@ -10,7 +10,7 @@ use written::reader::{Fault, Reader};
 use written::section::Section;
 
 use super::model::Config;
-use super::places::{self, Words};
+use super::validate::{self, HelpTerms};
 
 const KEYS: [&str; 5] = [
     "threads",
@@ -23,10 +23,10 @@ const KEYS: [&str; 5] = [
 const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
      [\"127.0.0.1:8081\"]; or a table [services.NAME] with listen and backends";
 
-/// More services or back ends than this are noise.
-const MOST_NAMES: usize = 1024;
+/// Limit of services, and of back ends of a service.
+const NAMES_MAX: usize = 1024;
 
-/// Reads the reader's first source. `None`: there was a mistake, and it was noted.
+/// Parses the first source. `None` after reporting an error.
 pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
     let table = open::parse(reader, text)?;
     let top = Section::whole(&table);
@@ -61,27 +61,27 @@ fn long(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
     config.status_socket = fields::path(reader, top, "status_socket");
     config.prometheus = fields::socket(reader, top, "prometheus");
     let services = top.section(reader, "services")?;
-    let mut placed = Vec::new();
-    for entry in services.table.entries.iter().take(MOST_NAMES) {
+    let mut located = Vec::new();
+    for entry in services.table.entries.iter().take(NAMES_MAX) {
         fields::check_name(reader, "a service", &entry.name, entry.place);
         if let Some(section) = reader.section(entry, services.name_of(&entry.name)) {
-            placed.extend(service::service(reader, &section, &entry.name));
+            located.extend(service::service(reader, &section, &entry.name));
         }
     }
-    if services.table.entries.is_empty() || services.table.entries.len() > MOST_NAMES {
+    if services.table.entries.is_empty() || services.table.entries.len() > NAMES_MAX {
         reader.fault(Fault::at(
             services.place,
             format!(
-                "expected 1 to {MOST_NAMES} services, found {}",
+                "expected 1 to {NAMES_MAX} services, found {}",
                 services.table.entries.len()
             ),
             "the services",
         ));
     }
-    let words = Words {
+    let terms = HelpTerms {
         http: "kind = \"http\"",
     };
-    places::check(reader, &placed, &config, &words);
-    config.services = placed.into_iter().map(|placed| placed.service).collect();
+    validate::check(reader, &located, &config, &terms);
+    config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
 }

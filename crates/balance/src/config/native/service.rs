@@ -9,13 +9,13 @@ use written::tree::{Place, Tree};
 use written::units::shown;
 
 use super::fields;
-use super::{MOST_NAMES, backend};
+use super::{NAMES_MAX, backend};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, Inspect, Kind, LogForm, PEAK_EWMA_DECAY, Probing,
-    Service,
+    Access, Check, Dispatch, Ejection, HashKey, Inspect, LogFormat, PEAK_EWMA_DECAY, Probing,
+    Service, ServiceKind,
 };
-use crate::config::places::{self, Placed};
+use crate::config::validate::{self, LocatedService};
 
 const KEYS: [&str; 22] = [
     "listen",
@@ -42,7 +42,6 @@ const KEYS: [&str; 22] = [
     "headers",
 ];
 
-/// The modes that take no further keys, and those that do.
 const MODES: [&str; 12] = [
     "round-robin",
     "random",
@@ -58,7 +57,11 @@ const MODES: [&str; 12] = [
     "consistent-hash",
 ];
 
-pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) -> Option<Placed> {
+pub(super) fn service(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    name: &str,
+) -> Option<LocatedService> {
     section.only(reader, &KEYS);
     let mut service = Service::new(name);
     let place_of = |key: &str| {
@@ -66,8 +69,8 @@ pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) ->
             .entry(key)
             .map_or(section.place, |(entry, _)| entry.node.place)
     };
-    let mut placed_listen = Vec::new();
-    listen(reader, section, &mut service, &mut placed_listen);
+    let mut listen_places = Vec::new();
+    listen(reader, section, &mut service, &mut listen_places);
     kind(reader, section, &mut service);
     if let Some(dispatch) = dispatch(reader, section) {
         service.dispatch = dispatch;
@@ -90,25 +93,25 @@ pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) ->
     fields::count(reader, section, "backlog", 1..=65_535, &mut service.backlog);
     service.access = access(reader, section);
     timeouts(reader, section, &mut service);
-    fields::switch(
+    fields::boolean(
         reader,
         section,
         "proxy_protocol_in",
         &mut service.proxy_protocol_in,
     );
-    fields::switch(reader, section, "verbosity", &mut service.verbosity);
+    fields::boolean(reader, section, "verbosity", &mut service.verbosity);
     service.access_log = fields::path(reader, section, "access_log");
     let form = section.word(reader, "access_log_form", &["common", "combined"]);
     if form.as_deref() == Some("combined") {
-        service.access_log_form = LogForm::Combined;
+        service.access_log_form = LogFormat::Combined;
     }
-    service.user_account = fields::words(reader, section, "user_account");
+    service.user_account = fields::text(reader, section, "user_account");
     let shared = backend::headers(reader, section);
     let mut backends = Vec::new();
     if let Some(table) =
         required(reader, section, "backends").and_then(|()| section.section(reader, "backends"))
     {
-        for entry in table.table.entries.iter().take(MOST_NAMES) {
+        for entry in table.table.entries.iter().take(NAMES_MAX) {
             fields::check_name(reader, "a back end", &entry.name, entry.place);
             let path = table.name_of(&entry.name);
             let Some((one, places)) = backend::backend(reader, entry, path, &shared) else {
@@ -118,24 +121,24 @@ pub(super) fn service(reader: &mut Reader, section: &Section<'_>, name: &str) ->
             backends.push(places);
         }
         let count = table.table.entries.len();
-        if count == 0 || count > MOST_NAMES {
+        if count == 0 || count > NAMES_MAX {
             reader.fault(Fault::at(
                 table.place,
-                format!("expected 1 to {MOST_NAMES} back ends, found {count}"),
+                format!("expected 1 to {NAMES_MAX} back ends, found {count}"),
                 "the back ends of this service",
             ));
         }
     }
-    Some(Placed {
+    Some(LocatedService {
         kind: place_of("kind"),
         dispatch: place_of("dispatch"),
-        listen: placed_listen,
+        listen: listen_places,
         backends,
         service,
     })
 }
 
-/// Notes that a key has to be given.
+/// Reports a missing key.
 pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
     if section.entry(key).is_some() {
         return Some(());
@@ -169,7 +172,7 @@ fn kind(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
     let word = section.word(reader, "kind", &["tcp", "http"]);
     let inspect = section.word(reader, "inspect", &["first", "every"]);
     if word.as_deref() == Some("http") {
-        service.kind = Kind::Http {
+        service.kind = ServiceKind::Http {
             inspect: match inspect.as_deref() {
                 Some("first") => Inspect::FirstMessage,
                 _ => Inspect::EveryMessage,
@@ -304,8 +307,8 @@ fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
         });
     }
     required(reader, arguments, "name")?;
-    let name = fields::words(reader, arguments, "name")?;
-    if !places::is_field_name(&name) {
+    let name = fields::text(reader, arguments, "name")?;
+    if !validate::is_field_name(&name) {
         let (entry, path) = arguments.entry("name")?;
         reader.fault(Fault::at(
             entry.node.place,
@@ -350,11 +353,11 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
     }
     let mut status = 200;
     fields::count(reader, &table, "status", 100..=599, &mut status);
-    let path = fields::words(reader, &table, "path").unwrap_or_else(|| "/".to_owned());
-    let host = fields::words(reader, &table, "host");
+    let path = fields::text(reader, &table, "path").unwrap_or_else(|| "/".to_owned());
+    let host = fields::text(reader, &table, "host");
     let good_host = |host: &String| !host.contains(char::is_whitespace) && host.is_ascii();
     for (key, good) in [
-        ("path", places::is_path(&path)),
+        ("path", validate::is_path(&path)),
         ("host", host.as_ref().is_none_or(good_host)),
     ] {
         if let (false, Some((entry, path))) = (good, table.entry(key)) {
@@ -369,13 +372,13 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
             ));
         }
     }
-    Some(places::http_check(path, host, status))
+    Some(Check::Http { path, host, status })
 }
 
 fn ejection(reader: &mut Reader, section: &Section<'_>) -> Option<Ejection> {
     let table = section.section(reader, "ejection")?;
     table.only(reader, &["failures", "duration"]);
-    // In a row, so that a back end that fails now and then stays; 30 s, as a restart takes.
+    // In a row, so that occasional errors do not eject it; 30 s, as a restart takes.
     let mut ejection = Ejection {
         failures: 5,
         duration: Duration::from_secs(30),

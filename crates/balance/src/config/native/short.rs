@@ -1,4 +1,4 @@
-//! The short form: one TCP service, round robin over its upstreams.
+//! The short form: one TCP service with round robin.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use written::section::Section;
 use super::fields;
 use super::service::required;
 use crate::config::model::{Backend, Config, Service};
-use crate::config::places::{self, BackendPlaces, Placed, Words};
+use crate::config::validate::{self, BackendPlaces, HelpTerms, LocatedService};
 
 const KEYS: [&str; 6] = [
     "listen",
@@ -19,7 +19,7 @@ const KEYS: [&str; 6] = [
     "connect_timeout_ms",
 ];
 
-/// What the service of a short form is called.
+/// Name of its service.
 pub(super) const NAME: &str = "balance";
 
 pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
@@ -88,18 +88,18 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         ));
     }
     let place = top.entry("listen")?.0.node.place;
-    let placed = Placed {
+    let located = LocatedService {
         kind: place,
         dispatch: place,
         listen: vec![place],
         backends,
         service,
     };
-    let words = Words {
+    let terms = HelpTerms {
         http: "write it as [services.NAME] with kind = \"http\"",
     };
-    let placed = [placed];
-    places::check(reader, &placed, &config, &words);
-    config.services = placed.into_iter().map(|placed| placed.service).collect();
+    let located = [located];
+    validate::check(reader, &located, &config, &terms);
+    config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
 }

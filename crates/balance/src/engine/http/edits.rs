@@ -1,45 +1,41 @@
-//! Changes of header fields that the configuration asks for, filled in.
+//! Header edits of the configuration, with values filled in.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::config::Facts;
-use crate::config::model::{EditKind as Asked, HeaderEdit, Service, Towards};
+use crate::config::Placeholders;
+use crate::config::model::{HeaderEdit, Recipient, Service};
 use crate::engine::BalancerError;
-use crate::http::{Edit, EditError, EditKind};
+use crate::http::{Edit, EditError};
 
-/// Most changes of one message: those of a back end, and one that sets a cookie.
+/// Edits per message: those of a back end, and one for a cookie.
 const EDITS_MAX: usize = 16;
 
 fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {
-    let how = match edit.how {
-        Asked::Add => EditKind::Add,
-        Asked::Append => EditKind::Append,
-        Asked::Set => EditKind::Set,
-    };
-    Edit::new(how, &edit.name, value)
+    Edit::new(edit.how, &edit.name, value)
 }
 
-/// Looks at all changes of a service, with an address for the client's: what is wrong with one is
-/// said at the start, and not to clients.
+/// Checks all edits of a service at the start, with a sample address, so that errors do not hit
+/// clients.
 pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
     for backend in &service.backends {
-        let facts = Facts {
+        let placeholders = Placeholders {
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),
             backend: &backend.name,
             service: &service.name,
         };
         let edits = &backend.header_edits;
-        for towards in [Towards::Client, Towards::Server] {
-            if edits.iter().filter(|edit| edit.towards == towards).count() > EDITS_MAX {
+        for recipient in [Recipient::Client, Recipient::Server] {
+            let same = edits.iter().filter(|edit| edit.recipient == recipient);
+            if same.count() > EDITS_MAX {
                 return Err(BalancerError::Unsupported {
                     service: service.name.clone(),
-                    what: "expected at most 16 header edits of a back end towards each side",
+                    what: "expected at most 16 header edits per back end and direction",
                 });
             }
         }
         for edit in edits {
             let mut value = Vec::new();
-            edit.value.fill(&facts, &mut value);
+            edit.value.fill(&placeholders, &mut value);
             if let Err(source) = made(edit, &value) {
                 return Err(BalancerError::Header {
                     service: service.name.clone(),
@@ -53,24 +49,25 @@ pub(in crate::engine) fn check(service: &Service) -> Result<(), BalancerError> {
     Ok(())
 }
 
-/// Fills changes in and hands them to `run`. `values` is room for them; nothing else is allocated.
+/// Fills in the edits and passes them to `run`. Values are written to `values`; nothing else is
+/// allocated.
 pub(super) fn filled<'f, R>(
     edits: impl Iterator<Item = &'f HeaderEdit> + Clone,
-    facts: &Facts<'_>,
+    placeholders: &Placeholders<'_>,
     values: &mut Vec<u8>,
     run: impl FnOnce(&[Edit<'_>]) -> R,
 ) -> R {
     values.clear();
     let mut ends = [0; EDITS_MAX + 1];
     for (edit, end) in edits.clone().zip(&mut ends) {
-        edit.value.fill(facts, values);
+        edit.value.fill(placeholders, values);
         *end = values.len();
     }
     let mut from = 0;
     let mut all = edits.zip(ends).filter_map(|(edit, end)| {
         let value = &values[from..end];
         from = end;
-        // What cannot be made was refused at the start.
+        // Invalid edits were rejected at the start.
         made(edit, value).ok()
     });
     let Some(first) = all.next() else {
@@ -78,8 +75,8 @@ pub(super) fn filled<'f, R>(
     };
     let mut list = [first; EDITS_MAX + 1];
     let mut count = 1;
-    for (edit, place) in all.zip(&mut list[1..]) {
-        *place = edit;
+    for (edit, entry) in all.zip(&mut list[1..]) {
+        *entry = edit;
         count += 1;
     }
     run(&list[..count])

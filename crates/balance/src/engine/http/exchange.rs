@@ -1,254 +1,205 @@
-//! A request's way to a back end, and what follows when its answer is complete.
+//! Assigning requests to back ends, and the end of an exchange.
 
-use net::{ConnId, Io, proxy_protocol};
+use net::{ConnId, Io};
 
-use super::choosing::choose;
 use super::pool::take_idle;
-use super::{Back, Front, Pair, Phase, empty};
-use crate::config::model::ProxyVersion;
-use crate::engine::events::Happened;
-use crate::engine::post::Choice;
-use crate::engine::side::{Role, Side};
+use super::{Pair, Phase, Upstream, empty};
+use crate::engine::connection::{Connection, Role};
+use crate::engine::events::Event;
+use crate::engine::service_worker::Choice;
 use crate::engine::worker::Worker;
 use crate::health::HealthEvent;
-use crate::http::read_request;
 
-impl Side {
-    /// How far a client of an HTTP service is.
-    pub(super) fn front_phase(&mut self, phase: Phase) {
-        if let Some(front) = &mut self.front {
-            front.phase = phase;
+impl Connection {
+    pub(super) fn downstream_phase(&mut self, phase: Phase) {
+        if let Some(downstream) = &mut self.downstream {
+            downstream.phase = phase;
         }
     }
 }
 
 impl<I: Io> Worker<I> {
-    /// A connection to a back end becomes a client's, for one exchange.
-    pub(super) fn http_pair(&mut self, pair: Pair) {
+    /// Pairs a connection to a back end with a client for one exchange.
+    pub(super) fn start_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
-        let side = &mut self.sides[pair.upstream.slot()];
-        side.role = Role::HttpBack;
-        side.peer = Some(pair.client);
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        if let Some(back) = &mut side.back {
-            back.begin(now_ns);
+        let connection = &mut self.connections[pair.server.slot()];
+        connection.role = Role::HttpUpstream;
+        connection.peer = Some(pair.client);
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        if let Some(upstream) = &mut connection.upstream {
+            upstream.begin(now_ns);
         }
-        let (service, backend) = (side.service as usize, side.backend);
-        let side = &mut self.sides[pair.client.slot()];
-        side.peer = Some(pair.upstream);
-        side.backend = backend;
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        if let Some(front) = &mut side.front {
-            front.phase = Phase::Exchanging;
-            front.moved_ns = now_ns;
+        let (service, backend) = (connection.service as usize, connection.backend);
+        let connection = &mut self.connections[pair.client.slot()];
+        connection.peer = Some(pair.server);
+        connection.backend = backend;
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        if let Some(downstream) = &mut connection.downstream {
+            downstream.phase = Phase::Exchanging;
+            downstream.moved_ns = now_ns;
         }
         self.state(service).backends[backend as usize]
             .requests
             .add(1);
     }
 
-    /// Finds a back end for a request that is kept, or a place in the queue.
-    pub(in crate::engine) fn http_seek(&mut self, client: ConnId) {
-        self.side(client).front_phase(Phase::Seeking);
-        let choice = self.http_choose(client);
-        let failed = |front: &Front| front.failed;
-        let spoiled = self.side(client).front.as_deref().is_some_and(failed);
+    /// Chooses a back end for the held request, or queues it.
+    pub(in crate::engine) fn select_http_backend(&mut self, client: ConnId) {
+        self.connection(client).downstream_phase(Phase::Seeking);
+        let choice = self.choose(client);
+        let spoiled = self.connection(client).downstream_is(|one| one.failed);
         match choice {
-            // It was asked, and others could not be: that is not for lack of back ends.
-            Choice::Nobody if spoiled => self.http_answer_self(client, 502, "no back end answered"),
-            choice => self.settle(client, choice),
+            // A back end failed after it got the request, and no other is left: 502, not 503.
+            Choice::NoneUsable if spoiled => {
+                self.respond_locally(client, 502, "no back end responded")
+            }
+            choice => self.apply_choice(client, choice),
         }
     }
 
-    /// Whether a request is bound to one back end.
-    pub(in crate::engine) fn http_is_bound(&mut self, client: ConnId) -> bool {
-        let front = self.side(client).front.as_deref();
-        front.is_some_and(|front| front.sticky.is_some())
+    /// Whether the request is bound to one back end.
+    pub(in crate::engine) fn is_sticky(&mut self, client: ConnId) -> bool {
+        self.connection(client)
+            .downstream_is(|one| one.sticky.is_some())
     }
 
-    /// Chooses a back end for a request that is kept.
-    pub(in crate::engine) fn http_choose(&mut self, client: ConnId) -> Choice {
+    /// Sends the held request to a back end, on which capacity was reserved.
+    pub(in crate::engine) fn assign_request(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
         let Worker {
-            sides,
-            posts,
-            shared,
-            rng,
-            ..
-        } = self;
-        let side = &sides[client.slot()];
-        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
-            return Choice::Nobody;
-        };
-        let service = side.service as usize;
-        let head = read_request(&front.request).ok().flatten();
-        let (post, state) = (&mut posts[service], &shared.services[service]);
-        choose(post, state, front, known, head.as_ref(), now_ns, rng)
-    }
-
-    /// Sends a request that is kept to a back end, where a place was taken for it.
-    pub(in crate::engine) fn http_assign(&mut self, client: ConnId, backend: usize) {
-        let now_ns = self.now();
-        let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             ..
         } = self;
-        let side = &sides[client.slot()];
-        let Some(front) = side.front.as_deref() else {
+        let connection = &connections[client.slot()];
+        let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
-        let service = side.service as usize;
-        let moves = shared.services[service].backends[backend].moves();
-        let repeat = front.method.is_idempotent();
-        let kept = posts[service].http.as_mut().and_then(|http| {
-            let place = &mut http.places[backend];
-            place
-                .shares
-                .then(|| take_idle(sides, &mut place.idle, moves, repeat, now_ns))?
+        let service = connection.service as usize;
+        let address_version = shared.services[service].backends[backend].address_version();
+        let repeat = downstream.method.is_idempotent();
+        let kept = services[service].http.as_mut().and_then(|http| {
+            let backend_slot = &mut http.backends[backend];
+            backend_slot.reusable.then(|| {
+                take_idle(
+                    connections,
+                    &mut backend_slot.idle,
+                    address_version,
+                    repeat,
+                    now_ns,
+                )
+            })?
         });
         match kept {
-            Some(upstream) => {
-                let pair = Pair { client, upstream };
-                self.http_pair(pair);
-                self.http_send_kept(pair);
+            Some(server) => {
+                let pair = Pair { client, server };
+                self.start_exchange(pair);
+                self.send_held_request(pair);
             }
             None => self.dial(client, backend),
         }
     }
 
-    /// A connection to a back end is open: the request goes there.
-    pub(in crate::engine) fn http_connected(&mut self, client: ConnId, upstream: ConnId) {
-        let pair = Pair { client, upstream };
+    /// A back end is connected: send the request.
+    pub(in crate::engine) fn http_connected(&mut self, client: ConnId, server: ConnId) {
         let now_ns = self.now();
-        let Worker {
-            io,
-            sides,
-            posts,
-            shared,
-            ..
-        } = self;
-        let side = &mut sides[pair.upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let known = &shared.services[service].backends[backend];
-        known.connections.add(1);
-        known
-            .connect_times
-            .note_ns(now_ns.saturating_sub(side.since_ns));
-        let moves = known.moves();
-        let front = &sides[client.slot()];
-        let ended = front.ended;
-        if let Some(client) = &front.client {
-            let back = Back::new(moves, client.address, now_ns);
-            if let Some(version) = posts[service].places[backend].proxy_out {
-                let mut header = Vec::with_capacity(64);
-                match version {
-                    ProxyVersion::V1 => {
-                        proxy_protocol::encode_v1(client.address, client.local, &mut header);
-                    }
-                    ProxyVersion::V2 => {
-                        proxy_protocol::encode_v2(client.address, client.local, &mut header);
-                    }
-                }
-                io.send_copy(pair.upstream, &header);
-            }
-            if posts[service].wanted {
-                shared.tell(Happened::ConnectionBegun {
-                    service,
-                    backend,
-                    client: client.address,
-                });
-            }
-            let side = &mut sides[upstream.slot()];
-            side.back = Some(Box::new(back));
-            side.traced = posts[service].places[backend].traced;
+        let (service, backend) = self.connection(server).indexes();
+        let address_version = self.state(service).backends[backend].address_version();
+        let downstream = &self.connections[client.slot()];
+        let ended = downstream.ended;
+        if let Some(client) = &downstream.client {
+            let upstream = Upstream::new(address_version, client.address, now_ns);
+            self.connection(server).upstream = Some(Box::new(upstream));
         }
-        self.http_pair(pair);
-        self.http_send_kept(pair);
-        let raw = |front: &Front| front.raw;
-        if ended && self.side(pair.client).front.as_deref().is_some_and(raw) {
-            self.io.finish(pair.upstream);
+        let pair = Pair { client, server };
+        self.start_exchange(pair);
+        self.send_held_request(pair);
+        if ended && self.connection(client).downstream_is(|one| one.raw) {
+            self.io.finish(server);
         }
     }
 
-    /// An answer is complete: the back end's connection is free, and the client's turn comes.
-    pub(super) fn http_finish(&mut self, pair: Pair) {
+    /// A response is complete: release the back end, and go on with the client.
+    pub(super) fn finish_exchange(&mut self, pair: Pair) {
         let now_ns = self.now();
-        let queued = self.io.queued(pair.upstream);
-        let side = &mut self.sides[pair.upstream.slot()];
-        let (service, backend) = (side.service as usize, side.backend as usize);
-        let (keep, sent_ns) = match &side.back {
-            Some(back) => (back.keep, back.sent_ns),
+        let queued = self.io.queued(pair.server);
+        let connection = &mut self.connections[pair.server.slot()];
+        let (service, backend) = connection.indexes();
+        let (keep, sent_ns) = match &connection.upstream {
+            Some(upstream) => (upstream.keep, upstream.sent_ns),
             None => (false, now_ns),
         };
-        let side = &mut self.sides[pair.client.slot()];
-        side.peer = None;
-        side.since_ns = now_ns;
-        let Some(front) = side.front.as_deref_mut() else {
+        let connection = &mut self.connections[pair.client.slot()];
+        connection.peer = None;
+        connection.since_ns = now_ns;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
-        front.phase = Phase::Reading;
-        (front.begun, front.whole) = (false, true);
-        front.answers += 1;
-        front.began_ns = now_ns;
-        empty(&mut front.request);
-        let unread = !front.body.is_complete();
-        let (keep_alive, answer_bytes) = (front.keep_alive && !unread, front.answer_bytes);
+        downstream.phase = Phase::Reading;
+        (downstream.response_sent, downstream.whole) = (false, true);
+        downstream.responses += 1;
+        downstream.began_ns = now_ns;
+        empty(&mut downstream.request);
+        let unread = !downstream.body.is_complete();
+        let (keep_alive, response_bytes) =
+            (downstream.keep_alive && !unread, downstream.response_bytes);
         let took_ns = now_ns.saturating_sub(sent_ns);
         self.state(service).backends[backend]
             .service_times
-            .note_ns(took_ns);
-        self.posts[service].finished(backend, answer_bytes, took_ns);
-        self.http_log(pair.client, Some(backend));
-        self.give_place_back(service, backend);
+            .record_ns(took_ns);
+        self.services[service].finished(backend, response_bytes, took_ns);
+        self.log_request(pair.client, Some(backend));
+        self.release_backend(service, backend);
         if keep && queued == 0 && !unread {
-            self.put_idle(pair.upstream);
+            self.put_idle(pair.server);
         } else {
-            self.close_back(pair.upstream);
+            self.close_upstream(pair.server);
         }
         match keep_alive {
-            true => self.http_next(pair.client),
+            true => self.next_input(pair.client),
             false => self.http_close(pair.client),
         }
     }
 
-    /// Tells of a request that is over, where anybody wants to know.
-    pub(super) fn http_log(&mut self, client: ConnId, backend: Option<usize>) {
+    /// Emits the event of a finished request.
+    pub(super) fn log_request(&mut self, client: ConnId, backend: Option<usize>) {
         let now_ns = self.now();
-        let side = &mut self.sides[client.slot()];
-        let service = side.service as usize;
-        if !self.posts[service].wanted {
+        let connection = &mut self.connections[client.slot()];
+        let service = connection.service as usize;
+        if !self.services[service].emits_events {
             return;
         }
-        let (Some(front), Some(known)) = (side.front.as_deref_mut(), &side.client) else {
+        let (Some(downstream), Some(client_state)) =
+            (connection.downstream.as_deref_mut(), &connection.client)
+        else {
             return;
         };
-        self.shared.tell(Happened::RequestOver {
+        self.shared.emit(Event::RequestFinished {
             service,
             backend,
-            client: known.address,
-            line: front.line.take(),
-            status: front.status,
-            bytes_from: front.answer_bytes,
-            duration_ns: now_ns.saturating_sub(front.began_ns),
+            client: client_state.address,
+            line: downstream.line.take(),
+            status: downstream.status,
+            bytes_from: downstream.response_bytes,
+            duration_ns: now_ns.saturating_sub(downstream.began_ns),
         });
     }
 
-    /// Notes how a back end has answered. What is not out of the ordinary takes no lock.
-    pub(super) fn http_note(&mut self, service: usize, backend: usize, well: bool) {
+    /// Reports a response to the health state. Takes no lock unless something changed.
+    pub(super) fn note_response(&mut self, service: usize, backend: usize, well: bool) {
         let state = &self.shared.services[service];
         let one = &state.backends[backend];
         if !well {
-            one.answer_failures.add(1);
+            one.response_failures.add(1);
         }
-        if state.policy.eject_after == 0 || (well && !one.is_doubted()) {
+        if state.policy.eject_after == 0 || (well && !one.is_suspect()) {
             return;
         }
-        one.doubt(!well);
+        one.set_suspect(!well);
         let event = match well {
-            true => HealthEvent::Answered,
-            false => HealthEvent::AnswerFailed,
+            true => HealthEvent::ResponseOk,
+            false => HealthEvent::ResponseFailed,
         };
         self.shared.note(service, backend, event);
     }

@@ -1,91 +1,88 @@
-//! Limits of every wait of an HTTP connection.
+//! Time limits of HTTP connections.
 
 use net::{ConnId, Io};
 
-use super::ends::Trouble;
+use super::close::UpstreamFailure;
 use super::{Pair, Phase};
-use crate::engine::side::Role;
+use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
 
-/// How long a back end that was found dead may still take to begin its answer, before the request
-/// is sent to another one, ns.
+/// How long a back end that was found down may take to begin its response, before the request is
+/// sent elsewhere, ns.
 const DEAD_NS: u64 = 1_000_000_000;
-/// How long a client that got its last answer may take to close, ns.
+/// How long a client may take to close after its last response, ns.
 const LINGER_NS: u64 = 2_000_000_000;
 
 impl<I: Io> Worker<I> {
-    /// Looks at a connection of an HTTP service.
+    /// Checks the limits of a connection.
     pub(in crate::engine) fn http_scan(&mut self, conn: ConnId, now_ns: u64) {
-        let side = &self.sides[conn.slot()];
-        let limits = self.posts[side.service as usize].limits;
-        match side.role {
+        let connection = &self.connections[conn.slot()];
+        let limits = self.services[connection.service as usize].limits;
+        match connection.role {
             Role::HttpIdle => self.scan_idle(conn, now_ns),
-            Role::HttpBack => self.count_back(conn),
-            Role::HttpFront => self.scan_front(conn, now_ns),
-            Role::HttpCut if now_ns.saturating_sub(side.since_ns) >= limits.write_stall => {
-                self.http_end(conn, true);
+            Role::HttpUpstream => self.count_upstream(conn),
+            Role::HttpDownstream => self.scan_downstream(conn, now_ns),
+            Role::HttpCut if now_ns.saturating_sub(connection.since_ns) >= limits.write_stall => {
+                self.end_http_client(conn, true);
             }
             Role::HttpClosing => {
-                let since_ns = side.since_ns;
+                let since_ns = connection.since_ns;
                 if self.stalled_ns(conn, now_ns) >= limits.write_stall {
-                    self.http_end(conn, true);
+                    self.end_http_client(conn, true);
                 } else if self.io.queued(conn) == 0 && now_ns.saturating_sub(since_ns) >= LINGER_NS
                 {
-                    self.http_end(conn, false);
+                    self.end_http_client(conn, false);
                 }
             }
             _ => {}
         }
     }
 
-    fn scan_front(&mut self, client: ConnId, now_ns: u64) {
+    fn scan_downstream(&mut self, client: ConnId, now_ns: u64) {
         if self.io.queued(client) > 0 {
             let stalled_ns = self.stalled_ns(client, now_ns);
-            let service = self.side(client).service as usize;
-            if stalled_ns >= self.posts[service].limits.write_stall {
+            let service = self.connection(client).service as usize;
+            if stalled_ns >= self.services[service].limits.write_stall {
                 self.state(service).timeouts.add(1);
-                if let Some(upstream) = self.side(client).peer {
-                    let backend = self.side(upstream).backend as usize;
-                    self.http_log(client, Some(backend));
+                if let Some(server) = self.connection(client).peer {
+                    let backend = self.connection(server).backend as usize;
+                    self.log_request(client, Some(backend));
                 }
-                return self.http_end(client, true);
+                return self.end_http_client(client, true);
             }
         }
-        let side = &self.sides[client.slot()];
-        let Some(front) = side.front.as_deref() else {
+        let connection = &self.connections[client.slot()];
+        let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
-        match (front.phase, side.peer) {
+        match (downstream.phase, connection.peer) {
             (Phase::Reading, _) => self.scan_reading(client, now_ns),
-            (Phase::Exchanging, Some(upstream)) => {
-                self.scan_exchange(Pair { client, upstream }, now_ns);
+            (Phase::Exchanging, Some(server)) => {
+                self.scan_exchange(Pair { client, server }, now_ns);
             }
-            // Queue and connecting have their own limits.
+            // The queue and connecting have limits of their own.
             _ => {}
         }
     }
 
-    /// A client whose next request is awaited.
+    /// A client between requests, or sending a head.
     fn scan_reading(&mut self, client: ConnId, now_ns: u64) {
-        let draining = self
-            .shared
-            .draining
-            .load(std::sync::atomic::Ordering::Relaxed);
-        let side = &self.sides[client.slot()];
-        let service = side.service as usize;
-        let limits = &self.posts[service].limits;
-        let Some(front) = side.front.as_deref() else {
+        let draining = self.shared.is_draining();
+        let connection = &self.connections[client.slot()];
+        let service = connection.service as usize;
+        let limits = &self.services[service].limits;
+        let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
-        let waited_ns = now_ns.saturating_sub(side.since_ns);
-        let begun = !front.input.is_empty();
+        let waited_ns = now_ns.saturating_sub(connection.since_ns);
+        let head_begun = !downstream.input.is_empty();
         if self.io.queued(client) > 0 {
             return;
         }
-        if draining && !begun && front.answers > 0 {
+        if draining && !head_begun && downstream.responses > 0 {
             return self.http_close(client);
         }
-        let limit_ns = match begun || front.answers == 0 {
+        let limit_ns = match head_begun || downstream.responses == 0 {
             true => limits.client_header,
             false => limits.client_idle,
         };
@@ -93,69 +90,75 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.state(service).timeouts.add(1);
-        match begun {
-            true => self.http_answer_self(client, 408, "the request's head did not come in time"),
+        match head_begun {
+            true => self.respond_locally(client, 408, "the request head did not arrive in time"),
             false => self.http_close(client),
         }
     }
 
-    /// Whether a back end was found dead that has not begun to answer, and the request can be sent
-    /// to another one.
+    /// Whether the back end was found down, has not begun to respond, and the request can be sent
+    /// elsewhere.
     fn is_lost(&self, pair: Pair, service: usize, backend: usize) -> bool {
-        let side = &self.sides[pair.client.slot()];
-        let heard = |pair: Pair| {
-            let back = self.sides[pair.upstream.slot()].back.as_deref();
-            back.is_none_or(|back| back.heard)
+        let connection = &self.connections[pair.client.slot()];
+        let response_begun = |pair: Pair| {
+            let upstream = self.connections[pair.server.slot()].upstream.as_deref();
+            upstream.is_none_or(|upstream| upstream.response_begun)
         };
-        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
+        let (Some(downstream), Some(client_state)) = (
+            connection.downstream.as_deref(),
+            connection.client.as_deref(),
+        ) else {
             return false;
         };
-        front.can_repeat()
-            && front.body.is_complete()
-            && !heard(pair)
-            && self.posts[service].better_elsewhere(self.state(service), backend, &known.tried)
+        downstream.can_repeat()
+            && downstream.body.is_complete()
+            && !response_begun(pair)
+            && self.services[service].other_is_usable(
+                self.state(service),
+                backend,
+                &client_state.tried,
+            )
     }
 
-    /// A request that is being sent or answered.
     fn scan_exchange(&mut self, pair: Pair, now_ns: u64) {
-        let taken_late_ns = self.stalled_ns(pair.upstream, now_ns);
+        let taken_late_ns = self.stalled_ns(pair.server, now_ns);
         let waits_for_client = self.io.queued(pair.client) > 0;
-        let moved = self.side(pair.upstream).bytes + self.side(pair.client).bytes;
-        let side = &mut self.sides[pair.client.slot()];
-        let service = side.service as usize;
-        let Some(front) = side.front.as_deref_mut() else {
+        let moved = self.connection(pair.server).bytes + self.connection(pair.client).bytes;
+        let connection = &mut self.connections[pair.client.slot()];
+        let service = connection.service as usize;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
-        if moved != front.moved || waits_for_client {
-            (front.moved, front.moved_ns) = (moved, now_ns);
+        if moved != downstream.moved || waits_for_client {
+            (downstream.moved, downstream.moved_ns) = (moved, now_ns);
         }
-        let quiet_ns = now_ns.saturating_sub(front.moved_ns);
-        let unsent = !front.body.is_complete();
-        let stall = self.posts[service].limits.write_stall;
+        let quiet_ns = now_ns.saturating_sub(downstream.moved_ns);
+        let unsent = !downstream.body.is_complete();
+        let stall = self.services[service].limits.write_stall;
         let stalled = taken_late_ns >= stall;
-        let backend = self.side(pair.upstream).backend as usize;
-        let limits = &self.posts[service].limits;
+        let backend = self.connection(pair.server).backend as usize;
+        let limits = &self.services[service].limits;
         let state = &self.shared.services[service].backends[backend];
         let down_ns = state.down_for_ns(now_ns);
         let over = down_ns.is_some_and(|down_ns| down_ns >= limits.drain);
-        // An operator has taken it down, or a reload has taken it away.
-        if over || now_ns >= state.cut_ns() {
-            return self.http_trouble(pair, Trouble::Dead);
+        // Taken down by an operator, or removed by a reload.
+        if over || now_ns >= state.cutoff_ns() {
+            return self.exchange_failed(pair, UpstreamFailure::Dead);
         }
         if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {
-            return self.http_trouble(pair, Trouble::Dead);
+            return self.exchange_failed(pair, UpstreamFailure::Dead);
         }
-        let limits = &self.posts[service].limits;
+        let limits = &self.services[service].limits;
         if !stalled && quiet_ns < limits.upstream_answer {
             return;
         }
         self.state(service).timeouts.add(1);
-        // A client that keeps its body back is no fault of the back end.
+        // A client that withholds the body is not the back end's fault.
         match unsent && !stalled {
             true => {
-                self.http_answer_self(pair.client, 408, "the request's body did not come in time")
+                self.respond_locally(pair.client, 408, "the request body did not arrive in time")
             }
-            false => self.http_trouble(pair, Trouble::Late),
+            false => self.exchange_failed(pair, UpstreamFailure::Late),
         }
     }
 }

@@ -1,24 +1,22 @@
-//! HTTP services: each request is dispatched on its own.
+//! HTTP services: each request is dispatched separately.
 //!
-//! A client's connection reads a request's head, chooses a back end, and sends the request on a
-//! connection that was kept from an earlier one, or on a new one. Both then belong to this
-//! *exchange* until the answer is complete; after it the back end's connection goes back to the
-//! pool of its thread. What the bytes mean is told by [`crate::http`]; here is what is done about
-//! it, and when.
+//! A worker reads the head of a request, chooses a back end, and sends the request on an idle
+//! connection or a new one. Client and back end then form an *exchange* until the response is
+//! complete; after it, the connection to the back end goes to the pool of the thread.
+//! [`crate::http`] parses and rewrites; this module acts.
 //!
-//! A head that nothing has to be changed in is sent on from the buffer that it was received in,
-//! with what of the body came with it. A copy of the request is kept until its answer begins, as
-//! long as it is short, so that it can be sent again.
+//! A head that needs no change is forwarded from its receive buffer, with the part of the body
+//! behind it. A short request is kept until its response begins, so that it can be sent again.
 
-mod answer;
-mod choosing;
+mod backend_slot;
+mod close;
 mod edits;
-mod ends;
 mod exchange;
 mod limits;
-mod places;
+mod plan;
 mod pool;
 mod request;
+mod response;
 mod switch;
 
 use std::net::SocketAddr;
@@ -26,23 +24,24 @@ use std::net::SocketAddr;
 use net::{ConnId, Io};
 
 use crate::engine::events::RequestLine;
-use crate::http::{Asked, BodyPass, BodyTracker, Direction, Framing, HeadScan, Method};
+use crate::http::{BodyPass, BodyTracker, Direction, Framing, HeadScan, Method, RequestContext};
 
+pub(super) use backend_slot::{HttpServiceWorker, IDLE_MAX};
 pub(super) use edits::check;
-pub(super) use places::{HttpPost, IDLE_MAX};
+pub(super) use plan::choose_held;
 
-/// A side stops being read when its peer has this many buffers still to send.
+/// Buffers queued to a peer before the sender is paused.
 const QUEUE_MAX: usize = 8;
-/// A client that sends more than this before its turn stops being read, bytes.
+/// Bytes held for a client before it is paused.
 const INPUT_MAX: usize = 64 * 1024;
-/// The longest request, with what has been sent of its body, that is kept to be sent again, bytes.
+/// Largest request, with the part of its body that was sent, that is kept for sending again, bytes.
 const KEPT_MAX: usize = 64 * 1024;
-/// Room that a connection keeps between messages, bytes.
+/// Buffer capacity that a connection keeps between messages, bytes.
 const ROOM_MAX: usize = 4 * 1024;
-/// Up to this length the body behind a changed head is copied, so that one send does, bytes.
+/// Up to this length, the body behind a rewritten head is copied, to save a send.
 const COPY_MAX: usize = 4 * 1024;
 
-/// How many it may have: fewer when buffers are scarce.
+/// 1 while buffers are scarce.
 fn queue_max<I: Io>(io: &I) -> usize {
     match io.scarce() {
         true => 1,
@@ -50,59 +49,58 @@ fn queue_max<I: Io>(io: &I) -> usize {
     }
 }
 
-/// How far a client's connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The next request has not come, or not its whole head.
+    /// Waiting for the next request, or the rest of its head.
     Reading,
     /// A request waits for a connection to a back end.
     Seeking,
-    /// A request is being sent, or answered.
+    /// A request is being sent or answered.
     Exchanging,
 }
 
-/// A client of an HTTP service.
-pub(super) struct Front {
+/// State of a client of an HTTP service.
+pub(super) struct Downstream {
     pub phase: Phase,
     scan: HeadScan,
-    /// What was received and could not be used yet: the beginning of a head, a body whose back end
-    /// is not connected, requests that wait for their turn.
+    /// Received and not yet used: part of a head, a body whose back end is not connected, or
+    /// pipelined requests.
     input: Vec<u8>,
-    /// The request under way as it came, with what has been sent of its body.
+    /// The current request as received, with the part of its body that was sent.
     request: Vec<u8>,
-    /// Whether [`Front::request`] is all that has been sent.
+    /// Whether [`Downstream::request`] is all that was sent.
     whole: bool,
     method: Method,
     minor_version: u8,
-    /// Whether the connection is used again behind the request, then behind the answer.
+    /// Whether the connection persists after the request, later after the response.
     keep_alive: bool,
-    asked: Asked,
-    /// The end of the request's body.
+    context: RequestContext,
+    /// Tracks the end of the request's body.
     body: BodyTracker,
-    /// Only the first head was looked at: all that comes is passed on.
+    /// Only the first head was inspected; everything else is relayed.
     raw: bool,
-    /// The back end that its cookie binds the request to.
+    /// The back end that the cookie names.
     sticky: Option<u32>,
-    /// A back end has failed to answer it.
+    /// A back end failed to answer it.
     failed: bool,
-    /// The head of the final answer was sent.
-    begun: bool,
-    /// Answers that were begun on this connection.
-    answers: u64,
+    /// The head of the final response was sent.
+    response_sent: bool,
+    /// Responses on this connection so far.
+    responses: u64,
     status: u16,
-    answer_bytes: u64,
-    /// When the request's first bytes came, ns.
+    response_bytes: u64,
+    /// First byte of the request, ns.
     began_ns: u64,
-    /// What is logged of its head.
+    /// For the access log.
     line: Option<Box<RequestLine>>,
-    /// As of the last scan: bytes of both sides, and since when no more, ns.
+    /// At the last scan: bytes in both directions, and since when that has not changed, ns.
     moved: u64,
     moved_ns: u64,
 }
 
-impl Front {
-    pub fn new(now_ns: u64) -> Front {
-        Front {
+impl Downstream {
+    pub fn new(now_ns: u64) -> Downstream {
+        Downstream {
             phase: Phase::Reading,
             scan: HeadScan::default(),
             input: Vec::new(),
@@ -111,15 +109,15 @@ impl Front {
             method: Method::Other,
             minor_version: 1,
             keep_alive: true,
-            asked: Asked::default(),
+            context: RequestContext::default(),
             body: BodyTracker::new(Direction::Request, Framing::None),
             raw: false,
             sticky: None,
             failed: false,
-            begun: false,
-            answers: 0,
+            response_sent: false,
+            responses: 0,
             status: 0,
-            answer_bytes: 0,
+            response_bytes: 0,
             began_ns: now_ns,
             line: None,
             moved: 0,
@@ -127,17 +125,17 @@ impl Front {
         }
     }
 
-    /// Whether the request can be sent to a back end again, or to another one.
+    /// Whether the request can be sent again, to this or another back end.
     fn can_repeat(&self) -> bool {
-        self.whole && self.method.is_idempotent() && !self.begun
+        self.whole && self.method.is_idempotent() && !self.response_sent
     }
 
-    /// Keeps bytes of the body that are being sent, in case they have to be sent again.
+    /// Keeps body bytes that are being sent, in case they have to be sent again.
     fn keep(&mut self, bytes: &[u8]) {
         if !self.whole {
             return;
         }
-        // Nobody would send them again.
+        // It will not be sent again.
         if !self.method.is_idempotent() || self.request.len() + bytes.len() > KEPT_MAX {
             self.whole = false;
             self.request = Vec::new();
@@ -147,46 +145,46 @@ impl Front {
     }
 }
 
-/// A connection to a back end of an HTTP service.
-pub(super) struct Back {
-    /// The beginning of an answer's head.
+/// State of a connection to a back end of an HTTP service.
+pub(super) struct Upstream {
+    /// The head of the response so far.
     head: Vec<u8>,
     scan: HeadScan,
-    /// The end of the answer's body, once its head has come.
+    /// Tracks the end of the response's body, once its head is complete.
     body: Option<BodyTracker>,
     pass: BodyPass,
     interims: u8,
-    /// It was used for an earlier request.
+    /// It has served an earlier request.
     reused: bool,
-    /// Something of the answer has come.
-    heard: bool,
-    /// It can be used again when the answer is complete.
+    /// Any byte of the response was received.
+    response_begun: bool,
+    /// It can be reused after the response.
     keep: bool,
     /// When the request was sent, ns.
     sent_ns: u64,
-    /// For whom it was opened, and when, ns.
+    /// The client it was opened for, and when, ns.
     opened_for: SocketAddr,
     opened_ns: u64,
-    /// How often the back end had been moved when it was opened.
-    moves: u32,
-    /// Bytes sent to it, and how many of them the counters have.
+    /// The back end's address version when it was opened.
+    address_version: u32,
+    /// Bytes sent, and how many of them are in the counters.
     sent: u64,
     sent_counted: u64,
 }
 
-impl Back {
-    fn new(moves: u32, opened_for: SocketAddr, opened_ns: u64) -> Back {
-        Back {
+impl Upstream {
+    fn new(address_version: u32, opened_for: SocketAddr, opened_ns: u64) -> Upstream {
+        Upstream {
             opened_for,
             opened_ns,
-            moves,
+            address_version,
             head: Vec::new(),
             scan: HeadScan::default(),
             body: None,
             pass: BodyPass::AsIs,
             interims: 0,
             reused: false,
-            heard: false,
+            response_begun: false,
             keep: false,
             sent_ns: 0,
             sent: 0,
@@ -194,24 +192,24 @@ impl Back {
         }
     }
 
-    /// Makes it ready for the answer to a request that is sent now.
+    /// Resets it for the response to a new request.
     fn begin(&mut self, now_ns: u64) {
         self.head.clear();
         self.scan.reset();
         (self.body, self.pass) = (None, BodyPass::AsIs);
-        (self.interims, self.heard, self.keep) = (0, false, false);
+        (self.interims, self.response_begun, self.keep) = (0, false, false);
         self.sent_ns = now_ns;
     }
 }
 
-/// A pair of an exchange.
+/// The two connections of an exchange.
 #[derive(Clone, Copy)]
 struct Pair {
     client: ConnId,
-    upstream: ConnId,
+    server: ConnId,
 }
 
-/// Empties a vector, and lets go of its room where that is large.
+/// Clears a vector, and frees a large one.
 fn empty(bytes: &mut Vec<u8>) {
     if bytes.capacity() > ROOM_MAX {
         *bytes = Vec::new();

@@ -1,67 +1,68 @@
-//! What clients send: heads that begin exchanges, and bodies.
+//! Data from clients: heads and bodies of requests.
 
 use net::{Buf, ConnId, Io};
 
-use super::choosing::{Chooser, Plan, rewrite};
-use super::{COPY_MAX, Front, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
-use crate::engine::side::Role;
+use super::plan::{Chooser, Plan, rewrite};
+use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
+use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
 use crate::http::{Rewritten, read_request};
 
 impl<I: Io> Worker<I> {
-    /// A client has come in: its first request is awaited.
+    /// Starts waiting for a client's first request.
     pub(in crate::engine) fn http_begin(&mut self, client: ConnId) {
         let now_ns = self.now();
-        let side = self.side(client);
-        side.role = Role::HttpFront;
-        side.since_ns = now_ns;
-        side.front = Some(Box::new(Front::new(now_ns)));
+        let connection = self.connection(client);
+        connection.role = Role::HttpDownstream;
+        connection.since_ns = now_ns;
+        connection.downstream = Some(Box::new(Downstream::new(now_ns)));
     }
 
-    /// A client has sent something.
     pub(in crate::engine) fn http_request(&mut self, client: ConnId, buf: Buf) {
-        let side = &mut self.sides[client.slot()];
-        side.bytes += buf.len() as u64;
-        let Some(front) = side.front.as_deref_mut() else {
+        let connection = &mut self.connections[client.slot()];
+        connection.bytes += buf.len() as u64;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return self.io.recycle(buf);
         };
-        match front.phase {
-            Phase::Reading if front.input.is_empty() && self.io.queued(client) < QUEUE_MAX => {
-                return self.http_head(client, buf);
+        match downstream.phase {
+            Phase::Reading if downstream.input.is_empty() && self.io.queued(client) < QUEUE_MAX => {
+                return self.read_head(client, buf);
             }
-            Phase::Exchanging if front.raw => {
-                if let Some(upstream) = side.peer {
-                    return self.http_raw(Pair { client, upstream }, buf);
+            Phase::Exchanging if downstream.raw => {
+                if let Some(server) = connection.peer {
+                    return self.forward_raw(Pair { client, server }, buf);
                 }
             }
-            Phase::Exchanging if front.input.is_empty() && !front.body.is_complete() => {
-                if let Some(upstream) = side.peer {
-                    return self.http_body(Pair { client, upstream }, buf);
+            Phase::Exchanging if downstream.input.is_empty() && !downstream.body.is_complete() => {
+                if let Some(server) = connection.peer {
+                    return self.forward_body(Pair { client, server }, buf);
                 }
             }
             _ => {}
         }
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[client.slot()];
-        if let Some(front) = side.front.as_deref_mut() {
-            front.input.extend_from_slice(io.bytes(&buf));
-            let reading = front.phase == Phase::Reading && io.queued(client) < QUEUE_MAX;
-            if !reading && front.input.len() >= INPUT_MAX && !side.paused {
-                side.paused = true;
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[client.slot()];
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            downstream.input.extend_from_slice(io.bytes(&buf));
+            let reading = downstream.phase == Phase::Reading && io.queued(client) < QUEUE_MAX;
+            if !reading && downstream.input.len() >= INPUT_MAX && !connection.paused {
+                connection.paused = true;
                 io.pause(client);
             }
         }
         io.recycle(buf);
-        self.http_next(client);
+        self.next_input(client);
     }
 
-    /// Reads a head at the front of a buffer, and sends the request on from there.
-    fn http_head(&mut self, client: ConnId, buf: Buf) {
+    /// Parses a head in place, and forwards the request from its buffer.
+    fn read_head(&mut self, client: ConnId, buf: Buf) {
         let now_ns = self.now();
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             rng,
             scratch,
@@ -69,106 +70,108 @@ impl<I: Io> Worker<I> {
             ..
         } = self;
         let slot = client.slot();
-        let service = sides[slot].service as usize;
-        // Out of the table while others of it are looked at.
-        let (Some(mut front), Some(mut known)) =
-            (sides[slot].front.take(), sides[slot].client.take())
-        else {
+        let service = connections[slot].service as usize;
+        // Taken out, as planning reads other entries of the table.
+        let (Some(mut downstream), Some(mut client_state)) = (
+            connections[slot].downstream.take(),
+            connections[slot].client.take(),
+        ) else {
             return io.recycle(buf);
         };
         let bytes = io.bytes(&buf);
-        front.began_ns = now_ns;
+        downstream.began_ns = now_ns;
         let mut chooser = Chooser {
-            post: &mut posts[service],
+            service_worker: &mut services[service],
             state: &shared.services[service],
-            sides,
+            connections,
             rng,
             now_ns,
             scratch,
             values,
         };
-        let plan = chooser.plan(&mut front, &mut known, bytes);
+        let plan = chooser.plan(&mut downstream, &mut client_state, bytes);
         match &plan {
-            Ok(Some(plan)) => front.input.extend_from_slice(&bytes[plan.end..]),
+            Ok(Some(plan)) => downstream.input.extend_from_slice(&bytes[plan.end..]),
             Ok(None) => {
-                front.input.extend_from_slice(bytes);
-                front.scan.ready(bytes);
+                downstream.input.extend_from_slice(bytes);
+                downstream.scan.ready(bytes);
             }
             Err(_) => {}
         }
-        let side = &mut sides[slot];
-        (side.front, side.client) = (Some(front), Some(known));
+        let connection = &mut connections[slot];
+        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
         match plan {
-            Ok(Some(plan)) => self.http_go(client, plan, Some(buf)),
+            Ok(Some(plan)) => self.forward_request(client, plan, Some(buf)),
             Ok(None) => {
-                // The time limit of the head begins.
-                self.sides[slot].since_ns = now_ns;
+                // Starts the time limit of the head.
+                self.connections[slot].since_ns = now_ns;
                 self.io.recycle(buf);
             }
             Err(refusal) => {
                 self.io.recycle(buf);
-                self.http_refuse(client, refusal);
+                self.refuse_request(client, refusal);
             }
         }
     }
 
-    /// Goes on with what was received before: the next request, or the body of this one.
-    pub(super) fn http_next(&mut self, client: ConnId) {
+    /// Goes on with held input: the next request, or the rest of the body.
+    pub(super) fn next_input(&mut self, client: ConnId) {
         let now_ns = self.now();
         let slot = client.slot();
-        let side = &mut self.sides[slot];
-        let service = side.service as usize;
-        let Some(front) = side.front.as_deref_mut() else {
+        let connection = &mut self.connections[slot];
+        let service = connection.service as usize;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
             return;
         };
-        match front.phase {
+        match downstream.phase {
             Phase::Reading => {}
-            Phase::Exchanging => return self.http_body_next(client),
+            Phase::Exchanging => return self.forward_held_body(client),
             Phase::Seeking => return,
         }
-        if front.input.is_empty() {
-            if side.ended {
+        if downstream.input.is_empty() {
+            if connection.ended {
                 return self.http_close(client);
             }
-            return self.http_unpause(client);
+            return self.resume_client(client);
         }
-        // What waits for a client that does not read must not grow.
+        // Responses to a client that does not read must not pile up.
         if self.io.queued(client) >= QUEUE_MAX {
             return;
         }
-        if !front.scan.ready(&front.input) {
-            return match side.ended {
+        if !downstream.scan.ready(&downstream.input) {
+            return match connection.ended {
                 true => self.http_close(client),
-                false => self.http_unpause(client),
+                false => self.resume_client(client),
             };
         }
         let Worker {
-            sides,
-            posts,
+            connections,
+            services,
             shared,
             rng,
             scratch,
             values,
             ..
         } = self;
-        let (Some(mut front), Some(mut known)) =
-            (sides[slot].front.take(), sides[slot].client.take())
-        else {
+        let (Some(mut downstream), Some(mut client_state)) = (
+            connections[slot].downstream.take(),
+            connections[slot].client.take(),
+        ) else {
             return;
         };
-        let mut input = std::mem::take(&mut front.input);
+        let mut input = std::mem::take(&mut downstream.input);
         let mut chooser = Chooser {
-            post: &mut posts[service],
+            service_worker: &mut services[service],
             state: &shared.services[service],
-            sides,
+            connections,
             rng,
             now_ns,
             scratch,
             values,
         };
-        let plan = chooser.plan(&mut front, &mut known, &input);
+        let plan = chooser.plan(&mut downstream, &mut client_state, &input);
         if let Ok(Some(plan)) = &plan {
-            // A connection that was kept gets it now; otherwise it is kept in `request`.
+            // On a pooled connection it is sent now; otherwise it stays in `request`.
             if plan.kept.is_some_and(|(_, how)| how == Rewritten::AsIs) {
                 scratch.extend_from_slice(&input[plan.begin..plan.end]);
             } else if plan.kept.is_some() {
@@ -179,213 +182,234 @@ impl<I: Io> Worker<I> {
                 empty(&mut input);
             }
         }
-        front.input = input;
-        let side = &mut sides[slot];
-        (side.front, side.client) = (Some(front), Some(known));
+        downstream.input = input;
+        let connection = &mut connections[slot];
+        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
         match plan {
             Ok(Some(plan)) => {
-                self.http_go(client, plan, None);
-                self.http_unpause(client);
+                self.forward_request(client, plan, None);
+                self.resume_client(client);
             }
-            Ok(None) if self.sides[slot].ended => self.http_close(client),
-            Ok(None) => self.http_unpause(client),
-            Err(refusal) => self.http_refuse(client, refusal),
+            Ok(None) if self.connections[slot].ended => self.http_close(client),
+            Ok(None) => self.resume_client(client),
+            Err(refusal) => self.refuse_request(client, refusal),
         }
     }
 
-    /// Does as planned. Without a buffer everything that is to be sent is in `scratch`.
-    fn http_go(&mut self, client: ConnId, plan: Plan, buf: Option<Buf>) {
-        let Some((upstream, how)) = plan.kept else {
+    /// Carries out the plan. Without `buf`, all that is sent is in `scratch`.
+    fn forward_request(&mut self, client: ConnId, plan: Plan, buf: Option<Buf>) {
+        let Some((server, how)) = plan.kept else {
             if let Some(buf) = buf {
                 self.io.recycle(buf);
             }
-            self.side(client).front_phase(Phase::Seeking);
-            return self.settle(client, plan.choice);
+            self.connection(client).downstream_phase(Phase::Seeking);
+            return self.apply_choice(client, plan.choice);
         };
-        let pair = Pair { client, upstream };
-        self.http_pair(pair);
+        let pair = Pair { client, server };
+        self.start_exchange(pair);
         let bytes = plan.end - plan.begin;
-        if self.side(upstream).traced {
-            self.trace_request(upstream, &plan, how, buf.as_ref());
+        if self.connection(server).traced {
+            self.trace_request(server, &plan, how, buf.as_ref());
         }
         let Worker { io, scratch, .. } = self;
         let mut sends = 1;
         match (buf, how) {
-            (None, _) => io.send_copy(upstream, scratch),
-            (Some(buf), Rewritten::AsIs) => io.forward_part(upstream, buf, plan.begin..plan.end),
+            (None, _) => io.send_copy(server, scratch),
+            (Some(buf), Rewritten::AsIs) => io.forward_part(server, buf, plan.begin..plan.end),
             (Some(buf), _) if plan.end - plan.head_end <= COPY_MAX => {
                 scratch.extend_from_slice(&io.bytes(&buf)[plan.head_end..plan.end]);
                 io.recycle(buf);
-                io.send_copy(upstream, scratch);
+                io.send_copy(server, scratch);
             }
             (Some(buf), _) => {
-                io.send_copy(upstream, scratch);
-                io.forward_part(upstream, buf, plan.head_end..plan.end);
+                io.send_copy(server, scratch);
+                io.forward_part(server, buf, plan.head_end..plan.end);
                 sends = 2;
             }
         }
-        self.sent_up(pair, bytes, sends);
+        self.count_sent(pair, bytes, sends);
     }
 
-    /// Has what is sent of a request copied to a traffic log.
+    /// Copies the sent part of a request to the traffic log.
     #[cold]
-    fn trace_request(&self, upstream: ConnId, plan: &Plan, how: Rewritten, buf: Option<&Buf>) {
+    fn trace_request(&self, server: ConnId, plan: &Plan, how: Rewritten, buf: Option<&Buf>) {
         let from = match (buf, how) {
             (Some(_), Rewritten::AsIs) => plan.begin,
             _ => {
-                self.trace_bytes(upstream, true, &self.scratch);
+                self.trace_bytes(server, true, &self.scratch);
                 plan.head_end
             }
         };
         if let Some(buf) = buf {
-            self.trace_bytes(upstream, true, &self.io.bytes(buf)[from..plan.end]);
+            self.trace_bytes(server, true, &self.io.bytes(buf)[from..plan.end]);
         }
     }
 
-    /// Sends the request that is kept to a connection that was just opened or taken.
-    pub(super) fn http_send_kept(&mut self, pair: Pair) {
+    /// Sends the held request on a connection that was just opened or taken.
+    pub(super) fn send_held_request(&mut self, pair: Pair) {
         let Worker {
             io,
-            sides,
-            posts,
+            connections,
+            services,
             scratch,
             values,
             ..
         } = self;
-        let side = &sides[pair.client.slot()];
-        let (Some(front), Some(known)) = (side.front.as_deref(), side.client.as_deref()) else {
+        let connection = &connections[pair.client.slot()];
+        let (Some(downstream), Some(client_state)) = (
+            connection.downstream.as_deref(),
+            connection.client.as_deref(),
+        ) else {
             return;
         };
-        let post = &posts[side.service as usize];
-        let backend = sides[pair.upstream.slot()].backend as usize;
-        let (Some(http), Ok(Some(head))) = (&post.http, read_request(&front.request)) else {
+        let service_worker = &services[connection.service as usize];
+        let backend = connections[pair.server.slot()].backend as usize;
+        let (Some(http), Ok(Some(head))) =
+            (&service_worker.http, read_request(&downstream.request))
+        else {
             return;
         };
         scratch.clear();
-        let place = &http.places[backend];
-        let how = rewrite(http, place, known, &head, scratch, values);
+        let backend_slot = &http.backends[backend];
+        let how = rewrite(http, backend_slot, client_state, &head, scratch, values);
         let from = match how {
             Rewritten::AsIs => 0,
             _ => head.len(),
         };
-        scratch.extend_from_slice(&front.request[from..]);
-        io.send_copy(pair.upstream, scratch);
+        scratch.extend_from_slice(&downstream.request[from..]);
+        io.send_copy(pair.server, scratch);
         let bytes = scratch.len();
-        if self.side(pair.upstream).traced {
-            self.trace_bytes(pair.upstream, true, &self.scratch);
+        if self.connection(pair.server).traced {
+            self.trace_bytes(pair.server, true, &self.scratch);
         }
         empty(&mut self.scratch);
-        self.sent_up(pair, bytes, 1);
-        self.http_body_next(pair.client);
+        self.count_sent(pair, bytes, 1);
+        self.forward_held_body(pair.client);
     }
 
-    /// Counts what was sent to a back end, and stops reading its client while it takes too little.
-    fn sent_up(&mut self, pair: Pair, bytes: usize, sends: u32) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[pair.upstream.slot()];
-        side.sends = side.sends.wrapping_add(sends);
-        if let Some(back) = &mut side.back {
-            back.sent += bytes as u64;
+    /// Counts what was sent, and pauses the client while the back end does not drain.
+    fn count_sent(&mut self, pair: Pair, bytes: usize, sends: u32) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[pair.server.slot()];
+        connection.sends = connection.sends.wrapping_add(sends);
+        if let Some(upstream) = &mut connection.upstream {
+            upstream.sent += bytes as u64;
         }
-        let side = &mut sides[pair.client.slot()];
-        if io.queued(pair.upstream) >= queue_max(io) && !side.paused {
-            side.paused = true;
+        let connection = &mut connections[pair.client.slot()];
+        if io.queued(pair.server) >= queue_max(io) && !connection.paused {
+            connection.paused = true;
             io.pause(pair.client);
         }
     }
 
-    /// Passes on a buffer of a connection whose first head alone was looked at.
-    fn http_raw(&mut self, pair: Pair, buf: Buf) {
+    /// Forwards a buffer of a connection that is not inspected further.
+    fn forward_raw(&mut self, pair: Pair, buf: Buf) {
         let bytes = buf.len();
-        if let Some(front) = self.side(pair.client).front.as_deref_mut() {
-            // It could not be sent again: what of it was read is not known.
-            front.whole = false;
+        if let Some(downstream) = self.connection(pair.client).downstream.as_deref_mut() {
+            // Cannot be sent again: the back end may have read any part of it.
+            downstream.whole = false;
         }
-        if self.side(pair.upstream).traced {
-            self.trace_bytes(pair.upstream, true, self.io.bytes(&buf));
+        if self.connection(pair.server).traced {
+            self.trace_bytes(pair.server, true, self.io.bytes(&buf));
         }
-        self.io.forward(pair.upstream, buf);
-        self.sent_up(pair, bytes, 1);
+        self.io.forward(pair.server, buf);
+        self.count_sent(pair, bytes, 1);
     }
 
-    /// Passes on a buffer of a body.
-    fn http_body(&mut self, pair: Pair, buf: Buf) {
-        let Worker { io, sides, .. } = self;
-        let Some(front) = sides[pair.client.slot()].front.as_deref_mut() else {
+    fn forward_body(&mut self, pair: Pair, buf: Buf) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let Some(downstream) = connections[pair.client.slot()].downstream.as_deref_mut() else {
             return io.recycle(buf);
         };
         let bytes = io.bytes(&buf);
-        let taken = match front.body.take(bytes) {
+        let taken = match downstream.body.take(bytes) {
             Ok(taken) => taken.bytes,
             Err(refusal) => {
                 io.recycle(buf);
-                return self.http_refuse(pair.client, refusal);
+                return self.refuse_request(pair.client, refusal);
             }
         };
-        front.keep(&bytes[..taken]);
-        front.input.extend_from_slice(&bytes[taken..]);
-        if self.side(pair.upstream).traced {
-            self.trace_bytes(pair.upstream, true, &self.io.bytes(&buf)[..taken]);
+        downstream.keep(&bytes[..taken]);
+        downstream.input.extend_from_slice(&bytes[taken..]);
+        if self.connection(pair.server).traced {
+            self.trace_bytes(pair.server, true, &self.io.bytes(&buf)[..taken]);
         }
-        self.io.forward_part(pair.upstream, buf, 0..taken);
-        self.sent_up(pair, taken, 1);
+        self.io.forward_part(pair.server, buf, 0..taken);
+        self.count_sent(pair, taken, 1);
     }
 
-    /// Passes on what was received of a body before its back end was connected.
-    fn http_body_next(&mut self, client: ConnId) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[client.slot()];
-        let (Some(upstream), Some(front)) = (side.peer, side.front.as_deref_mut()) else {
+    /// Forwards the body received before the back end was connected.
+    fn forward_held_body(&mut self, client: ConnId) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[client.slot()];
+        let (Some(server), Some(downstream)) =
+            (connection.peer, connection.downstream.as_deref_mut())
+        else {
             return;
         };
-        if front.input.is_empty() || (!front.raw && front.body.is_complete()) {
-            return self.http_unpause(client);
+        if downstream.input.is_empty() || (!downstream.raw && downstream.body.is_complete()) {
+            return self.resume_client(client);
         }
-        let taken = match front.raw {
-            true => Ok(front.input.len()),
-            false => front.body.take(&front.input).map(|taken| taken.bytes),
+        let taken = match downstream.raw {
+            true => Ok(downstream.input.len()),
+            false => downstream
+                .body
+                .take(&downstream.input)
+                .map(|taken| taken.bytes),
         };
         let taken = match taken {
             Ok(taken) => taken,
-            Err(refusal) => return self.http_refuse(client, refusal),
+            Err(refusal) => return self.refuse_request(client, refusal),
         };
-        let mut input = std::mem::take(&mut front.input);
-        front.keep(&input[..taken]);
-        io.send_copy(upstream, &input[..taken]);
-        if self.side(upstream).traced {
-            self.trace_bytes(upstream, true, &input[..taken]);
+        let mut input = std::mem::take(&mut downstream.input);
+        downstream.keep(&input[..taken]);
+        io.send_copy(server, &input[..taken]);
+        if self.connection(server).traced {
+            self.trace_bytes(server, true, &input[..taken]);
         }
         input.drain(..taken);
         if input.is_empty() {
             empty(&mut input);
         }
-        if let Some(front) = self.side(client).front.as_deref_mut() {
-            front.input = input;
+        if let Some(downstream) = self.connection(client).downstream.as_deref_mut() {
+            downstream.input = input;
         }
-        self.sent_up(Pair { client, upstream }, taken, 1);
-        let side = &self.sides[client.slot()];
-        let cut = |front: &Front| !front.raw && !front.body.is_complete();
-        if side.ended && side.front.as_deref().is_some_and(cut) {
-            // The rest of the request will never come.
-            return self.front_failed(client);
+        self.count_sent(Pair { client, server }, taken, 1);
+        let connection = &self.connections[client.slot()];
+        let cut = |downstream: &Downstream| !downstream.raw && !downstream.body.is_complete();
+        if connection.ended && connection.downstream_is(cut) {
+            // The rest of the request will not come.
+            return self.downstream_reset(client);
         }
-        self.http_unpause(client);
+        self.resume_client(client);
     }
 
-    /// Reads a client again that was not read for a while, where nothing speaks against it.
-    pub(super) fn http_unpause(&mut self, client: ConnId) {
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[client.slot()];
-        let Some(front) = side.front.as_deref().filter(|_| side.paused) else {
+    /// Resumes reading a client if there is room.
+    pub(super) fn resume_client(&mut self, client: ConnId) {
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[client.slot()];
+        let Some(downstream) = connection
+            .downstream
+            .as_deref()
+            .filter(|_| connection.paused)
+        else {
             return;
         };
-        let room = front.input.len() < INPUT_MAX;
-        let taken = match (front.phase, side.peer) {
-            (Phase::Exchanging, Some(upstream)) => io.queued(upstream) < QUEUE_MAX,
+        let room = downstream.input.len() < INPUT_MAX;
+        let taken = match (downstream.phase, connection.peer) {
+            (Phase::Exchanging, Some(server)) => io.queued(server) < QUEUE_MAX,
             _ => true,
         };
         if room && taken {
-            side.paused = false;
+            connection.paused = false;
             io.resume(client);
         }
     }

@@ -1,71 +1,76 @@
-//! From messages to bytes: after an upgrade, and behind the first message where only that is
-//! looked at. Client and back end then are a pair like those of a TCP service.
+//! From messages to a byte stream: after an upgrade, or behind the first message where only that is
+//! inspected. From then on the pair is relayed as in a TCP service.
 
 use net::Io;
 
 use super::Pair;
-use crate::engine::side::Role;
+use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
 use crate::http::Rewritten;
 
 impl<I: Io> Worker<I> {
-    /// Both sides speak another protocol from here on. The head that says so is in `scratch` or
-    /// the first bytes of what was gathered.
+    /// Forwards the head of status 101, which is in `scratch` or at the front of what was gathered,
+    /// and starts relaying.
     pub(super) fn http_switch(&mut self, pair: Pair, how: Rewritten, head_end: usize) {
         let Worker {
-            io, sides, scratch, ..
+            io,
+            connections,
+            scratch,
+            ..
         } = self;
-        let Some(back) = sides[pair.upstream.slot()].back.as_deref_mut() else {
+        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
             return;
         };
         if how != Rewritten::AsIs {
-            scratch.extend_from_slice(&back.head[head_end..]);
-            std::mem::swap(scratch, &mut back.head);
+            scratch.extend_from_slice(&upstream.head[head_end..]);
+            std::mem::swap(scratch, &mut upstream.head);
         }
-        io.send_copy(pair.client, &back.head);
-        let bytes = back.head.len() as u64;
-        let side = &mut sides[pair.client.slot()];
-        side.sends = side.sends.wrapping_add(1);
-        if let Some(front) = side.front.as_deref_mut() {
-            (front.status, front.answer_bytes) = (101, bytes);
+        io.send_copy(pair.client, &upstream.head);
+        let bytes = upstream.head.len() as u64;
+        let connection = &mut connections[pair.client.slot()];
+        connection.sends = connection.sends.wrapping_add(1);
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            (downstream.status, downstream.response_bytes) = (101, bytes);
         }
         self.http_relay(pair);
     }
 
-    /// Makes a pair of both: what one sends goes to the other.
+    /// Turns the exchange into a relayed pair.
     pub(super) fn http_relay(&mut self, pair: Pair) {
         let now_ns = self.now();
-        let backend = self.side(pair.upstream).backend as usize;
-        self.http_log(pair.client, Some(backend));
-        self.count_back(pair.upstream);
-        let side = self.side(pair.client);
-        let input = match side.front.take() {
-            Some(front) => front.input,
+        let backend = self.connection(pair.server).backend as usize;
+        self.log_request(pair.client, Some(backend));
+        self.count_upstream(pair.server);
+        let connection = self.connection(pair.client);
+        let input = match connection.downstream.take() {
+            Some(downstream) => downstream.input,
             None => Vec::new(),
         };
-        let traced = self.side(pair.upstream).traced;
+        let traced = self.connection(pair.server).traced;
         if traced {
-            self.trace_bytes(pair.upstream, true, &input);
+            self.trace_bytes(pair.server, true, &input);
         }
-        let Worker { io, sides, .. } = self;
-        let side = &mut sides[pair.client.slot()];
-        side.traced = traced;
-        side.role = Role::Relaying;
-        // Counted from here on by the pair's rules.
-        (side.bytes, side.counted) = (input.len() as u64, 0);
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
-        let paused = std::mem::take(&mut side.paused);
-        let ended = side.ended;
-        let side = &mut sides[pair.upstream.slot()];
-        side.role = Role::Relaying;
-        side.back = None;
-        (side.since_ns, side.taken_ns) = (now_ns, now_ns);
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[pair.client.slot()];
+        connection.traced = traced;
+        connection.role = Role::Relaying;
+        // From here on counted as a pair.
+        (connection.bytes, connection.counted) = (input.len() as u64, 0);
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        let paused = std::mem::take(&mut connection.paused);
+        let ended = connection.ended;
+        let connection = &mut connections[pair.server.slot()];
+        connection.role = Role::Relaying;
+        connection.upstream = None;
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
         if !input.is_empty() {
-            side.sends = side.sends.wrapping_add(1);
-            io.send_copy(pair.upstream, &input);
+            connection.sends = connection.sends.wrapping_add(1);
+            io.send_copy(pair.server, &input);
         }
         if ended {
-            io.finish(pair.upstream);
+            io.finish(pair.server);
         }
         if paused {
             io.resume(pair.client);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use load::{Job, Progress, Row, Stage, Stop, Wait};
+use net::IoKind;
 use readings::{Histogram, Pacing, Quantiles};
 use verdict::text::{counted, grouped, rate};
 
@@ -99,40 +100,40 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The state before a job of one stint begins.
+    /// The state before a job of one segment begins.
     pub(super) fn new(job: &Job, target: &str, colour: bool) -> Self {
-        let stint = &job.stints[0];
-        let connections = job.lanes[stint.lane].connections;
-        let length = match stint.stop {
+        let segment = &job.segments[0];
+        let connections = job.targets[segment.target].connections;
+        let length = match segment.stop {
             Stop::After(time) => Length::Time(time),
             Stop::Requests(count) => Length::Requests(count),
             Stop::EachConnection(each) => {
                 Length::Requests(each.saturating_mul(u64::from(connections)))
             }
         };
-        let pacing = match stint.pacing {
+        let pacing = match segment.pacing {
             Pacing::Closed => "closed loop".to_owned(),
-            Pacing::Open { .. } if !stint.stages.is_empty() => {
-                format!("open loop in {}", counted(stint.stages.len(), "stage"))
+            Pacing::Open { .. } if !segment.stages.is_empty() => {
+                format!("open loop in {}", counted(segment.stages.len(), "stage"))
             }
             Pacing::Open { rate_per_s } => format!("open loop at {}/s", rate(rate_per_s)),
         };
-        let open = matches!(stint.pacing, Pacing::Open { .. });
+        let open = matches!(segment.pacing, Pacing::Open { .. });
         Self {
             target: target.to_owned(),
             how: [
                 pacing,
                 counted(connections as usize, "connection"),
                 counted(job.threads, "thread"),
-                job.io.to_string(),
+                job.io.unwrap_or_else(IoKind::best).to_string(),
             ],
             threads: job.threads,
             colour,
             phase: Phase::Starting,
             length,
-            pacing: stint.pacing,
-            stages: stint.stages.clone(),
-            warmup: stint.cut,
+            pacing: segment.pacing,
+            stages: segment.stages.clone(),
+            warmup: segment.ramp_up,
             now: Duration::ZERO,
             begun: Duration::ZERO,
             opened: Duration::ZERO,
@@ -161,7 +162,7 @@ impl State {
     pub(super) fn take(&mut self, progress: &Progress, now: Duration) {
         self.now = now;
         match progress {
-            Progress::StintBegins { .. } => {
+            Progress::SegmentBegins { .. } => {
                 self.begun = now;
                 self.phase = Phase::WarmingUp;
             }
@@ -169,7 +170,7 @@ impl State {
                 self.opened = now;
                 self.phase = Phase::Measuring;
             }
-            Progress::WindowCloses { .. } | Progress::StintEnds { .. } => {
+            Progress::WindowCloses { .. } | Progress::SegmentEnds { .. } => {
                 self.phase = Phase::Draining;
             }
             Progress::Tick {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use load::{
-    Arrivals, Expect, Job, Lane, Progress, Received, Row, Stage, Stint, Stop, Target, Wait,
-};
+use load::{Expect, Job, Progress, Row, Segment, Stage, Stop, Target, Wait};
 use net::IoKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -17,31 +15,16 @@ use super::state::{Phase, State};
 
 fn job(pacing: Pacing, stop: Stop, threads: usize) -> Job {
     let address: std::net::SocketAddr = "127.0.0.1:8080".parse().unwrap();
+    let target = Target::new(address, Vec::new(), Expect::default()).with_connections(64);
+    let segment = Segment {
+        pacing,
+        ..Segment::closed(stop)
+    };
     Job {
-        lanes: vec![Lane {
-            target: Target::new(address, Vec::new(), Expect::default()),
-            connections: 64,
-        }],
-        stints: vec![Stint {
-            lane: 0,
-            pacing,
-            stages: Vec::new(),
-            cut: Duration::ZERO,
-            stop,
-            reading: Some(0),
-        }],
         threads,
-        requests_per_connection: None,
-        connect_timeout: Duration::from_secs(5),
-        timeout: Duration::from_secs(5),
-        arrivals: Arrivals::Even,
-        cpus: Vec::new(),
-        sources: Vec::new(),
-        io: IoKind::Epoll,
-        wait: Wait::Sleep,
-        received: Received::Auto,
+        io: Some(IoKind::Epoll),
         rows: Some(Duration::from_secs(1)),
-        seed: 1,
+        ..Job::to(target).segment(segment)
     }
 }
 
@@ -55,7 +38,7 @@ fn row(number: u64, due: u64, answers_ns: &[(u64, u64)], errors: u64) -> Progres
         response.record_many_ns(ns, times);
     }
     Progress::Row(Box::new(Row {
-        stint: 0,
+        segment: 0,
         reading: 0,
         row: LoadRow {
             start_s: number as f64,
@@ -73,7 +56,7 @@ fn row(number: u64, due: u64, answers_ns: &[(u64, u64)], errors: u64) -> Progres
 fn tick(thread: usize, requests: u64, errors: u64) -> Progress {
     Progress::Tick {
         thread,
-        stint: 0,
+        segment: 0,
         requests,
         errors,
     }
@@ -82,9 +65,9 @@ fn tick(thread: usize, requests: u64, errors: u64) -> Progress {
 /// So many seconds of a load of 1,000 answers a second, by two threads, with one error a second.
 fn running(job: &Job, seconds: u64) -> State {
     let mut state = State::new(job, "http://127.0.0.1:8080/", true);
-    state.take(&Progress::StintBegins { stint: 0 }, ms(0));
-    state.take(&Progress::WindowOpens { stint: 0 }, ms(0));
-    let open = matches!(job.stints[0].pacing, Pacing::Open { .. });
+    state.take(&Progress::SegmentBegins { segment: 0 }, ms(0));
+    state.take(&Progress::WindowOpens { segment: 0 }, ms(0));
+    let open = matches!(job.segments[0].pacing, Pacing::Open { .. });
     for second in 0..seconds {
         for quarter in 1..=4 {
             let now = ms(second * 1000 + quarter * 250);
@@ -281,7 +264,7 @@ fn memory_does_not_grow_with_the_length() {
     state.refresh();
     assert_eq!(state.span_s(), (0.0, 1_000.0));
     let mut long = closed();
-    long.stints[0].stop = Stop::After(Duration::from_secs(36_000));
+    long.segments[0].stop = Stop::After(Duration::from_secs(36_000));
     assert_eq!(running(&long, 600).span_s(), (89.0, 600.0));
 }
 
@@ -293,14 +276,14 @@ fn stages_offer_what_they_say() {
         from_per_s,
         to_per_s,
     };
-    job.stints[0].stages = vec![stage(0.0, 1_000.0), stage(1_000.0, 1_000.0)];
-    job.stints[0].cut = Duration::from_secs(1);
+    job.segments[0].stages = vec![stage(0.0, 1_000.0), stage(1_000.0, 1_000.0)];
+    job.segments[0].ramp_up = Duration::from_secs(1);
     let mut state = State::new(&job, "http://h/", true);
-    state.take(&Progress::StintBegins { stint: 0 }, ms(100));
+    state.take(&Progress::SegmentBegins { segment: 0 }, ms(100));
     state.take(&tick(0, 1, 0), ms(600));
     assert_eq!(state.phase, Phase::WarmingUp);
     assert_eq!(state.progress(), "warming up, 0.5 s of 1.0 s");
-    state.take(&Progress::WindowOpens { stint: 0 }, ms(1_100));
+    state.take(&Progress::WindowOpens { segment: 0 }, ms(1_100));
     let offered = |state: &mut State, at: u64| {
         state.take(&tick(0, 1, 0), ms(at));
         state.offered_per_s().unwrap()
@@ -321,7 +304,7 @@ fn a_count_is_what_remains_and_drains() {
         "2.0 s, 2,002 of 6,400 requests, 4,398 left"
     );
     assert!((state.share_done() - 2_002.0 / 6_400.0).abs() < 1e-9);
-    state.take(&Progress::WindowCloses { stint: 0 }, ms(2_500));
+    state.take(&Progress::WindowCloses { segment: 0 }, ms(2_500));
     assert_eq!(state.progress(), "2.5 s, waiting for the last answers");
 }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hosts::World;
+use hosts::Topology;
 use serde_json::Value;
 
 use crate::common::{
@@ -24,15 +24,15 @@ const REVIVING: Duration = Duration::from_millis(500);
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Here, or on a host.
-type At<'a> = Option<(&'a World, &'a str)>;
+type At<'a> = Option<(&'a Topology, &'a str)>;
 
 /// Runs the program.
 fn on<'p>(place: &'p Place, at: At<'_>, words: &[&str]) -> Running<'p> {
     match at {
         None => place.start(words),
-        Some((world, host)) => {
+        Some((topology, host)) => {
             let all = [&[env!("CARGO_BIN_EXE_weigh")], words].concat();
-            let mut command = command_on(world, host, &all);
+            let mut command = command_on(topology, host, &all);
             place.settle(&mut command);
             place.start_command(command)
         }
@@ -226,18 +226,18 @@ fn killed_and_stopped(how: (&'static str, &str)) {
 /// Cut off from the network, on a host of its own.
 fn unreachable(how: (&'static str, &str)) {
     let place = Place::alone();
-    let Some(world) = hosts_or_skip(&["lb", "b0", "b1", "b2"].map(spec), None) else {
+    let Some(topology) = hosts_or_skip(&["lb", "b0", "b1", "b2"].map(spec), None) else {
         return;
     };
-    let works = command_on(&world, "b2", &["ip", "link", "show"])
+    let works = command_on(&topology, "b2", &["ip", "link", "show"])
         .stdout(Stdio::null())
         .status();
     if works.is_err() {
         return skip("balance_failover: a network device is switched off by `ip` (iproute2)");
     }
     let hosts = ["b0", "b1", "b2"];
-    let addresses = hosts.map(|host| SocketAddr::new(world.address("lb", host).unwrap(), 8080));
-    let at = |host: &'static str| Some((&world, host));
+    let addresses = hosts.map(|host| SocketAddr::new(topology.address("lb", host).unwrap(), 8080));
+    let at = |host: &'static str| Some((&topology, host));
     let _backends: Vec<Running<'_>> = hosts
         .into_iter()
         .zip(addresses)
@@ -245,12 +245,12 @@ fn unreachable(how: (&'static str, &str)) {
         .collect();
     let scene = Scene::start(&place, at("lb"), how, &addresses, "0s");
     let device = run_on(
-        &world,
+        &topology,
         "b2",
         &["ip", "-o", "-4", "addr", "show", "scope", "global"],
     );
     let device = device.split_whitespace().nth(1).unwrap().to_owned();
-    let switch = |to: &str| run_on(&world, "b2", &["ip", "link", "set", &device, to]);
+    let switch = |to: &str| run_on(&topology, "b2", &["ip", "link", "set", &device, to]);
     let document = scene.load_around(at("lb"), || drop(switch("down")));
     nobody_noticed(&scene, &document, 0);
     let met = scene.backend(2)["connect_failures"].as_u64().unwrap();

@@ -133,10 +133,10 @@ fn a_server_that_is_killed_or_stopped_is_missed_and_comes_back() {
 
 #[test]
 fn a_server_that_is_cut_off_is_missed_and_comes_back() {
-    let Some(world) = hosts_or_skip(&[spec("small")], None) else {
+    let Some(topology) = hosts_or_skip(&[spec("small")], None) else {
         return;
     };
-    drop(world);
+    drop(topology);
     let place = Place::alone();
     place.write("x.toml", &experiment(true, "[\"cut\"]"));
     let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);

@@ -7,9 +7,9 @@ mod experiments;
 mod left;
 mod loads;
 mod screen;
+mod topologies;
 mod turn;
 mod upstream;
-mod worlds;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -25,11 +25,11 @@ pub use experiments::{RUN, can_run, proxy_and_backend, quickly, run_into, run_wi
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
+pub use topologies::{
+    BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, topology,
+};
 pub use turn::Turn;
 pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
-pub use worlds::{
-    BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, world,
-};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);

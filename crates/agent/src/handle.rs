@@ -1,0 +1,119 @@
+//! What a run asks of an agent, so that a fake can take the agent's place in tests.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
+use crate::{Agent, AgentError, Clock};
+
+/// How often a waiting caller gets its turn, unless it asks for another interval.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// What a caller of a load is told while it runs.
+pub trait LoadObserver {
+    /// Good answers and failures of a segment since the last call, a few times a second.
+    fn progress(&mut self, segment: usize, requests: u64, errors: u64);
+
+    /// Called at least once in the observer's interval; `opened` says that a measured window has
+    /// just opened.
+    fn tick(&mut self, opened: bool) {
+        let _ = opened;
+    }
+
+    /// The longest time between two ticks.
+    fn interval(&self) -> Duration {
+        WAIT
+    }
+}
+
+impl<F: FnMut(usize, u64, u64)> LoadObserver for F {
+    fn progress(&mut self, segment: usize, requests: u64, errors: u64) {
+        self(segment, requests, errors);
+    }
+}
+
+/// An agent, as a run sees it.
+pub trait AgentHandle {
+    /// Gives an order and waits for its answer; waiting for a server ends when `stop` is set.
+    ///
+    /// # Errors
+    /// When the agent is lost or reports a failure.
+    fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError>;
+
+    /// Gives an order and waits for its answer.
+    ///
+    /// # Errors
+    /// When the agent is lost or reports a failure.
+    fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
+        self.ask_unless(order, &AtomicBool::new(false))
+    }
+
+    /// Has a load made. When `stop` is set the load is cut short and what was measured is
+    /// returned.
+    ///
+    /// # Errors
+    /// When the agent is lost or reports a failure.
+    fn load(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
+        observer: &mut dyn LoadObserver,
+    ) -> Result<Loaded, AgentError>;
+
+    /// Has an outside driver run once. When `stop` is set the driver is killed.
+    ///
+    /// # Errors
+    /// When the agent is lost, or the driver cannot be started.
+    fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError>;
+
+    /// Measures how its clock stands to this machine's.
+    ///
+    /// # Errors
+    /// When the agent is lost.
+    fn clock(&mut self) -> Result<Clock, AgentError>;
+
+    /// Why it is gone, if it is.
+    fn gone(&mut self) -> Option<AgentError>;
+
+    /// Identifies the network namespace that it is in, on any machine: `BOOT_ID/INODE`.
+    fn network(&self) -> &str;
+
+    /// The path of `weigh` where it runs.
+    fn program(&self) -> &Path;
+}
+
+impl AgentHandle for Agent {
+    fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
+        Agent::ask_unless(self, order, stop)
+    }
+
+    fn load(
+        &mut self,
+        order: LoadOrder,
+        stop: &AtomicBool,
+        observer: &mut dyn LoadObserver,
+    ) -> Result<Loaded, AgentError> {
+        self.load_observed(order, stop, observer)
+    }
+
+    fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
+        Agent::drive(self, order, stop)
+    }
+
+    fn clock(&mut self) -> Result<Clock, AgentError> {
+        Agent::clock(self)
+    }
+
+    fn gone(&mut self) -> Option<AgentError> {
+        Agent::gone(self)
+    }
+
+    fn network(&self) -> &str {
+        Agent::network(self)
+    }
+
+    fn program(&self) -> &Path {
+        Agent::program(self)
+    }
+}

@@ -1,0 +1,131 @@
+//! How long an agent's answer is waited for.
+
+use std::time::Duration;
+
+use load::Stop;
+
+use super::wire::Order;
+
+/// An answer that is so much later than the order may take does not come any more.
+const LATE: Duration = Duration::from_secs(30);
+/// Sets another time, s; for tests.
+const LATE_VARIABLE: &str = "WEIGH_AGENT_SILENCE_S";
+/// After it was told to stop, an agent has so much time.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// A target is asked a few times before there is a load, and says nothing of it.
+const ASKED_BEFORE: u64 = 5;
+
+fn late() -> Duration {
+    std::env::var(LATE_VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .map_or(LATE, Duration::from_secs)
+}
+
+/// How long an agent may be silent while it carries out an order.
+fn silence(order: &Order) -> Duration {
+    let own_ms = match order {
+        Order::Await(order) => order.timeout_ms,
+        Order::Look { duration_ms, .. } => *duration_ms,
+        Order::Drive(order) => order.limit_ms,
+        Order::Stop { signals, .. } => signals
+            .iter()
+            .fold(0, |sum: u64, (_, wait_ms)| sum.saturating_add(*wait_ms)),
+        Order::Load(order) => {
+            let segments = order.job.segments.iter();
+            let lengths = segments.map(|one| match one.stop {
+                Stop::After(window) => one.ramp_up + window,
+                Stop::Requests(_) | Stop::EachConnection(_) => one.ramp_up,
+            });
+            let longest_ms = lengths.max().unwrap_or_default().as_millis() as u64;
+            let asked = ASKED_BEFORE.saturating_mul(order.job.targets.len() as u64);
+            let timeout_ms = order.job.timeout.as_millis() as u64;
+            longest_ms.saturating_add(timeout_ms.saturating_mul(asked))
+        }
+        _ => 0,
+    };
+    late().saturating_add(Duration::from_millis(own_ms))
+}
+
+/// How long it may be silent once it has said something: a load tells of its progress a few times a
+/// second.
+fn later_silence(order: &Order) -> Duration {
+    match order {
+        Order::Load(order) => late().saturating_add(order.job.timeout),
+        other => silence(other),
+    }
+}
+
+/// The wait for answers to one order.
+pub(super) struct ReplyTimeout {
+    /// Time that was waited since the last answer. Only that counts, and not when the clock says
+    /// that the time is over: this program may have been stopped itself.
+    waited: Duration,
+    limit: Duration,
+    later_limit: Duration,
+    /// Whether the agent was told to stop.
+    pub(super) cancelled: bool,
+}
+
+impl ReplyTimeout {
+    pub(super) fn with(order: &Order) -> Self {
+        Self {
+            waited: Duration::ZERO,
+            limit: silence(order),
+            later_limit: later_silence(order),
+            cancelled: false,
+        }
+    }
+
+    /// The agent is told to stop.
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = true;
+        self.limit = self.limit.min(self.waited + STOPS_WITHIN);
+    }
+
+    /// An answer has come.
+    pub(super) fn answered(&mut self) {
+        self.waited = Duration::ZERO;
+        self.limit = self.limit.min(self.later_limit);
+    }
+
+    /// None has come in some time; how long that was, once it is too long.
+    pub(super) fn is_over_after(&mut self, time: Duration) -> Option<Duration> {
+        self.waited += time;
+        (self.waited >= self.limit).then_some(self.waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_takes_long_is_waited_for_longer() {
+        let second = Duration::from_secs(1);
+        let stop = Order::Stop {
+            server: "a".into(),
+            signals: vec![("TERM".into(), 60_000), ("INT".into(), 5_000)],
+        };
+        assert_eq!(silence(&stop), LATE + 65 * second);
+        let mut patience = ReplyTimeout::with(&stop);
+        assert_eq!(patience.is_over_after(94 * second), None);
+        patience.answered();
+        assert_eq!(patience.is_over_after(94 * second), None);
+        assert_eq!(patience.is_over_after(second), Some(95 * second));
+    }
+
+    #[test]
+    fn an_agent_that_was_told_to_stop_has_little_time() {
+        let second = Duration::from_secs(1);
+        let mut patience = ReplyTimeout::with(&Order::Look {
+            servers: Vec::new(),
+            others: Vec::new(),
+            duration_ms: 600_000,
+        });
+        assert_eq!(patience.is_over_after(500 * second), None);
+        patience.cancel();
+        assert_eq!(patience.is_over_after(second), None);
+        assert!(patience.is_over_after(STOPS_WITHIN).is_some());
+    }
+}

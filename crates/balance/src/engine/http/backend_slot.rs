@@ -1,0 +1,161 @@
+//! What a worker of an HTTP service knows of its back ends.
+
+use net::ConnId;
+
+use crate::config::model::{
+    Backend, HashKey, HeaderEdit, Inspect, Recipient, Service, ServiceKind,
+};
+use crate::config::model::{Dispatch, EditKind};
+use crate::engine::state::{BackendState, ServiceState};
+use crate::http::RequestHead;
+use crate::sticky;
+
+/// Idle connections that a thread keeps, over all back ends.
+pub(in crate::engine) const IDLE_MAX: usize = 1024;
+/// Idle connections to one back end.
+const IDLE_PER_BACKEND_MAX: usize = 256;
+
+/// The HTTP part of a service worker.
+pub(in crate::engine) struct HttpServiceWorker {
+    /// Whether every message is inspected, or only the first of a connection.
+    pub inspect_all: bool,
+    pub name: String,
+    /// The key of a consistent hash.
+    pub key: Option<HashKey>,
+    pub backends: Vec<HttpBackendSlot>,
+    /// Whether any back end has a sticky cookie.
+    pub sticky: bool,
+}
+
+pub(in crate::engine) struct HttpBackendSlot {
+    pub name: String,
+    /// `Host` for requests without one.
+    pub host: Vec<u8>,
+    /// Edits of requests, and of responses.
+    pub to_server: Vec<HeaderEdit>,
+    pub to_client: Vec<HeaderEdit>,
+    pub cookie: Option<Cookie>,
+    /// Whether requests of other clients may follow on a connection. Not with a PROXY protocol
+    /// header, which names the client, and not if only first messages are inspected.
+    pub reusable: bool,
+    /// Idle connections; most recently used last.
+    pub idle: Vec<ConnId>,
+    pub idle_max: usize,
+}
+
+pub(in crate::engine) struct Cookie {
+    pub name: Vec<u8>,
+    pub value: Vec<u8>,
+    /// The edit that sets it, unless a configured edit does.
+    pub set: Option<HeaderEdit>,
+}
+
+impl HttpServiceWorker {
+    /// `None` for a TCP service. `backends` counts those of all HTTP services.
+    pub fn new(
+        service: &Service,
+        state: &ServiceState,
+        backends: usize,
+    ) -> Option<HttpServiceWorker> {
+        let ServiceKind::Http { inspect } = service.kind else {
+            return None;
+        };
+        let inspect_all = inspect == Inspect::EveryMessage;
+        let key = match &service.dispatch {
+            Dispatch::ConsistentHash {
+                key: HashKey::ClientIp,
+            } => None,
+            Dispatch::ConsistentHash { key } => Some(key.clone()),
+            _ => None,
+        };
+        let share = (IDLE_MAX / backends.max(1)).clamp(1, IDLE_PER_BACKEND_MAX);
+        let backends: Vec<HttpBackendSlot> = service
+            .backends
+            .iter()
+            .zip(&state.backends)
+            .map(|(backend, one)| HttpBackendSlot::new(backend, one, inspect_all, share))
+            .collect();
+        Some(HttpServiceWorker {
+            inspect_all,
+            name: service.name.clone(),
+            key,
+            sticky: backends
+                .iter()
+                .any(|backend_slot| backend_slot.cookie.is_some()),
+            backends,
+        })
+    }
+
+    /// The back end that the request's cookie names.
+    pub fn bound(&self, head: &RequestHead<'_>) -> Option<u32> {
+        if !self.sticky {
+            return None;
+        }
+        let is_bound = |backend_slot: &HttpBackendSlot| {
+            backend_slot
+                .cookie
+                .as_ref()
+                .is_some_and(|cookie| head.cookie(&cookie.name) == Some(cookie.value.as_slice()))
+        };
+        self.backends.iter().position(is_bound).map(|at| at as u32)
+    }
+
+    /// The hash key of a request, if it has one.
+    pub fn key<'h>(&self, head: &RequestHead<'h>) -> Option<&'h [u8]> {
+        match self.key.as_ref()? {
+            HashKey::ClientIp => None,
+            HashKey::Header(name) => head.value(name.as_bytes()),
+            HashKey::Cookie(name) => head.cookie(name.as_bytes()),
+            HashKey::Path => Some(head.path()),
+        }
+    }
+}
+
+impl HttpBackendSlot {
+    fn new(
+        backend: &Backend,
+        state: &BackendState,
+        inspect_all: bool,
+        share: usize,
+    ) -> HttpBackendSlot {
+        let edits = |recipient| {
+            let emits_events = backend.header_edits.iter();
+            emits_events
+                .filter(|edit| edit.recipient == recipient)
+                .cloned()
+                .collect()
+        };
+        let most = backend.connections_max.unwrap_or(u32::MAX) as usize;
+        HttpBackendSlot {
+            name: backend.name.clone(),
+            host: state.address().to_string().into_bytes(),
+            to_server: edits(Recipient::Server),
+            to_client: edits(Recipient::Client),
+            cookie: backend.sticky_cookie.as_ref().map(|cookie| Cookie {
+                name: cookie.name.clone().into_bytes(),
+                value: cookie.value.clone().into_bytes(),
+                set: cookie
+                    .set
+                    .then(|| set_cookie(&cookie.name, &cookie.value))
+                    .flatten(),
+            }),
+            reusable: inspect_all && backend.proxy_protocol_out.is_none(),
+            idle: Vec::new(),
+            idle_max: share.min(most),
+        }
+    }
+}
+
+fn set_cookie(name: &str, value: &str) -> Option<HeaderEdit> {
+    use crate::config::Template;
+    let mut text = Vec::new();
+    sticky::set_cookie(name, value, &mut text);
+    // Both are ASCII and percent signs are doubled, so this does not fail.
+    let text = String::from_utf8(text).ok()?.replace('%', "%%");
+    Some(HeaderEdit {
+        recipient: Recipient::Client,
+        how: EditKind::Add,
+        name: "Set-Cookie".to_owned(),
+        value: Template::parse(&text).ok()?,
+    })
+}

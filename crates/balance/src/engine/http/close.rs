@@ -1,0 +1,274 @@
+//! Exceptional ends of exchanges and clients.
+
+use net::{Buf, ConnId, Io};
+
+use super::{Pair, Phase};
+use crate::engine::connection::{Connection, Role};
+use crate::engine::worker::Worker;
+use crate::http::{Refusal, text_response};
+
+/// How much a closing client may still send, bytes.
+const LATE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Logged, as nginx does, where the client left before the response began; never sent.
+const CLIENT_LEFT: u16 = 499;
+
+/// Why an exchange fails on the back end's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UpstreamFailure {
+    /// The connection ended or was reset.
+    Gone,
+    /// The back end was found down before it responded.
+    Dead,
+    /// The response is malformed.
+    Bad,
+    /// The response did not come, or the request was not accepted, in time.
+    Late,
+}
+
+impl<I: Io> Worker<I> {
+    pub(in crate::engine) fn upstream_ended(&mut self, server: ConnId) {
+        let connection = &self.connections[server.slot()];
+        let Some(client) = connection.peer else {
+            return self.close_upstream(server);
+        };
+        let pair = Pair { client, server };
+        let ends = connection
+            .upstream
+            .as_ref()
+            .and_then(|upstream| upstream.body)
+            .is_some_and(|body| body.ends_with_connection());
+        match ends {
+            true => self.finish_exchange(pair),
+            false => self.exchange_failed(pair, UpstreamFailure::Gone),
+        }
+    }
+
+    pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId) {
+        match self.connection(server).peer {
+            Some(client) => self.exchange_failed(Pair { client, server }, UpstreamFailure::Gone),
+            None => self.close_upstream(server),
+        }
+    }
+
+    /// Ends a failed exchange. The request is sent again where the client cannot notice; otherwise
+    /// the client gets an error, or a truncated response.
+    pub(super) fn exchange_failed(&mut self, pair: Pair, failure: UpstreamFailure) {
+        let Pair { client, server } = pair;
+        let connection = &self.connections[server.slot()];
+        let (service, backend) = connection.indexes();
+        let (reused, response_begun) = match &connection.upstream {
+            Some(upstream) => (upstream.reused, upstream.response_begun),
+            None => (false, true),
+        };
+        self.close_upstream(server);
+        let connection = &mut self.connections[client.slot()];
+        connection.peer = None;
+        let Some(downstream) = connection.downstream.as_deref_mut() else {
+            return;
+        };
+        let gone = failure == UpstreamFailure::Gone;
+        let repeat = (gone || failure == UpstreamFailure::Dead)
+            && !response_begun
+            && downstream.can_repeat();
+        if repeat && reused && gone {
+            // A race with the back end's idle timeout; says nothing about its health.
+            downstream.phase = Phase::Seeking;
+            return self.dial(client, backend);
+        }
+        let response_sent = downstream.response_sent;
+        downstream.failed = true;
+        if !(gone && reused && !response_begun) && failure != UpstreamFailure::Dead {
+            self.note_response(service, backend, false);
+        }
+        self.release_backend(service, backend);
+        if response_sent {
+            self.log_request(client, Some(backend));
+            return self.truncate_response(client);
+        }
+        if repeat {
+            if let Some(client_state) = &mut self.connection(client).client {
+                client_state.tried.push(backend as u32);
+            }
+            return self.select_http_backend(client);
+        }
+        match failure {
+            UpstreamFailure::Late => {
+                self.respond_locally(client, 504, "the back end did not respond in time")
+            }
+            UpstreamFailure::Gone | UpstreamFailure::Dead => {
+                self.respond_locally(
+                    client,
+                    502,
+                    "the back end closed the connection without a response",
+                );
+            }
+            UpstreamFailure::Bad => {
+                self.respond_locally(client, 502, "the back end's response is malformed")
+            }
+        }
+    }
+
+    /// Ends a client whose response was truncated: it gets what is queued, then a reset, so that it
+    /// cannot take the response for complete.
+    fn truncate_response(&mut self, client: ConnId) {
+        if self.io.queued(client) == 0 {
+            return self.end_http_client(client, true);
+        }
+        let now_ns = self.now();
+        self.io.pause(client);
+        let connection = self.connection(client);
+        (connection.role, connection.since_ns, connection.downstream) =
+            (Role::HttpCut, now_ns, None);
+    }
+
+    /// Refuses an invalid request. The connection is closed, as the start of the next request is
+    /// unknown.
+    pub(super) fn refuse_request(&mut self, client: ConnId, refusal: Refusal) {
+        let service = self.connection(client).service as usize;
+        self.state(service).bad_requests.add(1);
+        let text = refusal.to_string();
+        self.respond_locally(client, refusal.status(), &text);
+    }
+
+    /// No usable back end, or no room in the queue.
+    pub(in crate::engine) fn reject_http_client(&mut self, client: ConnId) {
+        self.respond_locally(client, 503, "no back end is available");
+    }
+
+    /// Ends the exchange, if any, and sends the balancer's own response, unless one has begun. The
+    /// connection is closed after it.
+    pub(super) fn respond_locally(&mut self, client: ConnId, status: u16, text: &str) {
+        self.leave_exchange(client);
+        let Some(downstream) = self.connection(client).downstream.as_deref_mut() else {
+            return;
+        };
+        if downstream.response_sent {
+            return self.truncate_response(client);
+        }
+        downstream.status = status;
+        let Worker {
+            io,
+            connections,
+            scratch,
+            ..
+        } = self;
+        scratch.clear();
+        text_response(status, text.as_bytes(), scratch);
+        io.send_copy(client, scratch);
+        let connection = &mut connections[client.slot()];
+        connection.sends = connection.sends.wrapping_add(1);
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
+            downstream.response_bytes = scratch.len() as u64;
+        }
+        self.log_request(client, None);
+        self.http_close(client);
+    }
+
+    /// Takes a client out of its exchange or the queue.
+    fn leave_exchange(&mut self, client: ConnId) {
+        let connection = &mut self.connections[client.slot()];
+        let (service, backend) = connection.indexes();
+        if let Some(server) = connection.peer.take() {
+            match self.connection(server).role {
+                Role::HttpUpstream => self.close_upstream(server),
+                _ => {
+                    *self.connection(server) = Connection::default();
+                    self.io.close(server);
+                }
+            }
+            self.release_backend(service, backend);
+        }
+        let client_state = self.connection(client).client.as_deref_mut();
+        if client_state
+            .and_then(|client_state| client_state.queued_ns.take())
+            .is_some()
+        {
+            self.left_queue(service, client);
+        }
+    }
+
+    /// Closes a client after its queue has drained. What it still sends is discarded for a while:
+    /// an immediate close would reset the connection, and the client might lose its response.
+    pub(super) fn http_close(&mut self, client: ConnId) {
+        let now_ns = self.now();
+        let Worker {
+            io, connections, ..
+        } = self;
+        let connection = &mut connections[client.slot()];
+        (connection.role, connection.downstream) = (Role::HttpClosing, None);
+        (connection.since_ns, connection.bytes) = (now_ns, 0);
+        if std::mem::take(&mut connection.paused) {
+            io.resume(client);
+        }
+        io.finish(client);
+        self.closing_ended(client, false);
+    }
+
+    pub(in crate::engine) fn closing_data(&mut self, client: ConnId, buf: Buf) {
+        let connection = self.connection(client);
+        connection.bytes += buf.len() as u64;
+        let too_much = connection.bytes > LATE_BYTES_MAX;
+        self.io.recycle(buf);
+        if too_much {
+            self.end_http_client(client, true);
+        }
+    }
+
+    pub(in crate::engine) fn closing_ended(&mut self, client: ConnId, ended: bool) {
+        let connection = &mut self.connections[client.slot()];
+        connection.ended |= ended;
+        if connection.ended && self.io.queued(client) == 0 {
+            self.end_http_client(client, false);
+        }
+    }
+
+    /// A client was reset.
+    pub(in crate::engine) fn downstream_reset(&mut self, client: ConnId) {
+        let connection = self.connection(client);
+        let peer = connection.peer;
+        if let Some(downstream) = connection.downstream.as_deref_mut()
+            && downstream.phase != Phase::Reading
+        {
+            if !downstream.response_sent {
+                (downstream.status, downstream.response_bytes) = (CLIENT_LEFT, 0);
+            }
+            let backend = peer.map(|server| self.connection(server).backend as usize);
+            self.log_request(client, backend);
+        }
+        self.end_http_client(client, false);
+    }
+
+    pub(in crate::engine) fn downstream_ended(&mut self, client: ConnId) {
+        let connection = &mut self.connections[client.slot()];
+        if std::mem::replace(&mut connection.ended, true) {
+            return;
+        }
+        let Some(downstream) = connection.downstream.as_deref() else {
+            return;
+        };
+        match (downstream.phase, connection.peer) {
+            (Phase::Reading, _) => self.next_input(client),
+            (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
+            // The rest of the request will not come.
+            (Phase::Exchanging | Phase::Seeking, _)
+                if !downstream.body.is_complete() && downstream.input.is_empty() =>
+            {
+                self.downstream_reset(client);
+            }
+            // It waits for its response.
+            _ => {}
+        }
+    }
+
+    pub(in crate::engine) fn end_http_client(&mut self, client: ConnId, reset: bool) {
+        self.leave_exchange(client);
+        let service = self.connection(client).service as usize;
+        *self.connection(client) = Connection::default();
+        match reset {
+            true => self.io.abort(client),
+            false => self.io.close(client),
+        }
+        self.client_closed(service);
+    }
+}

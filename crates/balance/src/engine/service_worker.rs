@@ -1,0 +1,271 @@
+//! A service, as one worker serves it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use net::{ConnId, Io, TargetId};
+
+use super::connection::Client;
+use super::events::emits_events;
+use super::external::ExternalChoice;
+use super::http::HttpServiceWorker;
+use super::state::{BackendState, ServiceState};
+use crate::access::AccessRules;
+use crate::config::Template;
+use crate::config::model::{
+    Access, Backend, Dispatch, HashKey, LogFormat, ProxyVersion, Service, ServiceKind,
+};
+use crate::dispatch::{Candidate, Dispatcher, Request};
+
+/// Time limits in ns; `u64::MAX`: none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub connect: u64,
+    pub client_header: u64,
+    pub client_idle: u64,
+    pub write_stall: u64,
+    pub upstream_answer: u64,
+    pub queue: u64,
+    /// For connections to a back end that is taken down; 0: none.
+    pub drain: u64,
+}
+
+pub(super) struct BackendSlot {
+    target: TargetId,
+    /// The address version that `target` was made for.
+    address_version: u32,
+    /// Connection limit, over all threads.
+    pub most: u32,
+    pub retries: u32,
+    /// Limit of silence on a connection, ns.
+    pub idle: u64,
+    pub proxy_out: Option<ProxyVersion>,
+    pub traced: bool,
+}
+
+impl BackendSlot {
+    /// The current target.
+    pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
+        let address_version = state.address_version();
+        if address_version != self.address_version {
+            self.address_version = address_version;
+            self.target = io.add_target(&state.address().into(), &[]);
+        }
+        self.target
+    }
+}
+
+pub(super) struct ServiceWorker {
+    pub backends: Vec<BackendSlot>,
+    pub rules: AccessRules,
+    pub limits: Limits,
+    pub proxy_in: bool,
+    /// Client limit, over all threads.
+    pub most: u32,
+    pub queue_length: u32,
+    /// Whether anything needs the client's address.
+    pub needs_client: bool,
+    /// Whether anything needs the address the client connected to.
+    pub needs_local: bool,
+    /// Whether any log or hook needs its events.
+    pub emits_events: bool,
+    /// Whether the log has `Referer` and `User-Agent`.
+    pub combined: bool,
+    /// Whether back ends that break connections are ejected.
+    pub ejects: bool,
+    /// Clients that wait for capacity.
+    pub queue: VecDeque<ConnId>,
+    /// HTTP services only.
+    pub http: Option<HttpServiceWorker>,
+    /// The external chooser.
+    pub program: Option<Template>,
+    dispatcher: Dispatcher,
+    /// For rebuilding the dispatcher when a weight changes.
+    made_of: (Dispatch, Vec<Backend>),
+    weights_version: u32,
+    scratch: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// This one, on which capacity was reserved.
+    Backend(usize),
+    /// All usable ones are at their limit.
+    Full,
+    /// None is usable.
+    NoneUsable,
+    /// The external chooser has to be asked first.
+    AskProgram,
+}
+
+/// In nanoseconds; zero means no limit.
+pub(super) fn limit_ns(limit: Duration) -> u64 {
+    match u64::try_from(limit.as_nanos()) {
+        Ok(0) | Err(_) => u64::MAX,
+        Ok(ns) => ns,
+    }
+}
+
+impl ServiceWorker {
+    pub fn new<I: Io>(
+        service: &Service,
+        state: &ServiceState,
+        rules: AccessRules,
+        http: Option<HttpServiceWorker>,
+        io: &mut I,
+    ) -> ServiceWorker {
+        let limits = Limits {
+            connect: limit_ns(service.timeouts.connect),
+            client_header: limit_ns(service.timeouts.client_header),
+            client_idle: limit_ns(service.timeouts.client_idle),
+            write_stall: limit_ns(service.timeouts.write_stall),
+            upstream_answer: limit_ns(service.timeouts.upstream_answer),
+            queue: limit_ns(service.queue.time_limit),
+            drain: u64::try_from(service.drain.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let backends: Vec<BackendSlot> = service
+            .backends
+            .iter()
+            .zip(&state.backends)
+            .map(|(backend, one)| BackendSlot {
+                address_version: one.address_version(),
+                target: io.add_target(&one.address().into(), &[]),
+                most: backend.connections_max.unwrap_or(u32::MAX),
+                retries: backend.retries,
+                idle: match limit_ns(backend.session_timeout) {
+                    u64::MAX => limits.client_idle,
+                    own => own,
+                },
+                proxy_out: backend.proxy_protocol_out,
+                traced: backend.traffic_log.is_some(),
+            })
+            .collect();
+        let emits_events = emits_events(service);
+        let needs_local = backends
+            .iter()
+            .any(|backend_slot| backend_slot.proxy_out.is_some());
+        let edits = service
+            .backends
+            .iter()
+            .any(|one| !one.header_edits.is_empty());
+        let by_client = match &service.dispatch {
+            Dispatch::ByClientIp | Dispatch::External { .. } => true,
+            // Requests without the key are hashed by the client's address.
+            Dispatch::ConsistentHash { key } => {
+                *key != HashKey::Path || service.kind == ServiceKind::Tcp
+            }
+            _ => false,
+        };
+        ServiceWorker {
+            rules,
+            limits,
+            proxy_in: service.proxy_protocol_in,
+            most: service.connections_max.unwrap_or(u32::MAX),
+            queue_length: service.queue.length,
+            needs_client: needs_local
+                || by_client
+                || edits
+                || emits_events
+                || service.access != Access::default(),
+            needs_local,
+            emits_events,
+            combined: service.access_log.is_some()
+                && service.access_log_form == LogFormat::Combined,
+            ejects: service.ejection.is_some(),
+            queue: VecDeque::new(),
+            http,
+            program: match &service.dispatch {
+                Dispatch::External { command } => Some(command.clone()),
+                _ => None,
+            },
+            dispatcher: Dispatcher::new(&service.dispatch, &service.backends),
+            made_of: (service.dispatch.clone(), service.backends.clone()),
+            weights_version: 0,
+            scratch: Vec::with_capacity(backends.len()),
+            backends,
+        }
+    }
+
+    /// Chooses a back end and reserves capacity on it.
+    pub fn choose(
+        &mut self,
+        state: &ServiceState,
+        client_state: &Client,
+        key: Option<&[u8]>,
+        now_ns: u64,
+        rng: &mut fastrand::Rng,
+    ) -> Choice {
+        let tried = &client_state.tried;
+        match client_state.external_choice {
+            ExternalChoice::NotAsked if self.program.is_some() => return Choice::AskProgram,
+            ExternalChoice::Chosen(Some(at)) if !tried.contains(&at) => {
+                let at = at as usize;
+                if state.backends[at].usable() && state.backends[at].reserve(self.backends[at].most)
+                {
+                    return Choice::Backend(at);
+                }
+            }
+            _ => {}
+        }
+        let request = Request {
+            client: client_state.address.ip(),
+            key,
+            now_ns,
+        };
+        if state.weights_version() != self.weights_version {
+            self.reload_weights(state);
+        }
+        loop {
+            self.scratch.clear();
+            let mut full = false;
+            for (at, (backend, backend_slot)) in
+                state.backends.iter().zip(&self.backends).enumerate()
+            {
+                let active = backend.active.load(Ordering::Relaxed);
+                let able = backend.usable() && !tried.contains(&(at as u32));
+                let room = active < backend_slot.most;
+                full |= able && !room;
+                self.scratch.push(Candidate {
+                    usable: able && room,
+                    active,
+                    share: backend.share(),
+                });
+            }
+            match self.dispatcher.choose(&self.scratch, &request, rng) {
+                // Another thread may have taken the last slot; the next round sees that.
+                Some(at) if !state.backends[at].reserve(self.backends[at].most) => {}
+                Some(at) => return Choice::Backend(at),
+                None if full => return Choice::Full,
+                None => return Choice::NoneUsable,
+            }
+        }
+    }
+
+    /// Rebuilds the dispatcher with changed weights; its averages start over.
+    fn reload_weights(&mut self, state: &ServiceState) {
+        self.weights_version = state.weights_version();
+        let (dispatch, backends) = &mut self.made_of;
+        for (backend, state) in backends.iter_mut().zip(&state.backends) {
+            backend.weight = state.weight();
+        }
+        self.dispatcher = Dispatcher::new(dispatch, backends);
+    }
+
+    /// Whether this back end is unusable and another one could be tried.
+    pub fn other_is_usable(&self, state: &ServiceState, backend: usize, tried: &[u32]) -> bool {
+        let other = |(at, one): (usize, &Arc<BackendState>)| {
+            at != backend && one.usable() && !tried.contains(&(at as u32))
+        };
+        !state.backends[backend].usable() && state.backends.iter().enumerate().any(other)
+    }
+
+    pub fn finished(&mut self, backend: usize, bytes: u64, duration_ns: u64) {
+        self.dispatcher.finished(backend, bytes, duration_ns);
+    }
+
+    pub fn answered(&mut self, backend: usize, latency_ns: u64, now_ns: u64) {
+        self.dispatcher.answered(backend, latency_ns, now_ns);
+    }
+}

@@ -1,0 +1,38 @@
+//! The tests of the balancer that need no privilege and no other program.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../../fuzz/balance_checks.rs"]
+mod balance_checks;
+#[path = "../../../../fuzz/proxy_checks.rs"]
+mod proxy_checks;
+mod support;
+
+mod backend_failures;
+mod config_corpus;
+mod config_crossroads;
+mod config_native;
+mod config_round_trip;
+mod control_probe;
+mod control_reload;
+mod control_socket;
+mod control_tell;
+mod dispatching;
+mod docs;
+mod external;
+mod http_allocations;
+mod http_churn;
+mod http_configured;
+mod http_corpus;
+mod http_failures;
+mod http_idle_memory;
+mod http_limits;
+mod http_messages;
+mod http_properties;
+mod http_reload;
+mod http_reuse;
+mod http_rewriting;
+mod http_smuggling;
+mod leaks;
+mod proxy_protocol;
+mod relaying;
+mod socket_takeover;

@@ -1,0 +1,352 @@
+//! The hosts of a run, and what lies between them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use agent::{AgentError, AgentHandle};
+use readings::{HostSpec, LinkKind};
+use serde_json::{Value, json};
+
+use crate::host::{Host, LocalHost};
+use crate::namespace_host::NamespaceHost;
+use crate::remote_host::RemoteHost;
+use crate::topology::{Topology, TopologyError, TopologyOptions};
+
+/// Links whose packets were later than this on average, ns, are named in the result.
+const LATE_NS: u64 = 200_000;
+/// A process that dies takes others with it a moment before they are seen to be gone.
+const LOSS_SEEN_WITHIN: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(10);
+/// The pauses before further attempts to reach a machine whose connection was lost.
+const RETRY_AFTER: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+];
+
+/// What the hosts of an experiment are.
+#[derive(Clone, Debug)]
+pub enum HostsSpec {
+    /// Nothing keeps them apart: one agent on this machine does for all.
+    Local,
+    /// Namespaces of this machine.
+    Namespaces {
+        /// The hosts.
+        hosts: Vec<HostSpec>,
+        /// How they are joined.
+        options: TopologyOptions,
+    },
+    /// Machines: behind ssh, or this one.
+    Machines(Vec<HostSpec>),
+}
+
+/// Why hosts cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsError {
+    /// The agent of this machine does not start.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// Namespaces or links cannot be made.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A machine cannot be used.
+    #[error("host `{host}`: {why}")]
+    Machine {
+        /// The host.
+        host: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// The links between hosts.
+pub trait Links {
+    /// What carries the packets.
+    fn kind(&self) -> LinkKind;
+
+    /// What the reader of the result should know about how hosts and links were made.
+    fn warnings(&self) -> Vec<String>;
+
+    /// The links that handed packets over later than they should have, a sentence each.
+    fn late(&mut self) -> Vec<String>;
+
+    /// Gives every link that has a rate so many times the declared one.
+    ///
+    /// # Errors
+    /// When the kernel does not change them, or the process that holds them is gone.
+    fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError>;
+
+    /// Whether the process that holds them has ended.
+    fn are_lost(&mut self) -> bool;
+}
+
+/// The hosts of a run.
+pub struct Hosts {
+    spec: HostsSpec,
+    weigh: PathBuf,
+    hosts: BTreeMap<String, Box<dyn Host>>,
+    links: Option<Box<dyn Links>>,
+    loss_seen_within: Duration,
+}
+
+impl Hosts {
+    /// Makes the hosts and starts an agent on each. `weigh` is the program.
+    ///
+    /// # Errors
+    /// When one cannot be had; all that was made is gone then.
+    pub fn open(spec: HostsSpec, weigh: &Path) -> Result<Self, HostsError> {
+        let mut hosts: BTreeMap<String, Box<dyn Host>> = BTreeMap::new();
+        let mut links: Option<Box<dyn Links>> = None;
+        match &spec {
+            HostsSpec::Local => {
+                hosts.insert(String::new(), Box::new(LocalHost::open(weigh)?));
+            }
+            HostsSpec::Namespaces {
+                hosts: specs,
+                options,
+            } => {
+                let topology = Topology::build(weigh, specs, options)?;
+                let topology = Rc::new(RefCell::new(topology));
+                for one in specs {
+                    let host = NamespaceHost::open(one, &topology)?;
+                    hosts.insert(one.name.clone(), Box::new(host));
+                }
+                links = Some(Box::new(topology));
+            }
+            HostsSpec::Machines(specs) => {
+                for one in specs {
+                    let host = RemoteHost::open(one, weigh).map_err(|error| {
+                        let (AgentError::Lost(why) | AgentError::Failed(why)) = error;
+                        HostsError::Machine {
+                            host: one.name.clone(),
+                            why,
+                        }
+                    })?;
+                    hosts.insert(one.name.clone(), Box::new(host));
+                }
+            }
+        }
+        Ok(Self {
+            spec,
+            weigh: weigh.to_path_buf(),
+            hosts,
+            links,
+            loss_seen_within: LOSS_SEEN_WITHIN,
+        })
+    }
+
+    /// Hosts that the caller has made, such as fakes. What has died is seen at once, and
+    /// [`reopen`](Self::reopen) is the caller's own business.
+    pub fn of(hosts: Vec<Box<dyn Host>>, links: Option<Box<dyn Links>>) -> Self {
+        let by_name = |host: Box<dyn Host>| (host.name().to_owned(), host);
+        Self {
+            spec: HostsSpec::Local,
+            weigh: PathBuf::new(),
+            hosts: hosts.into_iter().map(by_name).collect(),
+            links,
+            loss_seen_within: Duration::ZERO,
+        }
+    }
+
+    /// Makes them all again after something was lost. A machine that cannot be reached after some
+    /// attempts stays without an agent: what needs it fails, and it is tried again the next time.
+    ///
+    /// # Errors
+    /// When they cannot be made again on this machine.
+    pub fn reopen(mut self, stop: &AtomicBool) -> Result<Self, HostsError> {
+        let HostsSpec::Machines(specs) = self.spec.clone() else {
+            // What is left of them goes first: hosts and servers have the same names again.
+            let (spec, weigh) = (self.spec.clone(), self.weigh.clone());
+            drop(self);
+            return Self::open(spec, &weigh);
+        };
+        self.hosts.clear();
+        for spec in specs {
+            let mut host = RemoteHost::absent(&spec, &self.weigh);
+            let mut opened = host.reopen();
+            for pause in RETRY_AFTER {
+                if opened.is_ok() || !wait(pause, stop) {
+                    break;
+                }
+                opened = host.reopen();
+            }
+            self.hosts.insert(spec.name, Box::new(host));
+        }
+        Ok(self)
+    }
+
+    /// A host by its name; where hosts are not apart, this machine for every name.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn at(&mut self, name: Option<&str>) -> Result<&mut dyn Host, AgentError> {
+        let key = self.key(name);
+        match self.hosts.get_mut(&key) {
+            Some(host) => Ok(host.as_mut()),
+            None => Err(AgentError::Lost(format!("there is no host `{key}`"))),
+        }
+    }
+
+    /// The same to look at.
+    pub fn get(&self, name: Option<&str>) -> Option<&dyn Host> {
+        self.hosts.get(&self.key(name)).map(Box::as_ref)
+    }
+
+    /// The agent of a host.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn agent(&mut self, name: Option<&str>) -> Result<&mut dyn AgentHandle, AgentError> {
+        self.at(name)?.agent()
+    }
+
+    /// The name that a host is kept under.
+    pub fn key(&self, name: Option<&str>) -> String {
+        match self.hosts.contains_key("") {
+            true => String::new(),
+            false => name.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Whether two hosts are on one machine, so that they share processes and counters.
+    pub fn share_a_machine(&self, one: Option<&str>, other: Option<&str>) -> bool {
+        let machine = |name| self.get(name).map(Host::machine);
+        machine(one) == machine(other)
+    }
+
+    /// Whether all of them are on this machine.
+    pub fn are_here(&self) -> bool {
+        self.hosts.values().all(|host| host.machine().is_empty())
+    }
+
+    /// The address by which one host reaches another, or itself.
+    pub fn address(&self, from: Option<&str>, to: Option<&str>) -> IpAddr {
+        let access = self.get(from).map(Host::access).unwrap_or_default();
+        let address = self.get(to).map(|to| to.address(&self.key(from), access));
+        address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST))
+    }
+
+    /// What of them has died, a sentence fragment. Where something has `failed`, it is looked for
+    /// a little longer.
+    pub fn lost(&mut self, failed: bool) -> Option<String> {
+        let end = Instant::now() + self.loss_seen_within;
+        loop {
+            let lost = self.lost_now();
+            if lost.is_some() || !failed || Instant::now() >= end {
+                return lost;
+            }
+            sleep(POLL);
+        }
+    }
+
+    fn lost_now(&mut self) -> Option<String> {
+        if self.links.as_mut().is_some_and(|links| links.are_lost()) {
+            return Some("the process that holds the links was lost".to_owned());
+        }
+        self.hosts.iter_mut().find_map(|(name, host)| {
+            // A machine without an agent is known to be lost, and named by what needs it.
+            let why = host.agent().ok()?.gone()?;
+            Some(match name.is_empty() || !host.machine().is_empty() {
+                true => why.to_string(),
+                false => format!("host `{name}`: {why}"),
+            })
+        })
+    }
+
+    /// Gives every link that has a rate so many times the declared one.
+    ///
+    /// # Errors
+    /// When there are no links, or they do not change.
+    pub fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
+        match &mut self.links {
+            Some(links) => links.scale_rates(factor),
+            None => Err(AgentError::Failed("there are no links".into())),
+        }
+    }
+
+    /// What the reader of the result should know at the beginning.
+    pub fn notices(&self) -> Vec<String> {
+        let Some(links) = &self.links else {
+            return Vec::new();
+        };
+        let mut notices = links.warnings();
+        if links.kind() != LinkKind::Direct {
+            notices.push(links.kind().sentence().to_owned());
+        }
+        notices
+    }
+
+    /// Links that did other things than declared, a sentence each.
+    pub fn link_faults(&mut self) -> Vec<String> {
+        self.links.as_mut().map_or_else(Vec::new, |it| it.late())
+    }
+
+    /// The hosts for `hosts.json`, with the key that they stand below; `None` where they are not
+    /// apart.
+    pub fn inventory(&self) -> Option<(&'static str, Value)> {
+        let hosts: BTreeMap<&str, Value> = self
+            .hosts
+            .iter()
+            .map(|(name, host)| (name.as_str(), host.inventory()))
+            .collect();
+        match (&self.links, self.are_here()) {
+            (Some(links), _) => Some(("apart", json!({ "links": links.kind(), "hosts": hosts }))),
+            (None, false) => Some(("machines", json!(hosts))),
+            (None, true) => None,
+        }
+    }
+}
+
+impl Links for Rc<RefCell<Topology>> {
+    fn kind(&self) -> LinkKind {
+        self.borrow().kind
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.borrow().warnings.clone()
+    }
+
+    fn late(&mut self) -> Vec<String> {
+        let counters = self.borrow_mut().counters().unwrap_or_default();
+        let topology = self.borrow();
+        let names = topology.hosts.iter().map(|host| &host.spec.name);
+        let late = counters.iter().zip(names).filter_map(|(link, name)| {
+            let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
+            (late_ns > LATE_NS).then(|| {
+                format!(
+                    "the link of host `{name}` was late by {:.2} ms on average: its thread had to \
+                     wait for a CPU",
+                    late_ns as f64 / 1e6
+                )
+            })
+        });
+        late.collect()
+    }
+
+    fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError> {
+        let scaled = self.borrow_mut().scale_rates(factor);
+        scaled.map_err(|e| AgentError::Failed(e.to_string()))
+    }
+
+    fn are_lost(&mut self) -> bool {
+        self.borrow_mut().has_lost_its_links()
+    }
+}
+
+/// Waits; whether `stop` was not set meanwhile.
+fn wait(time: Duration, stop: &AtomicBool) -> bool {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    true
+}

@@ -1,0 +1,39 @@
+//! The clock of a load worker. Tests have a simulated one.
+
+use std::time::Duration;
+
+use net::os;
+
+/// Where a worker takes its times from, in ns.
+pub(crate) trait Clock {
+    /// The time, of a clock that never goes backwards.
+    fn now_ns(&self) -> u64;
+
+    /// The CPU time of the calling thread.
+    fn thread_cpu_ns(&self) -> u64;
+
+    /// Sleeps until a time.
+    fn sleep_until(&self, at_ns: u64);
+}
+
+/// CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Monotonic;
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        os::now_ns()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        os::thread_cpu_ns()
+    }
+
+    fn sleep_until(&self, at_ns: u64) {
+        let wait_ns = at_ns.saturating_sub(os::now_ns());
+        if wait_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(wait_ns));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How a job's values are written: bytes as text, durations as whole nanoseconds.
+
+/// Bytes as a string in which each character is one byte (ISO 8859-1).
+pub(crate) mod bytes {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        bytes: &impl AsRef<[u8]>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        out.collect_str(
+            &bytes
+                .as_ref()
+                .iter()
+                .map(|b| *b as char)
+                .collect::<String>(),
+        )
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, B: From<Vec<u8>>>(
+        input: D,
+    ) -> Result<B, D::Error> {
+        let text = String::deserialize(input)?;
+        let bytes: Result<Vec<u8>, _> = text.chars().map(|c| u8::try_from(u32::from(c))).collect();
+        bytes.map(B::from).map_err(D::Error::custom)
+    }
+}
+
+/// A duration in whole nanoseconds.
+pub(crate) mod ns {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(time: &Duration, out: S) -> Result<S::Ok, S::Error> {
+        crate::ns(*time).serialize(out)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
+        u64::deserialize(input).map(Duration::from_nanos)
+    }
+}
+
+/// A duration in whole nanoseconds, or none.
+pub(crate) mod option_ns {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        time.map(crate::ns).serialize(out)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(input)?.map(Duration::from_nanos))
+    }
+}

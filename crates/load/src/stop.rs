@@ -1,0 +1,134 @@
+//! When a segment ends.
+
+use std::time::Duration;
+
+use crate::ns;
+
+/// A stop rule, for one thread's share of a segment.
+pub(crate) trait StopRule {
+    /// Whether the segment ends after a number of requests. These are the first that are sent in its
+    /// window, which ends with the last answer.
+    const COUNTS: bool;
+
+    /// The end of a window that starts at `from_ns`; `u64::MAX` while it is not known.
+    fn end_ns(&self, from_ns: u64) -> u64;
+
+    /// Whether requests are left to send.
+    fn is_open(&self) -> bool;
+
+    /// Whether a connection has requests left to send.
+    fn is_open_for(&self, conn: usize) -> bool;
+
+    /// Counts a request that a connection sends in the window.
+    fn count(&mut self, conn: usize);
+
+    /// Leaves no more requests.
+    fn stop(&mut self);
+}
+
+/// After a time.
+#[derive(Debug)]
+pub(crate) struct AfterTime {
+    pub(crate) time: Duration,
+    pub(crate) stopped: bool,
+}
+
+impl StopRule for AfterTime {
+    const COUNTS: bool = false;
+
+    fn end_ns(&self, from_ns: u64) -> u64 {
+        from_ns.saturating_add(ns(self.time))
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        !self.stopped
+    }
+
+    #[inline]
+    fn is_open_for(&self, _: usize) -> bool {
+        !self.stopped
+    }
+
+    #[inline]
+    fn count(&mut self, _: usize) {}
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+}
+
+/// After so many requests.
+#[derive(Debug)]
+pub(crate) struct AfterRequests {
+    pub(crate) left: u64,
+}
+
+impl StopRule for AfterRequests {
+    const COUNTS: bool = true;
+
+    fn end_ns(&self, _: u64) -> u64 {
+        u64::MAX
+    }
+
+    fn is_open(&self) -> bool {
+        self.left > 0
+    }
+
+    fn is_open_for(&self, _: usize) -> bool {
+        self.left > 0
+    }
+
+    fn count(&mut self, _: usize) {
+        self.left -= 1;
+    }
+
+    fn stop(&mut self) {
+        self.left = 0;
+    }
+}
+
+/// After so many requests of each connection.
+#[derive(Debug)]
+pub(crate) struct AfterEach {
+    /// The number of the first connection.
+    first: usize,
+    /// Requests left, by connection and in sum.
+    left: Vec<u64>,
+    sum: u64,
+}
+
+impl AfterEach {
+    pub(crate) fn new(conns: std::ops::Range<usize>, each: u64) -> Self {
+        Self {
+            first: conns.start,
+            left: vec![each; conns.len()],
+            sum: each.saturating_mul(conns.len() as u64),
+        }
+    }
+}
+
+impl StopRule for AfterEach {
+    const COUNTS: bool = true;
+
+    fn end_ns(&self, _: u64) -> u64 {
+        u64::MAX
+    }
+
+    fn is_open(&self) -> bool {
+        self.sum > 0
+    }
+
+    fn is_open_for(&self, conn: usize) -> bool {
+        self.sum > 0 && self.left[conn - self.first] > 0
+    }
+
+    fn count(&mut self, conn: usize) {
+        self.left[conn - self.first] -= 1;
+        self.sum -= 1;
+    }
+
+    fn stop(&mut self) {
+        self.sum = 0;
+    }
+}

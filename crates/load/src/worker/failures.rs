@@ -1,0 +1,194 @@
+//! Requests that fail: connections that do not open or break, and timeouts.
+
+use std::time::Duration;
+
+use net::{ConnId, Io};
+use readings::{ErrorCounts, Wrong, WrongKind};
+
+use super::REST_NS;
+use super::segment::SegmentRun;
+use crate::clock::Clock;
+use crate::conn::State;
+use crate::ns;
+use crate::pacing::Pacer;
+use crate::prepare::describe_connect_error;
+use crate::stop::StopRule;
+
+/// The same on every Linux.
+const EPIPE: i32 = 32;
+
+impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+    /// Counts a failure at the time that decides whether it belongs to the window.
+    pub(super) fn count_error(
+        &mut self,
+        at: u64,
+        request: Option<u32>,
+        count: impl Fn(&mut ErrorCounts) -> &mut u64,
+    ) {
+        let recorder = &mut self.worker.recorders[self.recorder];
+        *count(&mut recorder.errors_all) += 1;
+        self.tick_errors += 1;
+        if !self.window.contains(at) {
+            return;
+        }
+        *count(&mut recorder.errors) += 1;
+        self.errors += 1;
+        recorder.row.row.errors += 1;
+        if let Some(stage) = self.stage(at) {
+            self.worker.recorders[self.recorder].stages[stage].errors += 1;
+        }
+        let recorder = &mut self.worker.recorders[self.recorder];
+        if let Some(request) = request
+            && let Some(stats) = recorder.per_request.get_mut(request as usize)
+        {
+            stats.errors += 1;
+        }
+    }
+
+    /// A due request for which no connection was free in time.
+    pub(super) fn never_sent(&mut self, due: u64) {
+        let request = self.worker.pickers[self.target].next() as u32;
+        self.count_error(due, Some(request), |errors| &mut errors.timeout);
+    }
+
+    /// A request ended without an answer.
+    fn fail(
+        &mut self,
+        number: usize,
+        count: impl Fn(&mut ErrorCounts) -> &mut u64,
+        kind: WrongKind,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) {
+        let now = self.worker.clock.now_ns();
+        let conn = &self.worker.conns[number];
+        let at = self.counted_at(conn.intended, now);
+        let request = conn.request;
+        self.worker.recorders[self.recorder].keep_sample(Wrong {
+            kind,
+            expected: expected.into(),
+            found: found.into(),
+        });
+        self.count_error(at, Some(request), count);
+        self.last_done = now;
+        self.worker.close(number);
+    }
+
+    /// As [`Self::fail`], and the connection goes on to the next request.
+    fn fail_and_free(
+        &mut self,
+        number: usize,
+        count: impl Fn(&mut ErrorCounts) -> &mut u64,
+        kind: WrongKind,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) {
+        self.fail(number, count, kind, expected, found);
+        let now = self.worker.clock.now_ns();
+        self.free(number, now);
+    }
+
+    pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
+        let expected = "an HTTP/1.1 answer";
+        self.fail_and_free(
+            number,
+            |e| &mut e.read,
+            WrongKind::Protocol,
+            expected,
+            found,
+        );
+    }
+
+    pub(super) fn could_not_connect(&mut self, number: usize, errno: i32) {
+        let found = describe_connect_error(&std::io::Error::from_raw_os_error(errno));
+        let expected = "an open connection";
+        self.fail(
+            number,
+            |e| &mut e.connect,
+            WrongKind::Connection,
+            expected,
+            found,
+        );
+        self.busy = self.busy.saturating_sub(1);
+        // A pause, or a dead server would be asked a million times a second.
+        let conn = &mut self.worker.conns[number];
+        conn.state = State::Resting;
+        conn.since = self.worker.clock.now_ns() + REST_NS;
+    }
+
+    /// The connection was closed by its peer, or broke.
+    pub(super) fn ended(&mut self, id: ConnId, errno: i32) {
+        let worker = &mut *self.worker;
+        let number = worker.by_slot[id.slot()] as usize;
+        let conn = &mut worker.conns[number];
+        if conn.id != Some(id) {
+            return;
+        }
+        if !conn.is_busy() {
+            // An idle connection may be closed; it is opened again when it is needed.
+            worker.close(number);
+            return;
+        }
+        if errno == 0 && conn.parser.end() {
+            let now = worker.clock.now_ns();
+            self.complete(number, (now, now), true);
+            return;
+        }
+        let found = match (errno, conn.bytes) {
+            (0, 0) => "the connection closed before an answer".to_string(),
+            (0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
+            (errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
+        };
+        let is_sending = conn.state == State::Connecting || errno == EPIPE;
+        let (kind, expected) = (WrongKind::Connection, "a complete answer");
+        match is_sending {
+            true => self.fail_and_free(number, |e| &mut e.write, kind, expected, found),
+            false => self.fail_and_free(number, |e| &mut e.read, kind, expected, found),
+        }
+    }
+
+    /// Gives up the requests that are not answered.
+    pub(super) fn abandon(&mut self) {
+        for number in self.worker.conns_of[self.target].clone() {
+            if self.worker.conns[number].is_busy() {
+                self.worker.close(number);
+            }
+        }
+        self.busy = 0;
+    }
+
+    /// Checks for timeouts, and reopens connections that could not be opened before.
+    pub(super) fn scan(&mut self) {
+        self.now = self.worker.clock.now_ns();
+        self.scanned = self.now;
+        let connect = ns(self.worker.job.connect_timeout);
+        let answer = ns(self.worker.job.timeout);
+        for number in self.worker.conns_of[self.target].clone() {
+            let conn = &self.worker.conns[number];
+            let (is_late, what, limit) = match conn.state {
+                State::Connecting => (self.now > conn.since + connect, "a connection", connect),
+                State::Waiting => (self.now > conn.sent + answer, "a complete answer", answer),
+                State::Resting if self.now >= conn.since => {
+                    self.worker.conns[number].state = State::Closed;
+                    self.busy += 1;
+                    let now = self.worker.clock.now_ns();
+                    self.free(number, now);
+                    continue;
+                }
+                _ => continue,
+            };
+            if is_late {
+                let expected = format!("{what} within {:?}", Duration::from_nanos(limit));
+                let kind = WrongKind::Connection;
+                self.fail_and_free(number, |e| &mut e.timeout, kind, expected, "none");
+            }
+        }
+        // Due requests that found no free connection within the time limit of an answer.
+        while let Some(&due) = self.backlog.front()
+            && self.now > due.saturating_add(answer)
+        {
+            self.backlog.pop_front();
+            self.never_sent(due);
+        }
+    }
+}

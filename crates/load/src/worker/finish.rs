@@ -1,0 +1,106 @@
+//! Rows, and the end of a segment.
+
+use net::Io;
+use readings::Slice;
+
+use super::segment::SegmentRun;
+use crate::clock::Clock;
+use crate::pacing::Pacer;
+use crate::rows::RowMessage;
+use crate::run::{Message, Progress};
+use crate::stop::StopRule;
+
+impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+    /// Sends the rows whose time is over.
+    pub(super) fn finish_rows(&mut self) {
+        while let Some(row) = self.row
+            && self.now >= row.from + row.length
+            && row.from + row.length <= self.window.end
+        {
+            self.finish_row(row.length);
+        }
+    }
+
+    /// Sends the row under way, which is so long, and begins the next.
+    fn finish_row(&mut self, length: u64) {
+        let (Some(row), Some(reading)) = (&mut self.row, self.reading) else {
+            return;
+        };
+        let recorder = &mut self.worker.recorders[self.recorder];
+        recorder.row.row.start_s = (row.from - self.window.from) as f64 / 1e9;
+        recorder.row.row.duration_s = length as f64 / 1e9;
+        // There is no receiver once the load was given up.
+        let _ = self.worker.events.send(Message::Rows(RowMessage::Row {
+            thread: self.worker.thread,
+            segment: self.number,
+            reading,
+            number: row.number,
+            stats: Box::new(recorder.finish_row()),
+        }));
+        row.number += 1;
+        row.from += length;
+    }
+
+    /// Sends the last row: the rest of the window, and the answers after its end.
+    fn finish_last_row(&mut self) {
+        let Some(row) = self.row else { return };
+        let counts = &self.worker.recorders[self.recorder].row.row;
+        let is_begun = counts.requests + counts.errors > 0;
+        let mut left = self.window.end.saturating_sub(row.from);
+        if P::OPEN && is_begun {
+            left = left.max(self.last_done.saturating_sub(row.from));
+        }
+        if left > 0 || is_begun {
+            self.finish_row(left);
+        }
+        let _ = self.worker.events.send(Message::Rows(RowMessage::Over {
+            thread: self.worker.thread,
+            segment: self.number,
+        }));
+    }
+
+    /// Records what is known at the end.
+    pub(super) fn finish(mut self) {
+        self.now = self.worker.clock.now_ns();
+        // Due requests for which no connection was free.
+        while let Some(due) = self.backlog.pop_front() {
+            self.never_sent(due);
+        }
+        if self.window.end == u64::MAX {
+            self.window.end = self.last_done.max(self.window.from + 1);
+        }
+        self.cross_edges();
+        self.tick();
+        self.report(Progress::SegmentEnds {
+            segment: self.number,
+        });
+        self.finish_last_row();
+        let worker = self.worker;
+        let conns = &worker.conns[worker.conns_of[self.target].clone()];
+        let recorder = &mut worker.recorders[self.recorder];
+        recorder.finish_row();
+        if self.reading.is_some() {
+            recorder.by_conn.resize(conns.len(), 0);
+            for (sum, conn) in recorder.by_conn.iter_mut().zip(conns) {
+                *sum += conn.answers;
+            }
+        }
+        recorder.requests += self.requests;
+        let client_cpu_ns = match (self.opened, self.closed) {
+            (Some(opened), Some(closed)) => {
+                let cpu = closed.cpu.saturating_sub(opened.cpu);
+                cpu.saturating_sub(closed.wasted - opened.wasted)
+            }
+            _ => 0,
+        };
+        recorder.slices.push(Slice {
+            start_s: (self.window.from - self.start) as f64 / 1e9,
+            duration_s: self.window.end.saturating_sub(self.window.from) as f64 / 1e9,
+            requests: self.requests,
+            errors: self.errors,
+            client_cpu_s: client_cpu_ns as f64 / 1e9,
+            edges: self.edges,
+        });
+        recorder.open.push(self.open);
+    }
+}

@@ -1,0 +1,83 @@
+//! Picks the next request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use net::{Io, PayloadId, TargetId};
+
+use crate::job::Job;
+use crate::target::{Choice, Target};
+
+/// A target as the event loop knows it, and the choice between its requests.
+pub(super) struct RequestPicker {
+    pub(super) id: TargetId,
+    pub(super) payloads: Vec<PayloadId>,
+    /// Whether one of the requests is HEAD: the parser has to know.
+    pub(super) has_head: bool,
+    /// Cumulative weights; empty for one request, or for requests in order.
+    sums: Vec<u64>,
+    next: usize,
+    step: usize,
+    random: fastrand::Rng,
+}
+
+impl RequestPicker {
+    pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
+        let payloads = target
+            .requests
+            .iter()
+            .map(|request| io.add_payload(Arc::from(request.bytes.as_slice())))
+            .collect();
+        let (sums, step) = match target.choice {
+            Choice::InOrder => (Vec::new(), job.threads),
+            Choice::Weighted if target.requests.len() == 1 => (Vec::new(), 0),
+            Choice::Weighted => (cumulative_weights(target), 0),
+        };
+        Self {
+            id: io.add_target(&target.address, &sources(job, thread)),
+            payloads,
+            has_head: target.requests.iter().any(|request| request.is_head()),
+            sums,
+            // Of N threads each takes every Nth request, starting at its own number.
+            next: match step {
+                0 => 0,
+                _ => thread % target.requests.len(),
+            },
+            step,
+            random: fastrand::Rng::with_seed(job.seed ^ ((thread as u64) << 40) ^ 0x5eed),
+        }
+    }
+
+    /// The number of the next request.
+    #[inline]
+    pub(super) fn next(&mut self) -> usize {
+        if let Some(&total) = self.sums.last() {
+            let at = self.random.u64(..total);
+            return self.sums.partition_point(|&sum| sum <= at);
+        }
+        let next = self.next;
+        if self.step > 0 {
+            self.next = (next + self.step) % self.payloads.len();
+        }
+        next
+    }
+}
+
+/// The source addresses of a thread's connections, so that over all threads each has its turn.
+fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
+    let count = job.sources.len();
+    let in_turn = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
+    in_turn.collect()
+}
+
+fn cumulative_weights(target: &Target) -> Vec<u64> {
+    let mut sum = 0;
+    target
+        .requests
+        .iter()
+        .map(|request| {
+            sum += u64::from(request.weight);
+            sum
+        })
+        .collect()
+}

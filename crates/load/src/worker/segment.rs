@@ -1,0 +1,310 @@
+//! The loop of one segment on one thread.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use net::Io;
+
+use super::{EMPTY_POLL_NS_MAX, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use crate::clock::Clock;
+use crate::conn::State;
+use crate::job::Wait;
+use crate::ns;
+use crate::pacing::Pacer;
+use crate::run::{LoadError, Progress};
+use crate::stop::StopRule;
+
+/// The measured window, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from: u64,
+    /// `u64::MAX` in a segment by count, until its last request is done.
+    pub(super) end: u64,
+}
+
+impl Window {
+    #[inline]
+    pub(super) fn contains(&self, at: u64) -> bool {
+        at >= self.from && at < self.end
+    }
+
+    /// The correction for a request at an edge of the window: it counts with the fraction of its
+    /// time that lies inside. See [`Slice::edges`](readings::Slice::edges).
+    pub(super) fn edge_correction(&self, sent: u64, now: u64) -> f64 {
+        let (begin, end) = (sent.max(self.from), now.min(self.end));
+        if sent >= self.from && now < self.end || now <= sent || end <= begin {
+            return 0.0;
+        }
+        let inside = (end - begin) as f64 / (now - sent) as f64;
+        match self.contains(now) {
+            true => inside - 1.0,
+            false => inside,
+        }
+    }
+}
+
+/// CPU time and wasted polling time at an edge of the window, ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) cpu: u64,
+    pub(super) wasted: u64,
+}
+
+/// The row under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowSpan {
+    pub(super) length: u64,
+    pub(super) from: u64,
+    pub(super) number: u64,
+}
+
+/// A segment under way.
+pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
+    pub(super) worker: &'w mut Worker<I, C>,
+    pub(super) pacer: P,
+    pub(super) rule: S,
+    pub(super) number: usize,
+    pub(super) target: usize,
+    pub(super) reading: Option<usize>,
+    pub(super) recorder: usize,
+    pub(super) start: u64,
+    pub(super) window: Window,
+    /// The ends of its stages, if there are several.
+    pub(super) stage_ends: Vec<u64>,
+    /// Free connections of an open loop.
+    pub(super) idle: VecDeque<u32>,
+    /// Due times of requests for which no connection was free.
+    pub(super) backlog: VecDeque<u64>,
+    /// Requests without an answer yet.
+    pub(super) busy: u64,
+    /// The time of this turn of the loop.
+    pub(super) now: u64,
+    pub(super) last_done: u64,
+    pub(super) requests: u64,
+    pub(super) errors: u64,
+    /// Sum of [`Window::edge_correction`].
+    pub(super) edges: f64,
+    /// Time of polls without events so far.
+    wasted: u64,
+    pub(super) opened: Option<Edge>,
+    pub(super) closed: Option<Edge>,
+    /// Open connections at the end of the window.
+    pub(super) open: u64,
+    pub(super) row: Option<RowSpan>,
+    pub(super) scanned: u64,
+    ticked: u64,
+    pub(super) tick_requests: u64,
+    pub(super) tick_errors: u64,
+}
+
+impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
+    pub(super) fn new(
+        worker: &'w mut Worker<I, C>,
+        number: usize,
+        start: u64,
+        pacer: P,
+        rule: S,
+    ) -> Self {
+        let segment = &worker.job.segments[number];
+        let from = start + ns(segment.ramp_up);
+        let mut stage_ends = Vec::new();
+        if segment.stages.len() > 1 {
+            stage_ends.extend(segment.stages.iter().scan(from, |at, stage| {
+                *at += ns(stage.duration);
+                Some(*at)
+            }));
+        }
+        Self {
+            number,
+            target: segment.target,
+            reading: segment.reading,
+            recorder: segment.reading.unwrap_or(worker.recorders.len() - 1),
+            start,
+            window: Window {
+                from,
+                end: rule.end_ns(from),
+            },
+            stage_ends,
+            idle: VecDeque::new(),
+            backlog: VecDeque::new(),
+            busy: 0,
+            now: start,
+            last_done: start,
+            requests: 0,
+            errors: 0,
+            edges: 0.0,
+            wasted: 0,
+            opened: None,
+            closed: None,
+            open: 0,
+            row: segment.reading.and(worker.job.rows).map(|length| RowSpan {
+                length: ns(length),
+                from,
+                number: 0,
+            }),
+            scanned: start,
+            ticked: start,
+            tick_requests: 0,
+            tick_errors: 0,
+            worker,
+            pacer,
+            rule,
+        }
+    }
+
+    /// Makes the load, until its last answer has come or was given up.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> Result<(), LoadError> {
+        self.begin();
+        self.turn_until_over(stop)?;
+        self.finish();
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.report(Progress::SegmentBegins {
+            segment: self.number,
+        });
+        self.worker.clock.sleep_until(self.start);
+        self.now = self.worker.clock.now_ns();
+        (self.scanned, self.ticked) = (self.now, self.now);
+        for number in self.worker.conns_of[self.target].clone() {
+            let conn = &mut self.worker.conns[number];
+            conn.answers = 0;
+            if conn.state == State::Resting {
+                conn.state = State::Closed;
+            }
+            match P::OPEN {
+                true => self.idle.push_back(number as u32),
+                false => self.issue(number, self.now),
+            }
+        }
+    }
+
+    fn turn_until_over(&mut self, stop: &AtomicBool) -> Result<(), LoadError> {
+        let mut stopped = None;
+        let mut was_empty_poll = false;
+        loop {
+            let last = std::mem::replace(&mut self.now, self.worker.clock.now_ns());
+            if was_empty_poll {
+                self.wasted += (self.now - last).min(EMPTY_POLL_NS_MAX);
+            }
+            self.cross_edges();
+            self.finish_rows();
+            if stopped.is_none() && stop.load(Ordering::Relaxed) {
+                self.window.end = self.window.end.min(self.now);
+                self.rule.stop();
+                stopped = Some(self.now + STOP_DRAIN_NS);
+                self.cross_edges();
+            }
+            let is_over = self.now >= self.window.end;
+            // Also after the window's end: what was due before it and is late must be sent.
+            let issued = self.issue_due();
+            let is_exhausted = !self.rule.is_open() && self.backlog.is_empty();
+            if self.busy == 0 && (is_over || is_exhausted) {
+                return Ok(());
+            }
+            if stopped.is_some_and(|until| self.now >= until) {
+                self.abandon();
+                return Ok(());
+            }
+            let wait = self.wait_ns(is_over);
+            self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
+            was_empty_poll = wait == 0 && !issued;
+            while let Some(event) = self.worker.io.next_event() {
+                self.handle(event);
+                was_empty_poll = false;
+            }
+            if self.now >= self.scanned + SCAN_NS {
+                self.scan();
+                was_empty_poll = false;
+            }
+            if self.now >= self.ticked + TICK_NS {
+                self.tick();
+            }
+        }
+    }
+
+    /// How long the loop may sleep: until something is due.
+    fn wait_ns(&self, is_over: bool) -> u64 {
+        if P::OPEN && self.worker.job.wait == Wait::Spin {
+            return 0;
+        }
+        let mut until = self.scanned + SCAN_NS;
+        if !is_over {
+            until = until.min(self.window.end);
+            if self.opened.is_none() {
+                until = until.min(self.window.from);
+            }
+            if let Some(row) = &self.row {
+                until = until.min(row.from + row.length);
+            }
+            if P::OPEN && self.rule.is_open() {
+                until = until.min(self.pacer.next_ns());
+            }
+        }
+        until.saturating_sub(self.worker.clock.now_ns())
+    }
+
+    /// Records what belongs to the edges of the window, once each has passed.
+    pub(super) fn cross_edges(&mut self) {
+        let edge = |run: &Self| Edge {
+            cpu: run.worker.clock.thread_cpu_ns(),
+            wasted: run.wasted,
+        };
+        if self.opened.is_none() && self.now >= self.window.from {
+            self.opened = Some(edge(self));
+            self.report(Progress::WindowOpens {
+                segment: self.number,
+            });
+        }
+        if self.closed.is_none() && self.now >= self.window.end {
+            self.closed = Some(edge(self));
+            let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
+            self.open = match S::COUNTS {
+                // After the last of a number of requests connections are no longer needed.
+                true => conns.len() as u64,
+                false => conns
+                    .iter()
+                    .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
+                    .count() as u64,
+            };
+            self.report(Progress::WindowCloses {
+                segment: self.number,
+            });
+        }
+    }
+
+    /// The stage that a due time lies in, if there are several.
+    #[inline]
+    pub(super) fn stage(&self, due: u64) -> Option<usize> {
+        let stage = self.stage_ends.partition_point(|&end| end <= due);
+        (stage < self.stage_ends.len()).then_some(stage)
+    }
+
+    /// The time that decides whether a request belongs to the window: when it was over in a closed
+    /// loop that ends by time, otherwise when it was due.
+    #[inline]
+    pub(super) fn counted_at(&self, intended: u64, now: u64) -> u64 {
+        match P::OPEN || S::COUNTS {
+            true => intended,
+            false => now,
+        }
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.ticked = self.now;
+        self.worker.report(Progress::Tick {
+            thread: self.worker.thread,
+            segment: self.number,
+            requests: std::mem::take(&mut self.tick_requests),
+            errors: std::mem::take(&mut self.tick_errors),
+        });
+    }
+
+    /// Progress that only the first thread reports.
+    pub(super) fn report(&self, progress: Progress) {
+        if self.worker.thread == 0 {
+            self.worker.report(progress);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The loop of a worker in simulated time.
+
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use readings::LoadReading;
+
+use super::sim::{MS, SimClock, SimIo};
+use super::*;
+use crate::expect::Expect;
+use crate::job::{Segment, Stage, Wait};
+use crate::merge::merge;
+use crate::target::Target;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn job(connections: u32, segment: Segment) -> Job {
+    let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
+    let request = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+    let target = Target::new(address, request, Expect::default());
+    Job::to(target.with_connections(connections)).segment(segment)
+}
+
+/// An open loop of 1,000 requests/s in a window of so many ms.
+fn open_loop(connections: u32, window_ms: u64) -> Job {
+    job(
+        connections,
+        Segment::open(1_000.0, Stop::After(ms(window_ms))),
+    )
+}
+
+struct Done {
+    reading: LoadReading,
+    /// The times at which requests were sent, ns.
+    sent: Vec<u64>,
+    messages: Receiver<Message>,
+    end: u64,
+}
+
+impl Done {
+    fn rows(&self) -> Vec<readings::LoadRow> {
+        let mut rows = crate::rows::Rows::new(1, 1);
+        for message in self.messages.try_iter() {
+            if let Message::Rows(message) = message {
+                rows.take(message, &mut |_| {});
+            }
+        }
+        rows.readings.remove(0).rows
+    }
+}
+
+/// Runs one thread of a job; its server answers in 300 us, unless `change` says otherwise.
+fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done {
+    let clock = SimClock::default();
+    let mut io = SimIo::new(&clock, 300_000);
+    change(&mut io);
+    let sent = io.sent.clone();
+    let stop = io.stop_at.as_ref().map(|(_, stop)| stop.clone());
+    let (sender, messages) = mpsc::channel();
+    let mut worker = Worker::new(io, clock.clone(), Arc::new(job.clone()), thread, sender);
+    let stop = stop.unwrap_or_default();
+    for number in 0..job.segments.len() {
+        worker.settle().unwrap();
+        let start = clock.now_ns();
+        worker.segment(number, start, &stop).unwrap();
+    }
+    let recorders = worker.into_recorders();
+    let connections = u64::from(job.targets[0].connections);
+    Done {
+        reading: merge(recorders, Default::default(), connections, "sim", &[]).unwrap(),
+        sent: sent.borrow().iter().map(|(at, _)| *at).collect(),
+        messages,
+        end: clock.now_ns(),
+    }
+}
+
+fn run(job: &Job) -> Done {
+    run_thread(job, 0, |_| {})
+}
+
+#[test]
+fn requests_of_an_open_loop_are_sent_when_they_are_due() {
+    for wait in [Wait::Sleep, Wait::Spin] {
+        let mut job = open_loop(4, 100);
+        job.wait = wait;
+        let done = run(&job);
+        assert_eq!(done.sent.len(), 100);
+        for (number, sent) in done.sent.iter().enumerate() {
+            let late = sent - number as u64 * MS;
+            // A poll without events, or one that waits for a microsecond at least.
+            assert!(late <= 2_000, "{number}: {late} ns late");
+        }
+        assert_eq!(done.reading.requests, 100);
+        assert!(done.reading.response.quantile_us(1.0) < 303.0);
+        assert_eq!(done.reading.slices[0].duration_s, 0.1);
+    }
+}
+
+#[test]
+fn a_late_loop_charges_its_delay_to_the_response_and_not_to_the_service() {
+    let stalled = |io: &mut SimIo| io.stall = Some((20 * MS, 30 * MS));
+    let done = run_thread(&open_loop(64, 100), 0, stalled);
+    let reading = done.reading;
+    assert_eq!(reading.requests, 100);
+    // Due just after the stall began: 30 ms late, then answered in 300 us.
+    let longest_us = reading.response.quantile_us(1.0);
+    assert!((29_000.0..31_000.0).contains(&longest_us), "{longest_us}");
+    let lag_us = reading.schedule_lag.quantile_us(1.0);
+    assert!((28_900.0..30_100.0).contains(&lag_us), "{lag_us}");
+    // Some 30 requests became due meanwhile, from 30 to 0 ms late.
+    let median_of_late = reading.response.quantile_us(0.85);
+    assert!((10_000.0..20_000.0).contains(&median_of_late));
+    // What was under way when the stall began was answered in it, and read after it.
+    assert!(reading.service.quantile_us(0.95) < 303.0);
+}
+
+#[test]
+fn a_request_that_waits_for_a_connection_is_no_lag_of_the_loop() {
+    // One connection, 5 ms for each answer, a request each ms.
+    let done = run_thread(&open_loop(1, 20), 0, |io| io.service_ns = 5 * MS);
+    let reading = done.reading;
+    assert_eq!(reading.requests, 20);
+    assert!(reading.schedule_lag.quantile_us(1.0) < 3.0);
+    // The last was due at 19 ms, and answered when all 20 were.
+    let longest_us = reading.response.quantile_us(1.0);
+    assert!((80_500.0..81_500.0).contains(&longest_us), "{longest_us}");
+    assert!(reading.service.quantile_us(1.0) < 5_050.0);
+    // The window ends when it should; the backlog at its end is served after it.
+    assert_eq!(reading.slices[0].duration_s, 0.02);
+    assert!(done.end >= 100 * MS);
+}
+
+#[test]
+fn a_backlog_that_nobody_serves_is_counted_as_timeouts() {
+    let mut job = open_loop(1, 20);
+    job.timeout = ms(30);
+    job.requests_per_connection = Some(1);
+    let done = run_thread(&job, 0, |io| io.service_ns = 10_000 * MS);
+    assert_eq!(done.reading.requests, 0);
+    assert_eq!(done.reading.errors.timeout, 20);
+    assert!(done.end < 200 * MS, "{}", done.end);
+}
+
+#[test]
+fn the_ramp_up_is_not_measured() {
+    let segment = Segment {
+        ramp_up: ms(50),
+        ..Segment::open(1_000.0, Stop::After(ms(100)))
+    };
+    let open = run(&job(4, segment.clone()));
+    assert_eq!(open.sent.len(), 150);
+    assert_eq!(
+        (open.reading.requests, open.reading.requests_all),
+        (100, 150)
+    );
+    assert_eq!(open.reading.slices[0].start_s, 0.05);
+    // By count: as many requests as asked for, after the ramp-up.
+    let closed = run(&job(
+        4,
+        Segment {
+            pacing: Pacing::Closed,
+            stop: Stop::Requests(77),
+            ..segment
+        },
+    ));
+    let reading = closed.reading;
+    assert_eq!(reading.requests, 77);
+    let before = 4 * 50_000 / 300;
+    assert!(
+        reading.requests_all.abs_diff(before + 77) < 20,
+        "{reading:?}"
+    );
+}
+
+#[test]
+fn the_rate_of_stages_is_that_of_their_time() {
+    let stage = |from_per_s, to_per_s| Stage {
+        duration: ms(100),
+        from_per_s,
+        to_per_s,
+    };
+    let segment = Segment {
+        ramp_up: ms(10),
+        stages: vec![stage(1_000.0, 1_000.0), stage(1_000.0, 3_000.0)],
+        ..Segment::open(1_500.0, Stop::After(ms(200)))
+    };
+    let reading = run(&job(4, segment)).reading;
+    let due: Vec<u64> = reading.stages.iter().map(|stage| stage.due).collect();
+    assert_eq!(due, [100, 200]);
+    assert_eq!((reading.requests, reading.requests_all), (300, 310));
+}
+
+#[test]
+fn a_count_is_shared_over_threads_by_their_connections() {
+    let mut job = job(5, Segment::closed(Stop::Requests(1_003)));
+    job.threads = 2;
+    let counts = [0, 1].map(|thread| run_thread(&job, thread, |_| {}).reading.requests);
+    assert_eq!(counts, [602, 401]);
+    job.segments[0] = Segment::open(1_000.0, Stop::Requests(1_003));
+    let open = [0, 1].map(|thread| run_thread(&job, thread, |_| {}));
+    assert_eq!(open.each_ref().map(|done| done.reading.requests), counts);
+    // Together the threads send one request each millisecond.
+    let mut sent: Vec<u64> = open.iter().flat_map(|done| done.sent.clone()).collect();
+    sent.sort_unstable();
+    let due = |number: usize| number as u64 * MS;
+    let late = sent.iter().enumerate().map(|(number, at)| at - due(number));
+    assert!(late.max().unwrap() <= 2_000);
+}
+
+#[test]
+fn each_connection_has_its_count() {
+    let reading = run(&job(7, Segment::closed(Stop::EachConnection(9)))).reading;
+    let fairness = reading.fairness.unwrap();
+    assert_eq!((reading.requests, fairness.min, fairness.max), (63, 9, 9));
+}
+
+#[test]
+fn a_closed_loop_sends_as_fast_as_it_is_answered() {
+    let reading = run(&job(3, Segment::closed(Stop::After(ms(300))))).reading;
+    // 1,000 answers for each of 3 connections, one of which began a moment late.
+    assert!(
+        reading.requests.abs_diff(3_000) <= 6,
+        "{}",
+        reading.requests
+    );
+    assert!((reading.requests_per_s() - 10_000.0).abs() < 20.0);
+    assert!((reading.client.cpu_s - 0.15).abs() < 0.001);
+}
+
+#[test]
+fn a_stop_from_outside_ends_the_window_and_gives_up_on_late_answers() {
+    let stop_at = |io: &mut SimIo, at: u64| io.stop_at = Some((at, Arc::default()));
+    for segment in [
+        Segment::closed(Stop::After(ms(60_000))),
+        Segment::closed(Stop::Requests(1_000_000)),
+        Segment::open(1_000.0, Stop::After(ms(60_000))),
+    ] {
+        let done = run_thread(&job(2, segment.clone()), 0, |io| stop_at(io, 100 * MS));
+        assert!(done.reading.requests > 80, "{segment:?}");
+        let duration_s = done.reading.slices[0].duration_s;
+        assert!((0.1..0.121).contains(&duration_s), "{duration_s}");
+        assert!(done.end < 125 * MS);
+        // An answer that does not come is awaited for a while only.
+        let mut held_up = job(2, segment);
+        held_up.timeout = ms(30_000);
+        let done = run_thread(&held_up, 0, |io| {
+            stop_at(io, 100 * MS);
+            io.service_ns = 10_000 * MS;
+        });
+        assert!((300 * MS..350 * MS).contains(&done.end), "{}", done.end);
+    }
+}
+
+#[test]
+fn rows_are_as_long_as_asked_and_the_last_has_the_late_answers() {
+    let mut job = open_loop(64, 250);
+    job.rows = Some(ms(100));
+    let done = run_thread(&job, 0, |io| io.service_ns = 60_500_000);
+    let rows = done.rows();
+    let starts: Vec<f64> = rows.iter().map(|row| row.start_s).collect();
+    assert_eq!(starts, [0.0, 0.1, 0.2]);
+    let due: Vec<u64> = rows.iter().map(|row| row.due).collect();
+    let answered: Vec<u64> = rows.iter().map(|row| row.requests).collect();
+    assert_eq!((due, answered), (vec![100, 100, 50], vec![40, 100, 110]));
+    // Until the answer to the request that was due at 249 ms.
+    let last_s = rows[2].duration_s;
+    assert!((0.108..0.110).contains(&last_s), "{last_s}");
+}
+
+#[test]
+fn a_server_that_refuses_connections_is_asked_at_intervals() {
+    let job = job(2, Segment::closed(Stop::After(ms(300))));
+    let reading = run_thread(&job, 0, |io| io.refuses = true).reading;
+    let attempts = reading.errors_all.connect;
+    // 10 ms of rest, and a look every 20 ms.
+    assert!((28..=32).contains(&attempts), "{attempts}");
+    assert!(reading.wrong[0].found.contains("refused"));
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_a_timeout_and_its_connection_is_replaced() {
+    let mut job = job(2, Segment::closed(Stop::After(ms(200))));
+    job.timeout = ms(50);
+    let done = run_thread(&job, 0, |io| io.service_ns = 1_000 * MS);
+    assert_eq!(done.reading.requests, 0);
+    // After 50 ms, at the next check of the timeouts: three times within the window.
+    assert_eq!(done.reading.errors.timeout, 6);
+    assert_eq!(done.reading.connects, 8);
+}

@@ -1,0 +1,197 @@
+//! What the parts of a run share while they measure: the testbed, the options, the way out for
+//! events.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use load::{BodyRule, Job, Segment, StatusRule, Wait};
+use serde_json::Value;
+
+use crate::group::Ready;
+use crate::measure::schedule;
+use crate::sequential::Sequential;
+use crate::testbed::Testbed;
+use crate::{CpuPlacement, RunEvent, RunOptions, remote_samples};
+use agent::AgentError;
+use agent::wire::{LoadOrder, Loaded};
+use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SubjectSpec, Target};
+
+/// What a measurement gets to work with.
+pub(crate) struct Context<'a> {
+    pub(crate) options: &'a RunOptions<'a>,
+    pub(crate) placement: &'a CpuPlacement,
+    pub(crate) testbed: &'a mut Testbed,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) seed: u64,
+    pub(crate) block: u32,
+    pub(crate) emit: &'a mut dyn FnMut(RunEvent),
+    /// What each server was started with, for `hosts.json`.
+    pub(crate) configurations: BTreeMap<String, Value>,
+    /// Versions of the outside drivers, by name.
+    pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
+    /// Conditions whose subjects are measured one after the other.
+    pub(crate) sequential: &'a mut Sequential,
+}
+
+impl Context<'_> {
+    pub(crate) fn phase(&mut self, what: &str) {
+        (self.emit)(RunEvent::Phase { what: what.into() });
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Where a subject is asked, as the host `from` reaches it.
+    pub(crate) fn resolve(
+        &self,
+        from: Option<&str>,
+        target: &Target,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<SocketAddr, String> {
+        let experiment = self.options.experiment;
+        match target {
+            Target::Server(name) => self
+                .testbed
+                .address_of(experiment, from, name, addresses)
+                .ok_or_else(|| format!("server `{name}` is not up")),
+            Target::Address(text) => text
+                .to_socket_addrs()
+                .map_err(|e| format!("{text} cannot be resolved: {e}"))?
+                .next()
+                .ok_or_else(|| format!("{text} has no address")),
+        }
+    }
+
+    /// The order for a load on subjects.
+    pub(crate) fn order(
+        &self,
+        resolved: &ResolvedCondition,
+        ready: &[Ready],
+        segments: Vec<Segment>,
+    ) -> LoadOrder {
+        let load = &resolved.load;
+        let expect = &self.options.experiment.expect;
+        let cpus = self.placement.load_cpus.clone();
+        let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
+        let (watch, watch_others) = self.testbed.watched(load.host.as_deref(), resolved);
+        let targets = ready.iter().map(|one| target(one, load, expect));
+        let job = Job {
+            segments,
+            threads: threads.clamp(1, load.connections) as usize,
+            requests_per_connection: match load.keepalive {
+                true => load.requests_per_connection,
+                false => Some(1),
+            },
+            connect_timeout: load.timeout,
+            timeout: load.timeout,
+            cpus,
+            wait: match self.placement.load_alone {
+                true => Wait::Spin,
+                false => Wait::Sleep,
+            },
+            seed: self.seed,
+            ..Job::to_all(targets)
+        };
+        LoadOrder {
+            job,
+            watch,
+            watch_others,
+            look: false,
+            quota: None,
+            ports: None,
+            tell_windows: false,
+        }
+    }
+
+    /// Has segments of load made on subjects.
+    pub(crate) fn load(
+        &mut self,
+        resolved: &ResolvedCondition,
+        ready: &[Ready],
+        segments: Vec<Segment>,
+    ) -> Result<Loaded, AgentError> {
+        let hosts = self.options.experiment.hosts.iter();
+        let mut links = hosts.filter_map(|host| host.link);
+        let segments = match segments.first() {
+            // A lost SYN is sent again after a second, which would be some slices.
+            Some(first) if links.any(|link| link.loss > 0.0) => {
+                let connections = resolved.load.connections;
+                let opening = schedule::opening(ready.len(), connections, first.pacing);
+                [opening, segments].concat()
+            }
+            _ => segments,
+        };
+        let order = self.order(resolved, ready, segments);
+        self.load_order(order, ready)
+    }
+
+    /// Has an order carried out and reports its progress.
+    pub(crate) fn load_order(
+        &mut self,
+        order: LoadOrder,
+        ready: &[Ready],
+    ) -> Result<Loaded, AgentError> {
+        let subject = |segment: &Segment| ready[segment.target].planned.subject.clone();
+        let subjects: Vec<String> = order.job.segments.iter().map(subject).collect();
+        let emit = &mut *self.emit;
+        let mut progress = |segment: usize, requests: u64, errors: u64| {
+            emit(RunEvent::Load {
+                subject: subjects.get(segment).cloned().unwrap_or_default(),
+                requests,
+                errors,
+            });
+        };
+        let from = ready.first().and_then(|one| one.from.as_deref());
+        let watching = self.testbed.watch_far(from)?;
+        let agent = self.testbed.agent(from)?;
+        let mut loaded = agent.load(order, self.stop, &mut progress)?;
+        let windows = remote_samples::looked_at(&loaded);
+        let noted = self.testbed.noted(from, watching, &windows)?;
+        noted.add_to(&mut loaded);
+        Ok(loaded)
+    }
+}
+
+/// What asks a server to close the connection after its answer.
+pub(crate) fn closing() -> Vec<(String, String)> {
+    vec![("Connection".into(), "close".into())]
+}
+
+pub(crate) fn request(
+    subject: &SubjectSpec,
+    load: &LoadSpec,
+    fields: &[(String, String)],
+) -> String {
+    let host = match &subject.target {
+        Target::Server(name) => name.clone(),
+        Target::Address(text) => text.clone(),
+    };
+    let mut fields = fields.to_vec();
+    let body = load.body.clone().unwrap_or_default();
+    if load.body.is_some() {
+        fields.push(("Content-Length".into(), body.len().to_string()));
+    }
+    let head = net::fetch::request(&load.method, &host, &subject.path, &fields);
+    String::from_utf8_lossy(&head).into_owned() + &body
+}
+
+fn target(one: &Ready, load: &LoadSpec, expect: &Expect) -> load::Target {
+    let mut fields = load.headers.clone();
+    if !load.keepalive {
+        // The server shall close first: the waiting state of a closed connection is then its own.
+        fields.extend(closing());
+    }
+    let expect = load::Expect {
+        status: StatusRule::Exactly(expect.status),
+        body: match (&expect.contains, expect.body) {
+            (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
+            (None, BodyCheck::Same) => BodyRule::Same,
+            (None, BodyCheck::Varies) => BodyRule::Any,
+            (None, BodyCheck::Auto) => BodyRule::Auto,
+        },
+    };
+    let request = request(&one.subject, load, &fields).into_bytes();
+    load::Target::new(one.address, request, expect).with_connections(load.connections)
+}

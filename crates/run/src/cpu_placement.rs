@@ -1,0 +1,323 @@
+//! Which CPUs and ports the programs of a run get.
+
+use std::net::TcpListener;
+
+use crate::RunError;
+use experiment::{Experiment, ServerSpec, Upstream};
+
+/// The CPUs of the load and of servers that no host binds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuPlacement {
+    /// CPUs of the load; empty leaves it free.
+    pub load_cpus: Vec<u32>,
+    /// CPUs of servers whose host names none; empty leaves them free.
+    pub server_cpus: Vec<u32>,
+    /// Whether the load's CPUs are its own.
+    pub load_alone: bool,
+    /// What the reader of the result should know about them.
+    pub warnings: Vec<String>,
+    /// CPUs that the load may have instead, one by one; empty where the experiment binds the load
+    /// or a server, and where servers that run already may be on any CPU.
+    pub load_may_have: Vec<u32>,
+}
+
+impl CpuPlacement {
+    /// Finds placement on this machine: the load gets a CPU of its own where there is more than one.
+    ///
+    /// # Errors
+    /// When a host is bound to a CPU that cannot be used.
+    pub fn of(experiment: &Experiment) -> Result<Self, RunError> {
+        let first = experiment.conditions().into_iter().next();
+        let resolved = experiment.under(&first.unwrap_or_default());
+        Self::from_host(experiment, resolved.load.host)
+    }
+
+    /// The same for a load that is made on a host.
+    fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
+        let have = net::os::allowed_cpus().unwrap_or_default();
+        for host in experiment.hosts.iter().filter(|host| host.ssh.is_none()) {
+            if let Some(&cpu) = host.cpus.iter().find(|cpu| !have.contains(cpu)) {
+                let list: Vec<String> = have.iter().map(u32::to_string).collect();
+                return Err(RunError::Cpu {
+                    host: host.name.clone(),
+                    cpu,
+                    have: list.join(", "),
+                });
+            }
+        }
+        let cpus_of = |host: Option<&String>| {
+            experiment
+                .hosts
+                .iter()
+                .find(|one| Some(&one.name) == host)
+                .map(|one| one.cpus.clone())
+                .unwrap_or_default()
+        };
+        if experiment.hosts_are_machines() {
+            return Ok(Self::on_machines(experiment, load_host.as_ref(), cpus_of));
+        }
+        let mut named_servers: Vec<u32> = experiment
+            .servers
+            .iter()
+            .flat_map(|server| cpus_of(server.host.as_ref()))
+            .collect();
+        named_servers.sort_unstable();
+        named_servers.dedup();
+        let mut load_cpus = cpus_of(load_host.as_ref());
+        let mut load_may_have = Vec::new();
+        if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
+            load_may_have.clone_from(&have);
+        }
+        if load_cpus.is_empty() {
+            let free: Vec<u32> = have
+                .iter()
+                .copied()
+                .filter(|cpu| !named_servers.contains(cpu))
+                .collect();
+            if have.len() > 1 {
+                load_cpus.extend(free.last().copied());
+            }
+        }
+        let server_cpus: Vec<u32> = have
+            .iter()
+            .copied()
+            .filter(|cpu| !load_cpus.contains(cpu))
+            .collect();
+        let mut warnings = Vec::new();
+        let shared = load_cpus.iter().any(|cpu| named_servers.contains(cpu));
+        if have.len() < 2 {
+            warnings.push(
+                "the load shares its only CPU with the servers: what it takes, they lack; \
+                 throughput and latency are those of the pair"
+                    .to_string(),
+            );
+        } else if shared || load_cpus.is_empty() {
+            warnings.push(
+                "the load and the servers share a CPU: what the load takes, the servers lack"
+                    .to_string(),
+            );
+        }
+        Ok(Self {
+            // Servers that run already may be on any CPU.
+            load_alone: warnings.is_empty()
+                && !load_cpus.is_empty()
+                && !experiment.servers.is_empty(),
+            load_cpus,
+            server_cpus,
+            warnings,
+            load_may_have,
+        })
+    }
+
+    /// Where hosts are machines: of others, only the CPUs are known that the experiment names.
+    fn on_machines(
+        experiment: &Experiment,
+        load_host: Option<&String>,
+        cpus_of: impl Fn(Option<&String>) -> Vec<u32>,
+    ) -> Self {
+        let load_cpus = cpus_of(load_host);
+        let beside = experiment.servers.iter();
+        let beside = beside
+            .filter(|server| server.host.as_ref() == load_host)
+            .count()
+            > 0;
+        let mut warnings = Vec::new();
+        if beside {
+            // On one host there is one set of CPUs.
+            let host = load_host.map_or("", String::as_str);
+            warnings.push(format!(
+                "the load and servers are both on host `{host}` and share its CPUs: what the load \
+                 takes, the servers lack"
+            ));
+        }
+        Self {
+            load_alone: !beside && !load_cpus.is_empty(),
+            load_cpus,
+            server_cpus: Vec::new(),
+            warnings,
+            load_may_have: Vec::new(),
+        }
+    }
+
+    /// Other placement for one block: where nothing binds the load, its CPU is drawn, and the servers
+    /// get the others. CPUs differ in what else they do, such as interrupts.
+    pub(crate) fn drawn(&self, seed: u64) -> Self {
+        let mut placement = self.clone();
+        if self.load_may_have.len() > 1 {
+            let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
+            placement.load_cpus = random
+                .choice(&self.load_may_have)
+                .copied()
+                .into_iter()
+                .collect();
+            placement.server_cpus = self
+                .load_may_have
+                .iter()
+                .copied()
+                .filter(|cpu| !placement.load_cpus.contains(cpu))
+                .collect();
+        }
+        placement
+    }
+}
+
+/// CpuPlacement by the host that the load is made on.
+pub(crate) struct LoadHostPlacements {
+    all: Vec<(Option<String>, CpuPlacement)>,
+}
+
+impl LoadHostPlacements {
+    /// Finds placement for every condition.
+    ///
+    /// # Errors
+    /// When a host is bound to a CPU that cannot be used.
+    pub(crate) fn of(experiment: &Experiment) -> Result<Self, RunError> {
+        let mut all = vec![(None, CpuPlacement::of(experiment)?)];
+        for condition in experiment.conditions() {
+            let host = experiment.under(&condition).load.host;
+            if host.is_some() && !all.iter().any(|(known, _)| *known == host) {
+                let placement = CpuPlacement::from_host(experiment, host.clone())?;
+                all.push((host, placement));
+            }
+        }
+        Ok(Self { all })
+    }
+
+    /// Those of the first condition.
+    pub(crate) fn first(&self) -> &CpuPlacement {
+        &self.all[0].1
+    }
+
+    /// Those of a load that is made on a host.
+    pub(crate) fn from(&self, host: Option<&String>) -> &CpuPlacement {
+        let found = self.all.iter().find(|(known, _)| known.as_ref() == host);
+        &found.unwrap_or(&self.all[0]).1
+    }
+}
+
+/// Keeps the calling thread, which only looks on, off the load's CPUs until it is dropped.
+pub(crate) struct AffinityGuard {
+    before: Vec<u32>,
+}
+
+impl AffinityGuard {
+    pub(crate) fn of(placement: &CpuPlacement) -> Self {
+        let before = net::os::allowed_cpus().unwrap_or_default();
+        // Where hosts are machines there is none to keep off.
+        if placement.load_alone && !placement.server_cpus.is_empty() {
+            // Where it cannot be done the load is disturbed a little, and its lag shows it.
+            let _ = net::os::bind_to_cpus(&placement.server_cpus);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for AffinityGuard {
+    fn drop(&mut self) {
+        let _ = net::os::bind_to_cpus(&self.before);
+    }
+}
+
+/// The servers in a random order in which each still comes after its upstreams. Which server was
+/// started first settles more than one would think: memory, CPUs, ports.
+pub(crate) fn start_order<'a>(
+    servers: &'a [ServerSpec],
+    random: &mut fastrand::Rng,
+) -> Vec<&'a ServerSpec> {
+    let mut left: Vec<&ServerSpec> = servers.iter().collect();
+    let mut order = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |server: &ServerSpec| {
+            server.upstreams.iter().any(|upstream| {
+                matches!(upstream, Upstream::Server(name) if left.iter().any(|one| one.name == *name))
+            })
+        };
+        let can: Vec<usize> = (0..left.len()).filter(|&at| !waits(left[at])).collect();
+        // A circle was refused when the file was read; the declared order is then as good as any.
+        let at = random.choice(&can).copied().unwrap_or(0);
+        order.push(left.remove(at));
+    }
+    order
+}
+
+/// Looks whether the ports that the experiment names are free.
+///
+/// # Errors
+/// When one is not.
+pub(crate) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
+    for server in experiment.start_order() {
+        if let Some(port) = server.port
+            && !is_free(port)
+        {
+            return Err(RunError::Port {
+                server: server.name.clone(),
+                port,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn server(name: &str, upstreams: &[&str]) -> ServerSpec {
+        ServerSpec {
+            name: name.to_owned(),
+            recipe: "origin".to_owned(),
+            host: None,
+            cpus: Vec::new(),
+            port: None,
+            upstreams: upstreams
+                .iter()
+                .map(|name| Upstream::Server((*name).to_owned()))
+                .collect(),
+            params: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn servers_start_in_any_order_that_their_upstreams_allow() {
+        let servers = [server("a", &[]), server("b", &[]), server("p", &["a"])];
+        let mut random = fastrand::Rng::with_seed(5);
+        let orders: BTreeSet<Vec<&str>> = (0..200)
+            .map(|_| {
+                let order = start_order(&servers, &mut random);
+                order.into_iter().map(|one| one.name.as_str()).collect()
+            })
+            .collect();
+        let all = BTreeSet::from([
+            vec!["a", "b", "p"],
+            vec!["a", "p", "b"],
+            vec!["b", "a", "p"],
+        ]);
+        assert_eq!(orders, all);
+    }
+
+    #[test]
+    fn the_loads_cpu_is_drawn_where_nothing_binds_it() {
+        let mut placement = CpuPlacement {
+            load_cpus: vec![1],
+            server_cpus: vec![0],
+            load_may_have: vec![0, 1],
+            ..CpuPlacement::default()
+        };
+        let drawn: BTreeSet<(Vec<u32>, Vec<u32>)> = (0..50)
+            .map(|seed| placement.drawn(seed))
+            .map(|one| (one.load_cpus, one.server_cpus))
+            .collect();
+        assert_eq!(
+            drawn,
+            BTreeSet::from([(vec![0], vec![1]), (vec![1], vec![0])])
+        );
+        assert_eq!(placement.drawn(7), placement.drawn(7));
+        placement.load_may_have.clear();
+        assert_eq!(placement.drawn(7).load_cpus, [1]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Closed and open loops by the engine: all subjects are up, and the load alternates between them
+//! in slices.
+
+use std::collections::BTreeMap;
+
+use readings::{Outcome, Reading, ServerReading};
+
+use super::rate::choose_rate;
+use super::{Bench, Measurer, metrics_of, schedule};
+use crate::context::Context;
+use crate::group::{GroupResult, Ready};
+use crate::{network_warnings, sequential};
+use agent::AgentError;
+use agent::wire::Loaded;
+
+/// Warm-up, closed loop, open loop at the common rate.
+pub(super) struct Slices;
+
+impl Measurer for Slices {
+    fn measure(
+        &self,
+        cx: &mut Context<'_>,
+        bench: &Bench<'_>,
+        ready: &[Ready],
+        random: &mut fastrand::Rng,
+        result: &mut GroupResult,
+    ) -> Result<(), AgentError> {
+        let (resolved, group) = (bench.resolved, bench.group);
+        let design = cx.sequential.design(cx.options.experiment);
+        let count = ready.len();
+        cx.phase("warming up");
+        let warm = cx.load(resolved, ready, schedule::warm_up(count, design.warmup))?;
+        if cx.stopped() || sequential::disturb_each_other(cx, resolved, group, result)? {
+            return Ok(());
+        }
+        let median_ms = schedule::median_ms(&warm.readings);
+        let slices = schedule::throughput(count, design.window, design.slice, median_ms, random);
+        cx.phase("throughput");
+        let closed = cx.load(resolved, ready, slices)?;
+        let mut open = None;
+        if !design.latency_window.is_zero() && !cx.stopped() {
+            let rate = bench
+                .rate
+                .or_else(|| choose_rate(group, ready, resolved, &closed.readings, result));
+            if let Some(rate_per_s) = rate {
+                // A lightly loaded path answers sooner than a saturated one.
+                let slices = schedule::latency(
+                    count,
+                    design.latency_window,
+                    rate_per_s,
+                    median_ms.min(40.0),
+                    random,
+                );
+                cx.phase(&format!("latency at {rate_per_s} requests/s"));
+                open = Some(cx.load(resolved, ready, slices)?);
+            }
+        }
+        network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
+        for (number, one) in ready.iter().enumerate() {
+            let reading = reading(number, one, &closed, open.as_ref());
+            result
+                .outcomes
+                .push((one.planned.clone(), Outcome::Done(Box::new(reading))));
+        }
+        Ok(())
+    }
+}
+
+fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -> Reading {
+    let throughput = closed.readings.get(number).cloned();
+    let latency = open.and_then(|open| open.readings.get(number).cloned());
+    let empty = BTreeMap::new();
+    let cpu = closed.cpu_s.get(number).unwrap_or(&empty);
+    let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
+        let accepted = closed.accepted.get(number).copied().flatten()?;
+        let answered = load.requests_all + load.errors_all.wrong_answers();
+        (answered > 0).then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
+    });
+    Reading {
+        servers: one
+            .subject
+            .through
+            .iter()
+            .map(|server| ServerReading {
+                server: server.clone(),
+                cpu_s: cpu.get(server).copied().unwrap_or(0.0),
+            })
+            .collect(),
+        throughput,
+        latency,
+        upstream_connections_per_request,
+        probed: metrics_of(number, one, closed),
+        latency_probed: open.and_then(|open| metrics_of(number, one, open)),
+        ..Reading::default()
+    }
+}

@@ -1,0 +1,298 @@
+//! A subject with an outside driver: what its runs came to, and the reading that they make.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use readings::{
+    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Probed,
+    Reading, ServerReading, Slice, ThreadReading,
+};
+
+use super::tool_output::{last_words, shell, shortened};
+use crate::group::Ready;
+use agent::wire::{DriveEnd, Driven};
+use experiment::LoadSpec;
+use experiment::driver::{Driver, read_driver_output};
+
+/// A driver gets so much longer than it was asked to run, and the load's time limit.
+const MARGIN: Duration = Duration::from_secs(2);
+/// One that counts requests may be so many times slower than in its warm-up.
+const SLOWER: u32 = 4;
+/// A client whose threads are busy for more than this may be what holds the throughput.
+const SATURATED: f64 = 0.8;
+
+/// A subject with its driver, and what its runs have come to so far.
+pub(super) struct ToolTrial<'a> {
+    pub(super) ready: &'a Ready,
+    pub(super) driver: &'a Driver,
+    pub(super) programs: BTreeMap<String, PathBuf>,
+    pub(super) threads: u32,
+    /// Requests per second as last seen.
+    pub(super) rate_per_s: f64,
+    pub(super) runs: Vec<DriverRun>,
+    pub(super) slices: Vec<(Pacing, Slice)>,
+    pub(super) bytes_read: u64,
+    pub(super) servers_cpu_s: BTreeMap<String, f64>,
+    pub(super) accepted: Option<u64>,
+    /// What was seen during the closed loop's runs, and the open one's.
+    pub(super) probed: [Option<Probed>; 2],
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) failure: Option<String>,
+}
+
+/// One run that is wanted.
+pub(super) struct Wanted<'a> {
+    /// What it is called among the trial's files.
+    pub(super) name: &'a str,
+    pub(super) pacing: Pacing,
+    pub(super) duration_s: u64,
+    pub(super) warmup_s: u64,
+    pub(super) requests: u64,
+    pub(super) limit: Duration,
+}
+
+impl<'a> ToolTrial<'a> {
+    pub(super) fn new(
+        ready: &'a Ready,
+        driver: &'a Driver,
+        programs: BTreeMap<String, PathBuf>,
+        load: &LoadSpec,
+        cpus: u32,
+    ) -> Self {
+        Self {
+            ready,
+            driver,
+            programs,
+            threads: driver.threads(load, cpus),
+            rate_per_s: 0.0,
+            runs: Vec::new(),
+            slices: Vec::new(),
+            bytes_read: 0,
+            servers_cpu_s: BTreeMap::new(),
+            accepted: Some(0),
+            probed: [None, None],
+            files: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    pub(super) fn limit(&self, load: &LoadSpec, seconds: u64) -> Duration {
+        let asked = Duration::from_secs(seconds);
+        let asked = if self.driver.counts_requests() {
+            asked * SLOWER
+        } else {
+            asked
+        };
+        asked + load.timeout + MARGIN
+    }
+
+    /// How many requests fill a time, at the rate that was last seen.
+    pub(super) fn requests_in(&self, seconds: u64, load: &LoadSpec) -> u64 {
+        let count = (self.rate_per_s * seconds as f64).round() as u64;
+        count.max(u64::from(load.connections))
+    }
+
+    /// Notes a run of the measured window.
+    pub(super) fn take(&mut self, run: DriverRun, driven: &Driven) {
+        let start_s = self.slices.iter().map(|(_, s)| s.duration_s).sum();
+        self.slices.push((
+            run.pacing,
+            Slice {
+                start_s,
+                duration_s: run.duration_s,
+                requests: good(&run),
+                errors: run.errors.total(),
+                client_cpu_s: run.cpu_s,
+                edges: 0.0,
+            },
+        ));
+        if let Some(mut seen) = driven.probed.clone() {
+            seen.requests = good(&run);
+            let of_loop = usize::from(run.pacing != Pacing::Closed);
+            self.probed[of_loop].get_or_insert_default().add(&seen);
+        }
+        if run.pacing == Pacing::Closed {
+            for (server, cpu_s) in &driven.servers_cpu_s {
+                *self.servers_cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
+            }
+            self.accepted = self.accepted.zip(driven.accepted).map(|(a, b)| a + b);
+        }
+        self.runs.push(run);
+    }
+
+    /// Keeps what a run printed with the trial.
+    pub(super) fn keep(&mut self, name: &str, command: &[String], driven: &Driven) {
+        let text = format!("$ {}\n{}", shell(command), shortened(&driven.output));
+        self.files.insert(format!("driver-{name}.txt"), text);
+        if !driven.errors.is_empty() {
+            let file = format!("driver-{name}-errors.txt");
+            self.files.insert(file, shortened(&driven.errors));
+        }
+    }
+
+    pub(super) fn read(
+        &mut self,
+        wanted: &Wanted<'_>,
+        command: Vec<String>,
+        driven: &Driven,
+    ) -> Result<DriverRun, String> {
+        let name = &self.driver.name;
+        let ended = match driven.end {
+            DriveEnd::Status(status) if self.driver.statuses.contains(&status) => None,
+            DriveEnd::Status(status) => Some(format!("ended with status {status}")),
+            DriveEnd::Signal(signal) => Some(format!("was ended by signal {signal}")),
+            DriveEnd::Late => Some(format!(
+                "did not end within {:.1} s and was killed",
+                wanted.limit.as_secs_f64()
+            )),
+            DriveEnd::Talkative => Some("printed without an end and was killed".to_owned()),
+            DriveEnd::Stopped => Some("was stopped".to_owned()),
+        };
+        if let Some(ended) = ended {
+            return Err(format!("driver `{name}` {ended}{}", last_words(driven)));
+        }
+        let said = read_driver_output(self.driver.reader, &driven.output).map_err(|why| {
+            format!(
+                "driver `{name}` gave no result that can be read: {why}{}",
+                last_words(driven)
+            )
+        })?;
+        let (requests, duration_s) = (
+            said.requests.unwrap_or(0),
+            said.duration_s.unwrap_or(driven.wall_s),
+        );
+        if requests > 0 {
+            self.rate_per_s = requests as f64 / duration_s;
+        }
+        self.bytes_read += said.bytes_read.unwrap_or(0);
+        Ok(DriverRun {
+            pacing: wanted.pacing,
+            command,
+            requests,
+            duration_s,
+            errors: said.errors,
+            latency: said.latency,
+            wall_s: driven.wall_s,
+            cpu_s: driven.cpu_s,
+            max_rss_bytes: driven.max_rss_bytes,
+        })
+    }
+
+    /// The runs of one loop as one load. There are no histograms: a driver tells quantiles at
+    /// the most.
+    pub(super) fn load(&self, pacing: Pacing, load: &LoadSpec, cpus: &[u32]) -> LoadReading {
+        let runs = || self.runs.iter().filter(|run| run.pacing == pacing);
+        let mut errors = ErrorCounts::default();
+        runs().for_each(|run| errors.add(&run.errors));
+        let requests = runs().map(good).sum();
+        let cpu_s: f64 = runs().map(|run| run.cpu_s).sum();
+        let wall_s: f64 = runs().map(|run| run.wall_s).sum();
+        let busy = (cpu_s / wall_s.max(1e-9) / f64::from(self.threads)).clamp(0.0, 1.0);
+        let threads = if self.driver.polls {
+            Vec::new()
+        } else {
+            let share = requests / u64::from(self.threads);
+            let thread = ThreadReading {
+                cpu: busy,
+                requests: share,
+            };
+            vec![thread; self.threads as usize]
+        };
+        LoadReading {
+            connections: u64::from(load.connections),
+            requests,
+            duration_s: runs().map(|run| run.duration_s).sum(),
+            bytes_read: self.bytes_read,
+            errors,
+            errors_all: errors,
+            requests_all: requests,
+            // What a driver does not tell is taken to be as it was asked for.
+            connects: u64::from(load.connections),
+            connections_open_min: u64::from(load.connections),
+            client: ClientReading {
+                cpu_s,
+                saturated: !self.driver.polls && busy > SATURATED,
+                threads,
+                io: String::new(),
+                cpus: cpus.to_vec(),
+            },
+            slices: self
+                .slices
+                .iter()
+                .filter(|(of, _)| *of == pacing)
+                .map(|(_, slice)| *slice)
+                .collect(),
+            ..LoadReading::empty(pacing)
+        }
+    }
+
+    pub(super) fn outcome(
+        &self,
+        load: &LoadSpec,
+        cpus: &[u32],
+        version: Option<String>,
+    ) -> Outcome {
+        if let Some(reason) = &self.failure {
+            return Outcome::Failed {
+                reason: reason.clone(),
+            };
+        }
+        let throughput = self.load(Pacing::Closed, load, cpus);
+        let open = self
+            .runs
+            .iter()
+            .map(|run| run.pacing)
+            .find(|pacing| *pacing != Pacing::Closed);
+        let closed_runs = self.runs.len() - self.runs_of(open);
+        let answered = throughput.requests_all + throughput.errors_all.wrong_answers();
+        // With a connection per request nobody knows which of them were the driver's.
+        let kept = load.keepalive && load.requests_per_connection.is_none();
+        let upstream = self.accepted.filter(|_| kept && answered > 0).map(|count| {
+            let own = u64::from(load.connections) * closed_runs as u64;
+            count.saturating_sub(own) as f64 / answered as f64
+        });
+        let choice = &self.ready.subject.driver;
+        let through = &self.ready.subject.through;
+        let [probed, latency_probed] = self
+            .probed
+            .clone()
+            .map(|seen| seen.map(|seen| seen.of_servers(through)));
+        Outcome::Done(Box::new(Reading {
+            throughput: Some(throughput),
+            latency: open.map(|pacing| self.load(pacing, load, cpus)),
+            servers: self
+                .ready
+                .subject
+                .through
+                .iter()
+                .map(|server| ServerReading {
+                    server: server.clone(),
+                    cpu_s: self.servers_cpu_s.get(server).copied().unwrap_or(0.0),
+                })
+                .collect(),
+            upstream_connections_per_request: upstream,
+            warnings: Vec::new(),
+            driver: Some(DriverReading {
+                driver: choice.name.clone(),
+                settings: choice.settings.clone(),
+                version,
+                latency_step_us: self.driver.latency_step.map(|s| s.as_secs_f64() * 1e6),
+                runs: self.runs.clone(),
+            }),
+            probed,
+            latency_probed,
+            events: None,
+        }))
+    }
+
+    fn runs_of(&self, pacing: Option<Pacing>) -> usize {
+        let of = |run: &&DriverRun| Some(run.pacing) == pacing;
+        self.runs.iter().filter(of).count()
+    }
+}
+
+/// Complete answers that were not the wrong ones.
+fn good(run: &DriverRun) -> u64 {
+    run.requests.saturating_sub(run.errors.wrong_answers())
+}

@@ -1,0 +1,313 @@
+//! A group whose load is made by outside drivers: warm-up, then runs in rounds of random order.
+
+use std::net::SocketAddr;
+
+use readings::{DriverRun, LoadReading, Outcome, Pacing};
+
+use super::rate::choose_rate;
+use super::schedule;
+use super::tool_trial::{ToolTrial, Wanted};
+use super::{Bench, Measurer};
+use crate::RunEvent;
+use crate::context::Context;
+use crate::group::{GroupResult, Ready};
+use agent::AgentError;
+use agent::wire::{DriveOrder, Driven};
+use experiment::driver::{Driver, RunContext};
+use experiment::{ResolvedCondition, Target};
+
+/// A first run by count has so few requests that a slow server answers them soon.
+const FIRST_REQUESTS: u64 = 200;
+/// A first run that took so long tells the rate well enough.
+const FIRST_ENOUGH_S: f64 = 0.5;
+
+/// What the reader of a result has to know about a driver's latencies.
+pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
+    let clock = driver.clock.as_ref()?;
+    Some(format!(
+        "latency by `{}` is by its own clock, and that of a closed loop unless a rate was \
+         offered: {clock}",
+        driver.name
+    ))
+}
+
+/// Runs of outside drivers: warm-up, then closed and open loops in rounds of random order.
+pub(super) struct Tools;
+
+impl Measurer for Tools {
+    fn measure(
+        &self,
+        cx: &mut Context<'_>,
+        bench: &Bench<'_>,
+        ready: &[Ready],
+        random: &mut fastrand::Rng,
+        result: &mut GroupResult,
+    ) -> Result<(), AgentError> {
+        let resolved = bench.resolved;
+        let recipes = cx.options.recipes;
+        let cpus = cx.placement.load_cpus.len().max(1) as u32;
+        let mut tool_trials = Vec::new();
+        for one in ready {
+            let name = &one.subject.driver.name;
+            match recipes.driver(name) {
+                Some(driver) => {
+                    let from = resolved.load.host.as_deref();
+                    let programs = cx.testbed.driver_programs(from, driver)?;
+                    tool_trials.push(ToolTrial::new(one, driver, programs, &resolved.load, cpus));
+                }
+                None => result.outcomes.push((
+                    one.planned.clone(),
+                    Outcome::Failed {
+                        reason: format!("no driver is called `{name}`"),
+                    },
+                )),
+            }
+        }
+        let measured = measure_runs(cx, bench, ready, &mut tool_trials, random, result);
+        for tool_trial in tool_trials {
+            result
+                .logs
+                .push((tool_trial.ready.planned.trial, tool_trial.files.clone()));
+            if measured.is_ok() || tool_trial.failure.is_some() {
+                let version = cx
+                    .driver_versions
+                    .get(&tool_trial.driver.name)
+                    .cloned()
+                    .flatten();
+                let outcome = tool_trial.outcome(&resolved.load, &cx.placement.load_cpus, version);
+                result
+                    .outcomes
+                    .push((tool_trial.ready.planned.clone(), outcome));
+            }
+        }
+        measured
+    }
+}
+
+fn measure_runs(
+    cx: &mut Context<'_>,
+    bench: &Bench<'_>,
+    ready: &[Ready],
+    tool_trials: &mut [ToolTrial<'_>],
+    random: &mut fastrand::Rng,
+    result: &mut GroupResult,
+) -> Result<(), AgentError> {
+    let (resolved, group) = (bench.resolved, bench.group);
+    let design = cx.sequential.design(cx.options.experiment);
+    let warmup_s = schedule::outside_warm_up_s(design.warmup);
+    cx.phase("warming up");
+    for tool_trial in tool_trials.iter_mut() {
+        warm_up(cx, resolved, tool_trial, warmup_s)?;
+    }
+    cx.phase("throughput");
+    let (count, seconds) = schedule::outside_runs(design.window, design.slice);
+    let closed = (Pacing::Closed, count, seconds, warmup_s);
+    rounds(cx, resolved, tool_trials, closed, random)?;
+    let all_open = tool_trials
+        .iter()
+        .all(|tool_trial| tool_trial.driver.has_open_loop());
+    if design.latency_window.is_zero() || !all_open || cx.stopped() {
+        return Ok(());
+    }
+    let readings: Vec<LoadReading> = tool_trials
+        .iter()
+        .filter(|tool_trial| tool_trial.failure.is_none())
+        .map(|tool_trial| tool_trial.load(Pacing::Closed, &resolved.load, &[]))
+        .collect();
+    let rate = bench.rate.or_else(|| {
+        let all = readings.len() == ready.len();
+        all.then(|| choose_rate(group, ready, resolved, &readings, result))?
+    });
+    if let Some(rate_per_s) = rate {
+        cx.phase(&format!("latency at {rate_per_s} requests/s"));
+        let (count, seconds) = schedule::outside_runs(design.latency_window, design.slice);
+        let open = (Pacing::Open { rate_per_s }, count, seconds, warmup_s);
+        rounds(cx, resolved, tool_trials, open, random)?;
+    }
+    Ok(())
+}
+
+/// A run that is thrown away, unless the driver warms up by itself; with one that counts
+/// requests it also tells how many a second there are.
+fn warm_up(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    tool_trial: &mut ToolTrial<'_>,
+    warmup_s: u64,
+) -> Result<(), AgentError> {
+    let counts = tool_trial.driver.counts_requests();
+    if (warmup_s == 0 || tool_trial.driver.warms_up()) && !counts {
+        return Ok(());
+    }
+    let duration_s = warmup_s.max(1);
+    let first = u64::from(resolved.load.connections).saturating_mul(2);
+    let mut wanted = Wanted {
+        name: "warm-up",
+        pacing: Pacing::Closed,
+        duration_s,
+        warmup_s: 0,
+        requests: first.max(FIRST_REQUESTS),
+        limit: tool_trial.limit(&resolved.load, 10 * duration_s),
+    };
+    let run = drive(cx, resolved, tool_trial, &wanted)?;
+    if let Some((run, _)) = run.filter(|(run, _)| counts && run.duration_s < FIRST_ENOUGH_S) {
+        tool_trial.rate_per_s = run.requests as f64 / run.duration_s;
+        wanted.requests = tool_trial.requests_in(duration_s, &resolved.load);
+        drive(cx, resolved, tool_trial, &wanted)?;
+    }
+    Ok(())
+}
+
+fn rounds(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    tool_trials: &mut [ToolTrial<'_>],
+    (pacing, count, seconds, warmup_s): (Pacing, usize, u64, u64),
+    random: &mut fastrand::Rng,
+) -> Result<(), AgentError> {
+    let mut order: Vec<usize> = (0..tool_trials.len()).collect();
+    let words = match pacing {
+        Pacing::Closed => "closed",
+        Pacing::Open { .. } => "open",
+    };
+    for round in 1..=count {
+        random.shuffle(&mut order);
+        for &at in &order {
+            let tool_trial = &mut tool_trials[at];
+            let wanted = Wanted {
+                name: &format!("{words}-{round}"),
+                pacing,
+                duration_s: seconds,
+                warmup_s,
+                requests: tool_trial.requests_in(seconds, &resolved.load),
+                limit: tool_trial.limit(&resolved.load, seconds + warmup_s),
+            };
+            if let Some((run, driven)) = drive(cx, resolved, tool_trial, &wanted)? {
+                tool_trial.take(run, &driven);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a tool_trial's driver once. `None` when it failed, now or before, or the run was stopped.
+fn drive(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    tool_trial: &mut ToolTrial<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<Option<(DriverRun, Driven)>, AgentError> {
+    if tool_trial.failure.is_some() || cx.stopped() {
+        return Ok(None);
+    }
+    let context = run_context(cx, resolved, tool_trial, wanted);
+    let filled = tool_trial
+        .driver
+        .command(&context)
+        .and_then(|command| Ok((command, tool_trial.driver.environment(&context)?)));
+    let (command, env) = match filled {
+        Ok(filled) => filled,
+        Err(error) => {
+            tool_trial.failure = Some(error.to_string());
+            return Ok(None);
+        }
+    };
+    let from = resolved.load.host.as_deref();
+    let (watch, watch_others) = cx.testbed.watched(from, resolved);
+    let order = DriveOrder {
+        command: command.clone(),
+        env,
+        cpus: cx.placement.load_cpus.clone(),
+        limit_ms: wanted.limit.as_millis() as u64,
+        watch,
+        watch_others,
+    };
+    let watching = cx.testbed.watch_far(from)?;
+    let driven = match cx.testbed.agent(from)?.drive(order, cx.stop) {
+        Ok(mut driven) => {
+            let windows = [vec![driven.window]];
+            let noted = cx.testbed.noted(from, watching, &windows)?;
+            noted.add_to_driven(&mut driven);
+            driven
+        }
+        // A driver that cannot be started is that subject's failure; a server that has ended
+        // is everyone's.
+        Err(AgentError::Failed(reason)) if reason.starts_with("cannot start") => {
+            tool_trial.failure = Some(format!("driver `{}`: {reason}", tool_trial.driver.name));
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    tool_trial.keep(wanted.name, &command, &driven);
+    if cx.stopped() {
+        return Ok(None);
+    }
+    match tool_trial.read(wanted, command, &driven) {
+        Ok(run) => {
+            (cx.emit)(RunEvent::Load {
+                subject: tool_trial.ready.planned.subject.clone(),
+                requests: run.requests,
+                errors: run.errors.total(),
+            });
+            Ok(Some((run, driven)))
+        }
+        Err(reason) => {
+            tool_trial.failure = Some(reason);
+            Ok(None)
+        }
+    }
+}
+
+fn run_context(
+    cx: &Context<'_>,
+    resolved: &ResolvedCondition,
+    tool_trial: &ToolTrial<'_>,
+    wanted: &Wanted<'_>,
+) -> RunContext {
+    let load = &resolved.load;
+    let subject = &tool_trial.ready.subject;
+    let expect = &cx.options.experiment.expect;
+    RunContext {
+        scheme: subject.scheme.clone(),
+        host: host(&subject.target, tool_trial.ready.address),
+        port: tool_trial.ready.address.port(),
+        path: subject.path.clone(),
+        connections: load.connections,
+        threads: tool_trial.threads,
+        duration_s: wanted.duration_s,
+        warmup_s: wanted.warmup_s,
+        requests: wanted.requests,
+        rate_per_s: match wanted.pacing {
+            Pacing::Closed => None,
+            Pacing::Open { rate_per_s } => Some(rate_per_s),
+        },
+        keepalive: load.keepalive,
+        requests_per_connection: load.requests_per_connection,
+        timeout: load.timeout,
+        method: load.method.clone(),
+        headers: load.headers.clone(),
+        body: load.body.clone(),
+        expect_status: expect.status,
+        expect_contains: expect.contains.clone(),
+        params: subject.driver.params.clone(),
+        programs: tool_trial.programs.clone(),
+        weigh: cx
+            .testbed
+            .hosts
+            .get(load.host.as_deref())
+            .and_then(|host| host.remote_program())
+            .unwrap_or_else(|| cx.options.weigh.to_path_buf()),
+    }
+}
+
+/// The name that a subject is asked by: its own where it runs already, so that a server can tell
+/// its names apart, and the address of a server that was started.
+fn host(target: &Target, address: SocketAddr) -> String {
+    match target {
+        Target::Address(text) => text
+            .rsplit_once(':')
+            .map_or(text.as_str(), |(host, _)| host)
+            .to_owned(),
+        Target::Server(_) => address.ip().to_string(),
+    }
+}

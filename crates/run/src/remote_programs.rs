@@ -1,0 +1,180 @@
+//! Programs of recipes and drivers, and their versions, where servers and loads run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use serde_json::Value;
+
+use crate::testbed::Testbed;
+use agent::AgentError;
+use agent::wire::{Answer, DriveOrder, FindOrder, Order};
+use experiment::driver::Driver;
+use experiment::recipe::Recipe;
+use experiment::{Experiment, Recipes};
+
+/// A program that has not reported its version by then is not asked further, ms.
+const VERSION_TIMEOUT_MS: u64 = 3_000;
+
+impl Testbed {
+    /// What of an experiment's needs is missing on machines behind ssh, a sentence each.
+    pub(crate) fn missing(
+        &mut self,
+        experiment: &Experiment,
+        recipes: &Recipes,
+    ) -> Result<Vec<String>, AgentError> {
+        let mut sentences = Vec::new();
+        let loads: BTreeSet<Option<String>> = experiment
+            .conditions()
+            .iter()
+            .map(|condition| experiment.under(condition).load.host)
+            .collect();
+        let far = experiment.hosts.iter().filter(|host| host.ssh.is_some());
+        for host in far {
+            let name = Some(host.name.as_str());
+            let mut wanted = Vec::new();
+            for server in experiment.start_order() {
+                let recipe = recipes.get(&server.recipe);
+                if server.host.as_deref() == name {
+                    wanted.extend(recipe.map(wants));
+                }
+            }
+            if loads.contains(&Some(host.name.clone())) {
+                let drivers = recipes.drivers_of(experiment);
+                wanted.extend(drivers.into_iter().map(driver_wants));
+            }
+            for order in wanted {
+                let (_, missing) = self.find(name, order)?;
+                let sentence = missing.map(|it| format!("host `{}`: {it}", host.name));
+                sentences.extend(sentence.filter(|one| !sentences.contains(one)));
+            }
+        }
+        Ok(sentences)
+    }
+
+    fn find(
+        &mut self,
+        host: Option<&str>,
+        order: FindOrder,
+    ) -> Result<(BTreeMap<String, PathBuf>, Option<String>), AgentError> {
+        match self.agent(host)?.ask(&Order::Find(order))? {
+            Answer::Found { programs, missing } => Ok((programs, missing)),
+            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// The programs of a recipe on the machine of a host.
+    ///
+    /// # Errors
+    /// When something is missing there.
+    pub(crate) fn programs(
+        &mut self,
+        host: Option<&str>,
+        recipe: &Recipe,
+    ) -> Result<BTreeMap<String, PathBuf>, AgentError> {
+        let (programs, missing) = if self.is_remote(host) {
+            self.find(host, wants(recipe))?
+        } else {
+            let available = recipe.available();
+            let missing = available.sentence();
+            (available.programs, missing)
+        };
+        missing.map_or(Ok(programs), |it| Err(AgentError::Failed(it)))
+    }
+
+    /// The programs of a driver there.
+    pub(crate) fn driver_programs(
+        &mut self,
+        host: Option<&str>,
+        driver: &Driver,
+    ) -> Result<BTreeMap<String, PathBuf>, AgentError> {
+        if self.is_remote(host) {
+            return Ok(self.find(host, driver_wants(driver))?.0);
+        }
+        Ok(driver.available().programs)
+    }
+
+    /// A driver's version there.
+    pub(crate) fn driver_version(
+        &mut self,
+        host: Option<&str>,
+        driver: &Driver,
+        weigh: &Path,
+    ) -> Option<String> {
+        if !self.is_remote(host) {
+            return driver.version(weigh);
+        }
+        let programs = self.driver_programs(host, driver).ok()?;
+        let weigh = self.hosts.get(host)?.remote_program()?;
+        let words = driver.version_words(&programs, &weigh)?;
+        driver.version_in(&self.printed(host, words)?)
+    }
+
+    /// The versions of servers on machines behind ssh, by recipe; `configurations` are those of
+    /// `hosts.json`.
+    pub(crate) fn versions(
+        &mut self,
+        configurations: &BTreeMap<String, Value>,
+        recipes: &Recipes,
+    ) -> BTreeMap<String, Option<String>> {
+        let mut versions = BTreeMap::new();
+        for configuration in configurations.values() {
+            let (host, recipe) = (&configuration["host"], &configuration["recipe"]);
+            let (Some(host), Some(name)) = (host.as_str(), recipe.as_str()) else {
+                continue;
+            };
+            if !self.is_remote(Some(host)) || versions.contains_key(name) {
+                continue;
+            }
+            let words = serde_json::from_value(configuration["version_command"].clone()).ok();
+            let printed = words.and_then(|words| self.printed(Some(host), words));
+            let version = printed
+                .zip(recipes.get(name))
+                .and_then(|(text, recipe)| recipe.version_in(&text));
+            versions.insert(name.to_owned(), version);
+        }
+        versions
+    }
+
+    /// What a command prints there.
+    fn printed(&mut self, host: Option<&str>, command: Vec<String>) -> Option<String> {
+        let order = DriveOrder {
+            command,
+            env: Vec::new(),
+            cpus: Vec::new(),
+            limit_ms: VERSION_TIMEOUT_MS,
+            watch: Vec::new(),
+            watch_others: Vec::new(),
+        };
+        let driven = self.agent(host).ok()?.drive(order, &AtomicBool::new(false));
+        driven.ok().map(|driven| driven.output + &driven.errors)
+    }
+
+    /// Whether a host's agent is on another machine: its files are not those here.
+    fn is_remote(&self, host: Option<&str>) -> bool {
+        let host = self.hosts.get(host);
+        host.is_none_or(|host| host.remote_program().is_some())
+    }
+}
+
+fn wants(recipe: &Recipe) -> FindOrder {
+    FindOrder {
+        programs: recipe.programs.clone(),
+        files: recipe
+            .needs
+            .iter()
+            .map(|need| (need.file.clone(), need.package.clone()))
+            .collect(),
+        packages: recipe.packages.clone(),
+        homepage: recipe.homepage.clone(),
+    }
+}
+
+fn driver_wants(driver: &Driver) -> FindOrder {
+    FindOrder {
+        programs: driver.programs.clone(),
+        files: Vec::new(),
+        packages: driver.packages.clone(),
+        homepage: driver.homepage.clone(),
+    }
+}

@@ -1,0 +1,398 @@
+//! A run from its preparation to its end: what was planned, what is done, what comes next.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use readings::{Condition, JournalRow, Trial};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
+use crate::group::GroupResult;
+use crate::inventory::Description;
+use crate::journal::JournalWriter;
+use crate::resume::{Done, Opened};
+use crate::retries::RetryTracker;
+use crate::sequential::{Sequential, measure_group};
+use crate::testbed::{Testbed, hosts_spec};
+use crate::{
+    CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, bottleneck, folder, measure, resume,
+    settings,
+};
+use experiment::plan::{Group, Plan};
+
+/// A run that is under way.
+pub(crate) struct Session<'a> {
+    open: OpenHosts<'a>,
+    options: &'a RunOptions<'a>,
+    stop: &'a AtomicBool,
+    emit: &'a mut dyn FnMut(RunEvent),
+    placements: LoadHostPlacements,
+    journal: JournalWriter,
+    seed: u64,
+    /// What an earlier part of the run has done.
+    done: Done,
+    /// Groups that are still to be measured, with their blocks.
+    queue: VecDeque<(u32, Group)>,
+    /// The common rates that are known.
+    rates: BTreeMap<Condition, f64>,
+    retries: RetryTracker<'a>,
+    testbed: Option<Testbed>,
+    driver_versions: BTreeMap<String, Option<String>>,
+    sequential: Sequential,
+    settings: settings::Reported,
+    description: Description<'a>,
+}
+
+/// What a group came to, with what its servers were given and where.
+pub(crate) struct Measured {
+    result: GroupResult,
+    configurations: BTreeMap<String, Value>,
+    placement: CpuPlacement,
+}
+
+impl<'a> Session<'a> {
+    /// Opens the journal and the hosts, and works out what is left to do.
+    pub(crate) fn prepare(
+        open: OpenHosts<'a>,
+        options: &'a RunOptions<'a>,
+        stop: &'a AtomicBool,
+        emit: &'a mut dyn FnMut(RunEvent),
+    ) -> Result<Self, RunError> {
+        let experiment = options.experiment;
+        // Before all else: a run that still goes on has taken the ports that it names.
+        let earlier = match options.resume {
+            true => Some(JournalWriter::resume(options.folder)?),
+            false => None,
+        };
+        let sentences = doctor::missing(experiment, options.recipes);
+        if !sentences.is_empty() {
+            return Err(RunError::Missing { sentences });
+        }
+        if !experiment.hosts_are_apart() && !experiment.hosts_are_machines() {
+            check_ports(experiment)?;
+        }
+        let placements = LoadHostPlacements::of(experiment)?;
+        let Opened {
+            journal,
+            header,
+            before,
+            made,
+        } = match earlier {
+            Some(earlier) => earlier.into(),
+            None => resume::begin(options)?,
+        };
+        let plan = Plan::new(experiment, header.seed);
+        let done = Done::of(before.as_ref(), &plan);
+        let retries = RetryTracker::of(options.stopping_rule, header, done.trials.clone());
+        let mut session = Session {
+            open,
+            options,
+            stop,
+            emit,
+            placements,
+            journal,
+            seed: plan.seed,
+            queue: plan
+                .groups()
+                .filter(|(block, group)| !done.has(*block, group))
+                .map(|(block, group)| (block, group.clone()))
+                .collect(),
+            rates: done.rates.clone(),
+            done,
+            retries,
+            testbed: None,
+            driver_versions: BTreeMap::new(),
+            sequential: Sequential::default(),
+            settings: settings::Reported::of(before.as_ref()),
+            description: Description::of(options),
+        };
+        // What an earlier part has not reached is left out where all is settled without it.
+        if options.resume && !session.next_has_failed_before() && session.retries.is_settled() {
+            session.queue.clear();
+        }
+        session.report_begin(&plan);
+        if let Err(error) = session.open_hosts() {
+            if let Some(made) = made {
+                made.take_back(session.journal);
+            }
+            return Err(error);
+        }
+        session.write_notices(&plan)?;
+        Ok(session)
+    }
+
+    fn report_begin(&mut self, plan: &Plan) {
+        let groups = self.queue.len();
+        (self.emit)(RunEvent::Begins {
+            trials: self.queue.iter().map(|(_, group)| group.trials.len()).sum(),
+            groups,
+            groups_per_block: plan.conditions.len(),
+            blocks: self.options.experiment.design.blocks,
+            estimated_s: plan.estimated.as_secs_f64() * groups as f64
+                / plan.groups().count().max(1) as f64,
+            folder: self.options.folder.to_path_buf(),
+        });
+    }
+
+    /// Opens the hosts, and looks whether all that the experiment needs is there.
+    fn open_hosts(&mut self) -> Result<(), RunError> {
+        let options = self.options;
+        let placement = self.placements.first();
+        let spec = hosts_spec(options.experiment, placement, self.seed);
+        let mut testbed = Testbed::of((self.open)(None, spec)?);
+        let sentences = testbed.missing(options.experiment, options.recipes)?;
+        if !sentences.is_empty() {
+            return Err(RunError::Missing { sentences });
+        }
+        self.testbed = Some(testbed);
+        Ok(())
+    }
+
+    /// Opens the hosts again after something was lost.
+    fn reopen_hosts(&mut self) -> Result<(), RunError> {
+        let placement = self.placements.first();
+        let spec = hosts_spec(self.options.experiment, placement, self.seed);
+        let before = self.testbed.take().map(Testbed::into_hosts);
+        self.testbed = Some(Testbed::of((self.open)(before, spec)?));
+        Ok(())
+    }
+
+    /// Asks the drivers for their versions, and writes what the reader of the result should know.
+    fn write_notices(&mut self, plan: &Plan) -> Result<(), RunError> {
+        let options = self.options;
+        let drivers = options.recipes.drivers_of(options.experiment);
+        let mut notices = self.placements.first().warnings.clone();
+        if !options.resume {
+            let clocks = drivers.iter().filter_map(|one| measure::clock_notice(one));
+            notices.extend(clocks);
+        }
+        let first = plan.conditions.first();
+        let load = first.map(|condition| options.experiment.under(condition).load);
+        let from = load.and_then(|load| load.host);
+        if let Some(testbed) = &mut self.testbed {
+            for driver in drivers {
+                let version = testbed.driver_version(from.as_deref(), driver, options.weigh);
+                self.driver_versions.insert(driver.name.clone(), version);
+            }
+            notices.extend(testbed.hosts.notices());
+        }
+        notices.into_iter().try_for_each(|text| self.warn(text))
+    }
+
+    fn warn(&mut self, text: String) -> Result<(), RunError> {
+        (self.emit)(RunEvent::Warning { text: text.clone() });
+        self.journal.append(&JournalRow::Warning { text })?;
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the next group was measured by an earlier part of the run, with a failed trial:
+    /// then it is measured again in any case.
+    fn next_has_failed_before(&self) -> bool {
+        let next = self.queue.front();
+        next.is_some_and(|(block, group)| self.done.has_tried(*block, group))
+    }
+
+    /// The next condition in a block; `None` at the end, and when the run was stopped.
+    pub(crate) fn next_group(&mut self) -> Option<(u32, Group)> {
+        if self.is_stopped() {
+            return None;
+        }
+        let (block, group) = self.queue.pop_front()?;
+        (self.emit)(RunEvent::GroupBegins {
+            block,
+            blocks: self.options.experiment.design.blocks,
+            condition: group.condition.clone(),
+        });
+        Some((block, group))
+    }
+
+    /// Measures a group.
+    pub(crate) fn measure(&mut self, block: u32, group: &Group) -> Measured {
+        let seed = self.retries.seed(block, group);
+        let load = self.options.experiment.under(&group.condition).load;
+        let placement = self.placements.from(load.host.as_ref()).drawn(seed);
+        let rate = self.rates.get(&group.condition).copied();
+        let (result, configurations) = self.with_context(block, seed, &placement, |cx| {
+            let result = measure_group(cx, group, rate);
+            (result, std::mem::take(&mut cx.configurations))
+        });
+        Measured {
+            result,
+            configurations,
+            placement,
+        }
+    }
+
+    fn with_context<T>(
+        &mut self,
+        block: u32,
+        seed: u64,
+        placement: &CpuPlacement,
+        work: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let _guard = AffinityGuard::of(placement);
+        // Only between its loss and its being opened again there is none.
+        let empty = || Testbed::of(hosts::Hosts::of(Vec::new(), None));
+        let mut cx = Context {
+            options: self.options,
+            placement,
+            testbed: self.testbed.get_or_insert_with(empty),
+            stop: self.stop,
+            seed,
+            block,
+            emit: &mut *self.emit,
+            configurations: BTreeMap::new(),
+            driver_versions: &self.driver_versions,
+            sequential: &mut self.sequential,
+        };
+        work(&mut cx)
+    }
+
+    /// Writes what a group came to: its rows, its logs, what its servers were given.
+    pub(crate) fn record(
+        &mut self,
+        block: u32,
+        group: &Group,
+        measured: Measured,
+    ) -> Result<(), RunError> {
+        let Measured {
+            result,
+            configurations,
+            placement,
+        } = measured;
+        let options = self.options;
+        let resolved = options.experiment.under(&group.condition);
+        let row = self.settings.row(
+            &group.condition,
+            &resolved,
+            &configurations,
+            options.recipes,
+        );
+        if let Some(row) = row {
+            self.journal.append(&row)?;
+        }
+        if let Some(choice) = result.rate {
+            self.rates
+                .insert(group.condition.clone(), choice.rate_per_s);
+            (self.emit)(RunEvent::RateChosen(choice.clone()));
+            self.journal.append(&JournalRow::Rate(choice))?;
+        }
+        for (planned, outcome) in result.outcomes {
+            let trial = Trial {
+                trial: planned.trial,
+                block,
+                condition: group.condition.clone(),
+                subject: planned.subject,
+                again: planned.baseline_copy,
+                outcome,
+            };
+            self.journal
+                .append(&JournalRow::Trial(Box::new(trial.clone())))?;
+            self.retries.take(&trial);
+            (self.emit)(RunEvent::TrialEnds {
+                trial: Box::new(trial),
+            });
+        }
+        for (trial, files) in result.logs {
+            folder::write_logs(options.folder, trial, &files);
+        }
+        for text in result.warnings {
+            self.warn(text)?;
+        }
+        if let Some(testbed) = self
+            .testbed
+            .as_mut()
+            .filter(|_| !self.stop.load(Ordering::Relaxed))
+        {
+            self.description.take(
+                &group.condition,
+                &configurations,
+                &placement,
+                testbed,
+                &self.driver_versions,
+            )?;
+        }
+        (self.emit)(RunEvent::GroupEnds);
+        if result.agent_lost && !self.is_stopped() {
+            self.reopen_hosts()?;
+        }
+        Ok(())
+    }
+
+    /// Decides what comes after a group: the same again, the next, or the end since all that was
+    /// declared is settled.
+    pub(crate) fn plan_next(&mut self, block: u32, group: &Group) -> Result<(), RunError> {
+        if self.is_stopped() {
+            return Ok(());
+        }
+        let design = &self.options.experiment.design;
+        if let Some((reasons, left)) = self.retries.again(block, group, design.retries) {
+            (self.emit)(RunEvent::Retry { reasons, left });
+            self.queue.push_front((block, group.clone()));
+        }
+        let block_ends = self.queue.front().is_some_and(|(next, _)| *next != block);
+        if block_ends && !self.next_has_failed_before() && self.retries.is_settled() {
+            (self.emit)(RunEvent::Settled {
+                block,
+                blocks: design.blocks,
+            });
+            self.queue.clear();
+        }
+        Ok(())
+    }
+
+    /// After the last block: looks for what limits each subject.
+    pub(crate) fn find_bottlenecks(&mut self) -> Result<(), RunError> {
+        let experiment = self.options.experiment;
+        // Of other machines neither threads nor counters are seen, and nothing can be changed
+        // there.
+        let here = self.testbed.as_ref().is_some_and(|it| it.hosts.are_here());
+        if !experiment.design.bottleneck || !here {
+            return Ok(());
+        }
+        let mut wanted = bottleneck::wanted(experiment);
+        wanted.retain(|one| !self.done.bottlenecks.contains(one));
+        for (number, (condition, subject)) in wanted.iter().enumerate() {
+            if self.is_stopped() {
+                break;
+            }
+            (self.emit)(RunEvent::BottleneckBegins {
+                condition: condition.clone(),
+                subject: subject.clone(),
+                left: wanted.len() - number,
+            });
+            let load = experiment.under(condition).load;
+            let placement = self.placements.from(load.host.as_ref()).clone();
+            let seed = self.seed ^ (1 << 60) ^ (number as u64);
+            let found = self.with_context(0, seed, &placement, |cx| {
+                bottleneck::search(cx, condition, subject)
+            });
+            match found {
+                Ok(Some(reading)) => {
+                    self.journal
+                        .append(&JournalRow::Bottleneck(Box::new(reading)))?;
+                }
+                Ok(None) => {}
+                Err(_) => self.reopen_hosts()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the hosts and the journal. Whether the plan was carried out.
+    pub(crate) fn finish(mut self) -> Result<bool, RunError> {
+        let faults = self.testbed.as_mut().map(|it| it.hosts.link_faults());
+        for text in faults.unwrap_or_default() {
+            self.warn(text)?;
+        }
+        self.testbed = None;
+        let complete = !self.is_stopped();
+        self.journal.append(&JournalRow::End { complete })?;
+        Ok(complete)
+    }
+}

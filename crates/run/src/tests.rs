@@ -1,0 +1,312 @@
+//! Whole runs on a fake agent.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+use experiment::{Experiment, Recipes};
+use hosts::{Hosts, HostsSpec};
+use readings::{Change, JournalRow, Outcome, RunHeader, Trial};
+
+use crate::fake::{FakeHost, SharedScript};
+use crate::journal::Journal;
+use crate::{RunEvent, RunOptions, StoppingRule, run_on};
+
+/// Two servers side by side, two blocks of three trials: `a` twice, as the baseline, and `b`.
+const TWO: &str = r#"title = "two servers"
+[servers.a]
+recipe = "origin"
+[servers.b]
+recipe = "origin"
+[subjects]
+a = "http://a/"
+b = "http://b/"
+[design]
+blocks = 2
+warmup = "10ms"
+window = "200ms"
+latency_window = "0s"
+retries = 1
+bottleneck = false
+"#;
+
+/// A rule by which no run is settled, and trials are flawed as a closure says.
+struct Rule<F>(F);
+
+impl<F: Fn(&Trial) -> bool> StoppingRule for Rule<F> {
+    fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
+        false
+    }
+
+    fn flaws(&self, _: &RunHeader, trial: &Trial) -> Vec<String> {
+        match (self.0)(trial) {
+            true => vec!["the client was late".to_owned()],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// A folder that is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!(
+            "weigh-run-test-{}-{}",
+            std::process::id(),
+            fastrand::u64(..)
+        );
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Ran {
+    journal: Journal,
+    events: Vec<RunEvent>,
+    /// How often hosts were opened.
+    opened: usize,
+    complete: bool,
+}
+
+impl Ran {
+    fn trials(&self) -> Vec<Trial> {
+        self.journal.trials()
+    }
+
+    fn failures(&self) -> Vec<String> {
+        let reason = |trial: Trial| match trial.outcome {
+            Outcome::Failed { reason } => Some(reason),
+            Outcome::Done(_) => None,
+        };
+        self.trials().into_iter().filter_map(reason).collect()
+    }
+
+    fn retries(&self) -> usize {
+        let is_retry = |event: &&RunEvent| matches!(event, RunEvent::Retry { .. });
+        self.events.iter().filter(is_retry).count()
+    }
+}
+
+fn run_in(
+    folder: &Path,
+    text: &str,
+    script: &SharedScript,
+    rule: &dyn StoppingRule,
+    resume: bool,
+) -> Ran {
+    static RECIPES: LazyLock<Recipes> = LazyLock::new(|| Recipes::embedded().unwrap());
+    let experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
+    let opened = Cell::new(0);
+    let open = |before: Option<Hosts>, _: HostsSpec| {
+        drop(before);
+        opened.set(opened.get() + 1);
+        Ok(Hosts::of(vec![FakeHost::open(script)], None))
+    };
+    let options = RunOptions {
+        experiment: &experiment,
+        recipes: &RECIPES,
+        seed: 7,
+        folder,
+        resume,
+        weigh: Path::new("/fake/weigh"),
+        stopping_rule: rule,
+    };
+    let mut events = Vec::new();
+    let stop = AtomicBool::new(false);
+    let complete = run_on(&open, &options, &stop, &mut |event| events.push(event)).unwrap();
+    Ran {
+        journal: Journal::read(folder).unwrap(),
+        events,
+        opened: opened.get(),
+        complete,
+    }
+}
+
+fn run(text: &str, script: &SharedScript, rule: &dyn StoppingRule) -> Ran {
+    run_in(&Folder::new().0, text, script, rule, false)
+}
+
+fn script() -> SharedScript {
+    Rc::new(RefCell::default())
+}
+
+const GOOD: Rule<fn(&Trial) -> bool> = Rule(|_| false);
+
+#[test]
+fn every_planned_trial_is_measured_once() {
+    let script = script();
+    let ran = run(TWO, &script, &GOOD);
+    assert!(ran.complete);
+    let numbers: Vec<u32> = ran.trials().iter().map(|trial| trial.trial).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    assert_eq!((ran.failures().len(), ran.retries(), ran.opened), (0, 0, 1));
+    let log = &script.borrow().log;
+    // A warm-up and the slices, with both servers up.
+    assert_eq!(log.iter().filter(|it| *it == "load on a+b").count(), 4);
+}
+
+#[test]
+fn a_flawed_trial_is_measured_again_with_its_group() {
+    let first = Cell::new(true);
+    let rule = Rule(|trial: &Trial| trial.trial == 2 && first.replace(false));
+    let ran = run(TWO, &script(), &rule);
+    assert_eq!(ran.retries(), 1);
+    let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
+    assert_eq!((of_block(1), of_block(2)), (6, 3));
+}
+
+#[test]
+fn a_subject_that_no_retry_helped_is_given_up() {
+    let script = script();
+    script
+        .borrow_mut()
+        .not_ready
+        .insert("subject b".into(), usize::MAX);
+    let ran = run(TWO, &script, &GOOD);
+    let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
+    // One retry in the first block, none for its sake in the second.
+    assert_eq!((of_block(1), of_block(2), ran.retries()), (6, 3, 1));
+    assert_eq!(ran.failures().len(), 3);
+    assert!(ran.failures().iter().all(|it| it.contains("subject `b`")));
+}
+
+#[test]
+fn an_agent_that_dies_in_a_load_costs_its_group_and_no_more() {
+    let script = script();
+    script.borrow_mut().dies_in_load = Some(2);
+    let ran = run(TWO, &script, &GOOD);
+    assert!(ran.complete);
+    assert_eq!((ran.opened, ran.retries()), (2, 1));
+    assert_eq!(ran.failures(), vec!["lost the agent: it ended"; 3]);
+    assert_eq!(ran.trials().len(), 9);
+}
+
+#[test]
+fn a_run_can_be_resumed_after_any_row() {
+    let whole = Folder::new();
+    run_in(&whole.0, TWO, &script(), &GOOD, false);
+    let text = fs::read_to_string(whole.0.join("journal.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for kept in 1..=lines.len() {
+        let part = Folder::new();
+        fs::create_dir_all(part.0.join("trials")).unwrap();
+        fs::copy(
+            whole.0.join("experiment.toml"),
+            part.0.join("experiment.toml"),
+        )
+        .unwrap();
+        let mut journal = lines[..kept].join("\n") + "\n";
+        // A row that was cut off is measured again.
+        journal.push_str("{\"row\":\"trial\",");
+        fs::write(part.0.join("journal.jsonl"), journal).unwrap();
+        let ran = run_in(&part.0, TWO, &script(), &GOOD, true);
+        let mut done: Vec<u32> = ran.trials().iter().map(|trial| trial.trial).collect();
+        done.sort_unstable();
+        done.dedup();
+        assert_eq!(done, [1, 2, 3, 4, 5, 6], "after {kept} rows");
+        let now = fs::read_to_string(part.0.join("journal.jsonl")).unwrap();
+        assert!(now.starts_with(&lines[..kept].join("\n")), "{kept}");
+        let end = matches!(
+            ran.journal.rows.last(),
+            Some(JournalRow::End { complete: true })
+        );
+        assert!(end, "after {kept} rows");
+    }
+}
+
+#[test]
+fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
+    let script = script();
+    script.borrow_mut().idle_cpus.insert("b".into(), 0.5);
+    let ran = run(TWO, &script, &GOOD);
+    assert_eq!(ran.failures().len(), 0);
+    let warned = ran.events.iter().any(|event| {
+        matches!(event, RunEvent::Warning { text } if text.contains("one after the other")
+            && text.contains("server `b` takes 50.0% of a CPU"))
+    });
+    assert!(warned, "{:?}", ran.events);
+    let log = script.borrow().log.clone();
+    // The first warm-up was with both; from then on one server is up at a time.
+    let together = log.iter().filter(|it| *it == "load on a+b").count();
+    let alone = |it: &&String| *it == "load on a" || *it == "load on b";
+    assert_eq!((together, log.iter().filter(alone).count()), (1, 12));
+}
+
+/// The same with the search for bottlenecks after the blocks.
+fn with_search() -> String {
+    TWO.replace("bottleneck = false", "bottleneck = true")
+}
+
+/// What `verdict` says of the subject `a`.
+fn bottleneck_of_a(ran: &Ran) -> (verdict::Bottleneck, verdict::Standing) {
+    let readings = ran.journal.bottlenecks();
+    assert_eq!(readings.len(), 2);
+    let found = verdict::bottlenecks(&readings);
+    let of_a = found.iter().find(|it| it.subject == "a").unwrap();
+    (of_a.bottleneck, of_a.standing)
+}
+
+#[test]
+fn a_server_that_limits_is_found_by_halving_its_cpu_time() {
+    let script = script();
+    script.borrow_mut().rate_per_s = |order| match order.quota {
+        Some(_) => 5_000.0,
+        None => 10_000.0,
+    };
+    let ran = run(&with_search(), &script, &GOOD);
+    let (bottleneck, standing) = bottleneck_of_a(&ran);
+    assert_eq!(bottleneck, verdict::Bottleneck::Server);
+    assert_eq!(standing, verdict::Standing::Confirmed);
+    let reading = ran.journal.bottlenecks()[0].clone();
+    let halved = |it: &&readings::Probe| it.change == Change::HalfTheServerCpu;
+    assert_eq!(reading.probes.iter().filter(halved).count(), 3);
+}
+
+#[test]
+fn where_no_change_moves_the_throughput_no_bottleneck_is_confirmed() {
+    let ran = run(&with_search(), &script(), &GOOD);
+    let (_, standing) = bottleneck_of_a(&ran);
+    assert_ne!(standing, verdict::Standing::Confirmed);
+}
+
+const STOPPED: &str = r#"title = "a server is stopped"
+[servers.a]
+recipe = "origin"
+[subjects]
+a = "http://a/"
+[[events]]
+at = "5ms"
+server = "a"
+what = "stop"
+[load]
+rate = "1000/s"
+[design]
+blocks = 1
+warmup = "0s"
+latency_window = "1s"
+retries = 0
+"#;
+
+#[test]
+fn a_fault_is_undone_also_after_the_load_has_failed() {
+    let script = script();
+    script.borrow_mut().fails_in_load = Some(1);
+    let ran = run(STOPPED, &script, &GOOD);
+    let log = &script.borrow().log;
+    let at = |what: &str| log.iter().position(|one| one == what);
+    assert!(at("freeze a true").is_some(), "{log:?}");
+    assert!(at("freeze a true") < at("freeze a false"), "{log:?}");
+    assert_eq!(
+        ran.failures().first().map(String::as_str),
+        Some("the load broke off")
+    );
+}
