@@ -30,79 +30,6 @@ fn steps(document: &Value) -> Vec<(f64, &str)> {
 }
 
 #[test]
-fn a_back_end_with_one_worker_has_the_capacity_of_its_worker() {
-    let place = Place::new();
-    let server = one_worker();
-    let done = place
-        .run(&[
-            "capacity",
-            &server.url(),
-            "--objective",
-            "p50<60ms",
-            "-c",
-            "16",
-            "--step",
-            "500ms",
-            "--warmup",
-            "100ms",
-            "--precision",
-            "30%",
-            "--max-steps",
-            "14",
-            "--rounds",
-            "1",
-            "--seed",
-            "5",
-            "--format",
-            "json",
-        ])
-        .expect(0);
-    let document = done.json();
-    assert_eq!(
-        document["objective"],
-        "p50 < 60 ms and errors < 0.1% and achieved >= 99%"
-    );
-    let steps = steps(&document);
-    assert!(steps.len() > 5, "{steps:?}");
-    // No more can hold than the worker can answer; 99% of it have to be.
-    let most = 200.0 / 0.99 + 1.0;
-    let held: Vec<f64> = steps
-        .iter()
-        .filter(|(_, outcome)| *outcome == "held")
-        .map(|(rate, _)| *rate)
-        .collect();
-    assert!(!held.is_empty(), "{steps:?}");
-    assert!(held.iter().all(|rate| *rate <= most), "{steps:?}");
-    let lower = document["lower_per_s"].as_f64().unwrap();
-    let upper = document["upper_per_s"].as_f64().unwrap();
-    assert!(lower < upper && lower <= most, "{lower} {upper}");
-    assert!(held.contains(&lower), "{lower} {steps:?}");
-    // The curve has every rate once, ascending, with all its trials.
-    let curve = array(&document["curve"]);
-    let rates: Vec<f64> = curve
-        .iter()
-        .map(|point| point["rate_per_s"].as_f64().unwrap())
-        .collect();
-    assert!(rates.is_sorted_by(|a, b| a < b), "{rates:?}");
-    let trials: u64 = curve
-        .iter()
-        .flat_map(|point| ["held", "missed", "unusable"].map(|n| point[n].as_u64().unwrap()))
-        .sum();
-    assert_eq!(trials as usize, steps.len());
-    // Far below the bounds it was measured too.
-    assert!(rates[0] < 0.5 * lower, "{rates:?} {lower}");
-    let first = document["sentences"][0].as_str().unwrap();
-    assert!(first.contains("p50 < 60 ms"), "{first}");
-    // Each step was told while it ran, on standard error.
-    assert!(
-        done.err.contains("closed loop with 16 connections"),
-        "{}",
-        done.err
-    );
-    assert!(done.err.lines().count() > steps.len(), "{}", done.err);
-}
-
-#[test]
 fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     let place = Place::new();
     let origin = Origin::start(&place);
@@ -372,4 +299,81 @@ fn a_back_end_whose_answers_turn_wrong_has_no_capacity() {
     ]);
     done.expect(1)
         .says(&["no good answer came in a closed loop", "503"]);
+}
+
+mod alone {
+    use super::*;
+
+    #[test]
+    fn a_back_end_with_one_worker_has_the_capacity_of_its_worker() {
+        let place = Place::alone();
+        let server = one_worker();
+        let done = place
+            .run(&[
+                "capacity",
+                &server.url(),
+                "--objective",
+                "p50<60ms",
+                "-c",
+                "16",
+                "--step",
+                "500ms",
+                "--warmup",
+                "100ms",
+                "--precision",
+                "30%",
+                "--max-steps",
+                "14",
+                "--rounds",
+                "1",
+                "--seed",
+                "5",
+                "--format",
+                "json",
+            ])
+            .expect(0);
+        let document = done.json();
+        assert_eq!(
+            document["objective"],
+            "p50 < 60 ms and errors < 0.1% and achieved >= 99%"
+        );
+        let steps = steps(&document);
+        assert!(steps.len() > 5, "{steps:?}");
+        // No more can hold than the worker can answer; 99% of it have to be.
+        let most = 200.0 / 0.99 + 1.0;
+        let held: Vec<f64> = steps
+            .iter()
+            .filter(|(_, outcome)| *outcome == "held")
+            .map(|(rate, _)| *rate)
+            .collect();
+        assert!(!held.is_empty(), "{steps:?}");
+        assert!(held.iter().all(|rate| *rate <= most), "{steps:?}");
+        let lower = document["lower_per_s"].as_f64().unwrap();
+        let upper = document["upper_per_s"].as_f64().unwrap();
+        assert!(lower < upper && lower <= most, "{lower} {upper}");
+        assert!(held.contains(&lower), "{lower} {steps:?}");
+        // The curve has every rate once, ascending, with all its trials.
+        let curve = array(&document["curve"]);
+        let rates: Vec<f64> = curve
+            .iter()
+            .map(|point| point["rate_per_s"].as_f64().unwrap())
+            .collect();
+        assert!(rates.is_sorted_by(|a, b| a < b), "{rates:?}");
+        let trials: u64 = curve
+            .iter()
+            .flat_map(|point| ["held", "missed", "unusable"].map(|n| point[n].as_u64().unwrap()))
+            .sum();
+        assert_eq!(trials as usize, steps.len());
+        // Far below the bounds it was measured too.
+        assert!(rates[0] < 0.5 * lower, "{rates:?} {lower}");
+        let first = document["sentences"][0].as_str().unwrap();
+        assert!(first.contains("p50 < 60 ms"), "{first}");
+        // Each step was told while it ran, on standard error.
+        assert!(
+            done.err.contains("closed loop with 16 connections"),
+            "{}",
+            done.err
+        );
+        assert!(done.err.lines().count() > steps.len(), "{}", done.err);
+    }
 }

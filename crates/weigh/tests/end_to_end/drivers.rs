@@ -251,7 +251,12 @@ fn a_driver_that_fails_is_a_failed_trial_with_its_last_words_and_the_others_go_o
             "{kind} = {{ url = \"http://origin/\", driver = \"{kind}\" }}\n"
         ));
     }
-    experiment(&place, &subjects, "", "blocks = 1\nwindow = \"1s\"");
+    experiment(
+        &place,
+        &subjects,
+        "timeout = \"1s\"",
+        "blocks = 1\nwindow = \"1s\"\nretries = 0",
+    );
     script(&place, "status", "echo one; echo out of luck >&2; exit 3\n");
     script(&place, "nonsense", "echo how do you do\n");
     script(

@@ -139,7 +139,7 @@ fn haproxy_probes_its_upstreams_and_logs_requests_when_asked_to() {
     let params = [
         ("check", Value::Boolean(true)),
         ("check_path", text("/alive")),
-        ("check_interval_ms", Value::Integer(20)),
+        ("check_interval_ms", Value::Integer(500)),
         ("access_log", Value::Boolean(true)),
     ];
     let Some(mut server) = Started::start("haproxy", &params, &[&one]) else {
