@@ -12,7 +12,7 @@ use super::tree::{self, Place, Table};
 pub const LARGEST_BYTES: u64 = 1024 * 1024;
 
 /// A file that could not be opened as text.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum OpenError {
     /// The file is not there or may not be read.
     #[error("{} cannot be read: {why}", path.display())]
@@ -24,12 +24,14 @@ pub enum OpenError {
     },
     /// The path names a folder.
     #[error("{} is a folder, not a file", path.display())]
+    #[diagnostic(help("name a file inside it"))]
     Folder {
         /// The folder.
         path: PathBuf,
     },
     /// The file is too large to be what it should be.
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
+    #[diagnostic(help("is it the right file? It was not read."))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -38,6 +40,7 @@ pub enum OpenError {
     },
     /// The file is not UTF-8.
     #[error("{} is not UTF-8 text: byte {offset}, in line {line}, cannot be", path.display())]
+    #[diagnostic(help("{help}"))]
     NotText {
         /// The file.
         path: PathBuf,
@@ -48,17 +51,6 @@ pub enum OpenError {
         /// What to do.
         help: String,
     },
-}
-
-impl miette::Diagnostic for OpenError {
-    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        match self {
-            Self::Unreadable { .. } => None,
-            Self::Folder { .. } => Some(Box::new("name a file inside it")),
-            Self::TooLarge { .. } => Some(Box::new("is it the right file? It was not read.")),
-            Self::NotText { help, .. } => Some(Box::new(help)),
-        }
-    }
 }
 
 /// Reads a text file of at most [`LARGEST_BYTES`].

@@ -43,6 +43,19 @@ impl<'t> Section<'t> {
         self.table.get(key).map(|entry| (entry, self.name_of(key)))
     }
 
+    /// The place of a nested key, for a mistake that is found after reading.
+    pub fn place_of(&self, path: &[&str]) -> Option<Place> {
+        let (last, parents) = path.split_last()?;
+        let mut table = self.table;
+        for part in parents {
+            match &table.get(part)?.node.tree {
+                Tree::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        table.get(last).map(|entry| entry.node.place)
+    }
+
     /// The table under a key.
     pub fn section(&self, reader: &mut Reader, key: &str) -> Option<Section<'t>> {
         let (entry, path) = self.entry(key)?;

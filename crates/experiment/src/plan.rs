@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use readings::Condition;
 
-use crate::file::Experiment;
+use crate::spec::Experiment;
 
 /// What starting one server takes, give or take: to write its files, start it and see it answer.
 const START: Duration = Duration::from_millis(500);

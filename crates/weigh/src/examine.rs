@@ -17,10 +17,9 @@ use crate::{doctor, list};
 /// # Errors
 /// When one of them has a mistake.
 pub fn recipes(own: &OwnFolders) -> Result<Recipes, Failure> {
-    Recipes::load(&folders("servers", "WEIGH_RECIPES", &own.recipes))
-        .map_err(Failure::file)?
-        .with_drivers(&folders("drivers", "WEIGH_DRIVERS", &own.drivers))
-        .map_err(Failure::file)
+    let recipe_dirs = folders("servers", "WEIGH_RECIPES", &own.recipes);
+    let driver_dirs = folders("drivers", "WEIGH_DRIVERS", &own.drivers);
+    Recipes::load(&recipe_dirs, &driver_dirs).map_err(Failure::file)
 }
 
 /// The user's folders of one kind; where names meet the later wins.

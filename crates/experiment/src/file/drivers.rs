@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::{RawFactor, RawLevel, accept};
-use super::parse::place_of;
-use super::types::{Experiment, LoadSpec};
-use super::{ResolvedCondition, SubjectSpec};
-use crate::driver::{Choice, Driver, ENGINE};
-use crate::manifest::ReadValue;
-use crate::manifest::Value;
+use super::written_factors::{WrittenFactor, WrittenLevel, accept};
+use crate::driver::Driver;
+use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, ENGINE, Experiment, LoadSpec, ResolvedCondition, SubjectSpec};
 use config::nearest::suggestion;
 use config::reader::{Fault, Reader};
 use config::section::Section;
@@ -139,7 +136,7 @@ fn given(
         let Some(value) = reader.value(&entry.node, &path) else {
             continue;
         };
-        let level = RawLevel {
+        let level = WrittenLevel {
             node: entry.node.clone(),
             text: value.to_string(),
             value,
@@ -152,8 +149,8 @@ fn given(
 }
 
 /// Parameters in `[load]` are for the driver that it names, and not for those of a factor.
-pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) {
-    let Some(place) = place_of(top.table, &["load", "with"]) else {
+pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[WrittenFactor]) {
+    let Some(place) = top.place_of(&["load", "with"]) else {
         return;
     };
     if let Some(factor) = factors.iter().find(|factor| factor.name == "driver") {
@@ -206,7 +203,7 @@ pub(super) fn check(
         refuse(reader, top, driver, subject, &setting.load);
         let status = experiment.expect.status;
         if !(200..400).contains(&status) && !driver.uses("expect_status") {
-            let place = place_of(top.table, &["expect", "status"]);
+            let place = top.place_of(&["expect", "status"]);
             reader.fault(
                 Fault::at(
                     place.unwrap_or_else(|| subject_place(top, subject)),
@@ -280,8 +277,9 @@ fn refuse(
 ) {
     for refusal in driver.refusals(load) {
         let key = refusal.key;
-        let place = place_of(top.table, &["factors", key])
-            .or_else(|| place_of(top.table, &["load", key]))
+        let place = top
+            .place_of(&["factors", key])
+            .or_else(|| top.place_of(&["load", key]))
             .unwrap_or_else(|| subject_place(top, subject));
         let mut fault = Fault::at(
             place,
@@ -311,6 +309,6 @@ fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
     ];
     paths
         .into_iter()
-        .find_map(|path| place_of(top.table, path))
+        .find_map(|path| top.place_of(path))
         .unwrap_or_default()
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::factors::{RawFactor, only_placeholder};
-use super::parse::{factor_names, place_of};
-use super::parts::MOST_NAMES;
-use super::resolved_condition::ResolvedCondition;
-use super::types::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate};
+use super::names::MOST_NAMES;
+use super::placeholders::only_placeholder;
+use super::written_factors::{WrittenFactor, factor_names};
+use crate::spec::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate, ResolvedCondition};
 use config::nearest::suggestion;
 use config::reader::{Fault as Mistake, Reader};
 use config::section::Section;
@@ -17,7 +16,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
 
 /// Reads `[[events]]`.
-pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) -> Vec<Event> {
+pub(super) fn events(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Vec<Event> {
     let Some((entry, path)) = top.entry("events") else {
         return Vec::new();
     };
@@ -77,7 +80,11 @@ fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str)
     );
 }
 
-fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Option<GivenFault> {
+fn what(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Option<GivenFault> {
     let Some((entry, path)) = section.entry("what") else {
         missing(
             reader,
@@ -139,7 +146,7 @@ fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
 
 /// Makes a design one for events: an open loop alone, each subject with servers of its own.
 pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
-    if place_of(top.table, &["design", "window"]).is_none() {
+    if top.place_of(&["design", "window"]).is_none() {
         design.window = Duration::ZERO;
     }
     if design.apart == Apart::Auto {
@@ -155,7 +162,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
     check_design(reader, top, experiment);
     if experiment.hosts_are_machines() {
-        let place = place_of(top.table, &["events"]).unwrap_or_default();
+        let place = top.place_of(&["events"]).unwrap_or_default();
         reader.fault(
             Mistake::at(
                 place,
@@ -218,7 +225,7 @@ fn place_in(top: &Section<'_>, number: usize, key: &str) -> Place {
 
 fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let design = &experiment.design;
-    let place = |key| place_of(top.table, &["design", key]).unwrap_or_default();
+    let place = |key| top.place_of(&["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
         reader.fault(
             Mistake::at(
@@ -318,7 +325,7 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Resol
         return;
     }
     let at = |key| {
-        let place = place_of(top.table, &["load", key]).or(place_of(top.table, &["load"]));
+        let place = top.place_of(&["load", key]).or(top.place_of(&["load"]));
         place.unwrap_or_default()
     };
     if setting.load.rate == Rate::Auto {

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machines;
-use super::parse::place_of;
-use super::parts::{MOST_NAMES, check_name};
-use super::types::{Experiment, Target, Upstream};
+use super::names::{LOAD_HOST_FACTOR, MOST_NAMES, check_name};
+use crate::spec::{Experiment, Target, Upstream};
 use config::reader::{Fault, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
@@ -228,7 +227,7 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
     let help = "the hosts of this experiment are namespaces, as one has a link, a quota, an \
                 access or settings: what runs, runs on one of them";
     let at = |path: &[&str]| {
-        let place = place_of(top.table, path);
+        let place = top.place_of(path);
         place.unwrap_or_default()
     };
     for server in &experiment.servers {
@@ -250,7 +249,10 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
             reader.fault(outside(place, &address.to_string()));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = if top.table.get("load").is_some() {
             "load"
@@ -270,9 +272,6 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
         }
     }
 }
-
-/// The factor that says on which host the load is made.
-pub(super) const VANTAGE: &str = "from";
 
 fn outside(place: Place, address: &str) -> Fault {
     Fault::at(

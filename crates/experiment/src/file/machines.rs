@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::hosts::VANTAGE;
-use super::parse::place_of;
-use super::types::Experiment;
+use super::names::LOAD_HOST_FACTOR;
+use crate::spec::Experiment;
 use config::reader::{Fault, Reader};
 use config::section::Section;
 use config::units::shown;
@@ -52,8 +51,8 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
 
 /// What has to be said where hosts are machines, and what cannot be said of them.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
-    let at = |path: &[&str]| place_of(top.table, path).unwrap_or_default();
-    let says = |host: &str, key: &str| place_of(top.table, &["hosts", host, key]).is_some();
+    let at = |path: &[&str]| top.place_of(path).unwrap_or_default();
+    let says = |host: &str, key: &str| top.place_of(&["hosts", host, key]).is_some();
     if experiment
         .hosts
         .iter()
@@ -65,7 +64,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     let Some(first) = experiment.hosts.iter().find(|host| host.ssh.is_some()) else {
         for host in &experiment.hosts {
             for key in ["ssh_binary", "address"] {
-                if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
+                if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
                     reader.fault(
                         Fault::at(
                             place,
@@ -81,7 +80,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     };
     for host in &experiment.hosts {
         for key in MADE {
-            if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
+            if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
                 reader.fault(
                     Fault::at(
                         place,
@@ -123,7 +122,10 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             )));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = match top.table.get("load") {
             Some(_) => "load",

@@ -2,26 +2,12 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::factors::{LOADS, level_text};
-use super::hosts::VANTAGE;
+use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, QUICK_KEYS};
+use super::written_factors::level_text;
 use config::nearest::suggestion;
 use config::reader::{Fault, Reader};
 use config::tree::{self, Entry, Node, Place, Table, Tree};
 use config::units::shown;
-
-/// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 10] = [
-    "blocks",
-    "warmup",
-    "window",
-    "latency_window",
-    "slice",
-    "matters",
-    "max_error",
-    "retries",
-    "apart",
-    "bottleneck",
-];
 
 /// Each of the keys below is compared with all before it; nobody has this many.
 const MOST_KEYS: usize = 1000;
@@ -299,7 +285,7 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
 
 fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     let factor = match set.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["load", "host"] => VANTAGE.to_owned(),
+        ["load", "host"] => LOAD_HOST_FACTOR.to_owned(),
         ["load", key] => key.to_owned(),
         ["servers", server, "with", param] => format!("{server}.{param}"),
         _ => return,
@@ -308,7 +294,7 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
         return;
     };
     let hidden = factors.get(&factor).or_else(|| {
-        let loads = factors.get(LOADS)?;
+        let loads = factors.get(LOAD_FACTOR)?;
         let Tree::Array(levels) = &loads.node.tree else {
             return None;
         };

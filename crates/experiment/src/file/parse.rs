@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use super::error::ExperimentError;
-use super::factors::{self, RawFactor};
-use super::overrides::{self, QUICK_KEYS};
-use super::types::{Design, Experiment, SliceLength};
-use super::{drivers, events, hosts, parts, references, servers, subject};
+use super::{
+    design, drivers, events, factors, hosts, load, overrides, parts, references, servers, subjects,
+    written_factors,
+};
 use crate::recipes::Recipes;
+use crate::spec::Experiment;
 use config::open;
 use config::reader::{Fault, Reader};
 use config::section::Section;
-use config::tree::{Place, Table};
+use config::tree::Tree;
 use config::units::shown;
 
 const KEYS: [&str; 14] = [
@@ -81,24 +82,24 @@ fn whole(
     let quick_given = table.get("quick").is_some();
     let quick_says_bottleneck = matches!(
         table.get("quick").map(|entry| &entry.node.tree),
-        Some(config::tree::Tree::Table(quick)) if quick.get("bottleneck").is_some()
+        Some(Tree::Table(quick)) if quick.get("bottleneck").is_some()
     );
     let set_keys = overrides::apply(reader, &mut table, sets, quick);
     let top = Section::whole(&table);
     top.only(reader, &KEYS);
     let title = top.required_text(reader, "title", "\"what is asked, in a line\"");
-    let raw_factors = factors::raw(reader, &top);
+    let written = written_factors::read(reader, &top);
     let hosts = hosts::hosts(reader, &top);
-    let servers = servers::servers(reader, &top, recipes, &raw_factors);
-    let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
-    drivers::check_factor(reader, &top, &raw_factors);
+    let servers = servers::servers(reader, &top, recipes, &written);
+    let subjects = subjects::subjects(reader, &top, &written, recipes);
+    drivers::check_factor(reader, &top, &written);
     let first = subjects.first().map_or("", |subject| &subject.name);
-    let events = events::events(reader, &top, &raw_factors);
-    let mut design = parts::design(reader, &top, first);
-    check_quick(reader, &top, &design);
+    let events = events::events(reader, &top, &written);
+    let mut design = design::design(reader, &top, first);
+    design::check_quick(reader, &top, &design);
     if quick && !quick_given {
         let window = design.latency_window;
-        shorten(&mut design, &set_keys);
+        design::shorten(&mut design, &set_keys);
         if !events.is_empty() {
             // What happens at its time needs the window that it was written for.
             design.latency_window = window;
@@ -118,14 +119,14 @@ fn whole(
         servers,
         subjects,
         factors: Vec::new(),
-        load: parts::load(reader, &top, recipes),
+        load: load::load(reader, &top, recipes),
         events,
         expect: parts::expect(reader, &top),
         design,
         sysctls: parts::sysctls(reader, &top),
         published: parts::published(reader, &top),
     };
-    experiment.factors = factors::resolve(reader, raw_factors, &experiment, recipes);
+    experiment.factors = factors::resolve(reader, written, &experiment, recipes);
     references::check(reader, &top, &experiment);
     events::check(reader, &top, &experiment);
     // What follows from the parts together is asked only of parts that are right.
@@ -165,61 +166,4 @@ fn name(reader: &mut Reader, top: &Section<'_>, source_name: &str) -> String {
     } else {
         name
     }
-}
-
-/// `[quick]` is checked also when it is not used: its mistakes should not wait for `--quick`.
-fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
-    let Some(quick) = top.section(reader, "quick") else {
-        return;
-    };
-    let mut known = QUICK_KEYS.to_vec();
-    known.extend(["factors", "subjects"]);
-    let _ = quick.texts(reader, "subjects");
-    quick.only(reader, &known);
-    if let Some((entry, path)) = quick.entry("factors") {
-        let _ = reader.section(entry, path);
-    }
-    let mut scratch = design.clone();
-    let events = top.table.get("events").is_some();
-    parts::design_values(reader, &quick, &mut scratch, events);
-}
-
-/// What `--quick` means where a file does not say: a first impression in about half a minute.
-/// What was set on the command line stays as it was set.
-fn shorten(design: &mut Design, set_keys: &[String]) {
-    let free = |key: &str| !set_keys.iter().any(|set| set == key);
-    if free("design.blocks") {
-        design.blocks = design.blocks.min(5);
-    }
-    if free("design.warmup") {
-        design.warmup = design.warmup.min(Duration::from_millis(300));
-    }
-    if free("design.window") {
-        design.window = design.window.min(Duration::from_millis(1500));
-    }
-    if free("design.latency_window") {
-        design.latency_window = design.latency_window.min(Duration::from_millis(1500));
-    }
-    if matches!(design.slice, SliceLength::Fixed(slice) if slice > design.window) {
-        design.slice = SliceLength::Auto;
-    }
-}
-
-/// The factors of a file before it is known what they change.
-pub(super) fn factor_names(factors: &[RawFactor]) -> impl Iterator<Item = &str> {
-    factors.iter().map(|factor| factor.name.as_str())
-}
-
-/// The place of a nested key, for a mistake that was found after reading.
-pub(super) fn place_of(table: &Table, path: &[&str]) -> Option<Place> {
-    use config::tree::Tree;
-    let (last, parents) = path.split_last()?;
-    let mut table = table;
-    for part in parents {
-        match &table.get(part)?.node.tree {
-            Tree::Table(inner) => table = inner,
-            _ => return None,
-        }
-    }
-    table.get(last).map(|entry| entry.node.place)
 }

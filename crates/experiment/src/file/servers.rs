@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::{RawFactor, accept, only_placeholder, placeholders};
-use super::parse::factor_names;
-use super::parts::{MOST_NAMES, check_name};
-use super::types::{Given, Server, Upstream};
-use crate::manifest::ReadValue as _;
-use crate::manifest::{Param, Value};
+use super::names::{MOST_NAMES, check_name};
+use super::placeholders::{only_placeholder, placeholders};
+use super::written_factors::{WrittenFactor, accept, factor_names};
+use crate::manifest::{Kind, Param, ReadValue as _, Value};
 use crate::recipe::Recipe;
 use crate::recipes::Recipes;
+use crate::spec::{Given, Server, Upstream};
 use config::nearest::{suggestion, suggestion_or};
 use config::reader::{Fault, Reader};
 use config::section::Section;
@@ -20,7 +19,7 @@ pub(super) fn servers(
     reader: &mut Reader,
     top: &Section<'_>,
     recipes: &Recipes,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> Vec<Server> {
     let Some(section) = top.section(reader, "servers") else {
         return Vec::new();
@@ -50,7 +49,7 @@ fn server(
     section: &Section<'_>,
     names: &[&str],
     recipes: &Recipes,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> Server {
     section.only(reader, &["recipe", "host", "upstreams", "with", "port"]);
     let recipe_name = section.required_text(reader, "recipe", "\"lighttpd\"");
@@ -155,7 +154,7 @@ fn with(
     reader: &mut Reader,
     section: &Section<'_>,
     recipe: &Recipe,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> BTreeMap<String, Given> {
     let mut all = BTreeMap::new();
     let given = section.section(reader, "with");
@@ -216,7 +215,7 @@ fn with(
 }
 
 /// Whether a factor named SERVER.PARAM gives the parameter.
-fn has_factor(section: &Section<'_>, param: &Param, factors: &[RawFactor]) -> bool {
+fn has_factor(section: &Section<'_>, param: &Param, factors: &[WrittenFactor]) -> bool {
     let server = section.path.trim_start_matches("servers.");
     let name = format!("{server}.{}", param.name);
     factors.iter().any(|factor| factor.name == name)
@@ -227,7 +226,7 @@ fn parameter(
     entry: &Entry,
     path: &str,
     param: &Param,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> Option<Given> {
     let value = reader.value(&entry.node, path)?;
     let factor_of = |name: &str| factors.iter().find(|factor| factor.name == name);
@@ -262,8 +261,7 @@ fn parameter(
         // Whether the text fits is known only when it is filled in; its type is known now.
         let fits = matches!(
             (param.kind, &value),
-            (crate::manifest::Kind::Text, Value::Text(_))
-                | (crate::manifest::Kind::List, Value::List(_))
+            (Kind::Text, Value::Text(_)) | (Kind::List, Value::List(_))
         );
         if fits {
             return Some(Given::Value(value));
@@ -291,7 +289,7 @@ fn parameter(
     }
 }
 
-fn has_placeholder(value: &Value, factors: &[RawFactor]) -> bool {
+fn has_placeholder(value: &Value, factors: &[WrittenFactor]) -> bool {
     let stands_in = |text: &String| {
         placeholders(text)
             .iter()

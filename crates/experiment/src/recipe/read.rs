@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// [`RecipeError::Mistakes`] with every mistake that was found.
-pub(crate) fn recipe(
+pub(super) fn recipe(
     name: &str,
     shown: &str,
     text: &str,

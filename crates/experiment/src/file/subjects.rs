@@ -1,12 +1,11 @@
 //! `[subjects]`: names and URLs.
 
 use super::drivers;
-use super::factors::{RawFactor, placeholders};
-use super::parse::factor_names;
-use super::parts::MOST_NAMES;
-use super::types::{Subject, Target};
-use crate::driver::Choice;
+use super::names::MOST_NAMES;
+use super::placeholders::placeholders;
+use super::written_factors::{WrittenFactor, factor_names};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, Subject, Target};
 use config::nearest::{suggestion, suggestion_or};
 use config::reader::{Fault, Reader};
 use config::section::Section;
@@ -19,7 +18,7 @@ const FORM: &str =
 pub(super) fn subjects(
     reader: &mut Reader,
     top: &Section<'_>,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Vec<Subject> {
     let section = top.section(reader, "subjects");
@@ -108,7 +107,7 @@ fn target(
     place: Place,
     name: &str,
     url: &str,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Option<(String, Target, String)> {
     let wrong = |message: &str, label: &str| {
