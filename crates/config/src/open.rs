@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+use super::mistake::Mistakes;
 use super::reader::{Fault, Reader, line_and_column};
 use super::tree::{self, Place, Table};
 
@@ -99,6 +100,26 @@ fn not_text(path: &Path, error: &std::string::FromUtf8Error) -> OpenError {
             "save it as UTF-8".to_owned()
         },
     }
+}
+
+/// Parses a file and turns it into a value with `build`, unless either found a mistake.
+///
+/// # Errors
+/// All mistakes.
+pub fn read<T>(
+    name: &str,
+    text: &str,
+    build: impl FnOnce(&mut Reader, Table) -> T,
+) -> Result<T, Mistakes> {
+    let mut reader = Reader::new(name, text);
+    let table = parse(&mut reader, text).unwrap_or_default();
+    if reader.is_clean() {
+        let value = build(&mut reader, table);
+        if reader.is_clean() {
+            return Ok(value);
+        }
+    }
+    Err(reader.into_mistakes())
 }
 
 /// Parses the reader's file. Mistakes in the TOML itself are noted, and give `None`.

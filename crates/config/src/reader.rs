@@ -108,10 +108,12 @@ impl Reader {
     }
 
     /// The mistakes as diagnostics; `None` when there are none.
-    pub fn finish(mut self) -> Option<Mistakes> {
-        if self.faults.is_empty() {
-            return None;
-        }
+    pub fn finish(self) -> Option<Mistakes> {
+        (!self.is_clean()).then(|| self.into_mistakes())
+    }
+
+    /// The mistakes of a reader that is not clean, as diagnostics.
+    pub fn into_mistakes(mut self) -> Mistakes {
         self.faults.sort_by_key(|fault| {
             fault
                 .labels
@@ -129,11 +131,11 @@ impl Reader {
             .into_iter()
             .map(|fault| mistake(fault, &self.sources, &shown))
             .collect();
-        Some(Mistakes {
+        Mistakes {
             name,
             mistakes,
             left_out: self.left_out,
-        })
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod spec;
 
 pub use config::units;
 pub use config::{Mistake, Mistakes, OpenError};
-pub use file::ExperimentError;
+pub use file::{ExperimentBuilder, ExperimentError};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{
     Apart, BodyCheck, Design, Effect, Event, EventSpec, Expect, Experiment, Factor, Fault, Given,

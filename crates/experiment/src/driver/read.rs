@@ -9,7 +9,6 @@ use super::render::{HEADERS, NAMES};
 use super::{Driver, DriverError, ENGINE, limits};
 use crate::manifest::{command, environment, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
-use config::open::parse;
 use config::reader::{Fault, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
@@ -39,22 +38,10 @@ const KEYS: [&str; 16] = [
 /// # Errors
 /// [`DriverError::Mistakes`] with every mistake that was found.
 pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, DriverError> {
-    let mut reader = Reader::new(source, text);
-    let table = parse(&mut reader, text).unwrap_or_default();
-    let driver = reader.is_clean().then(|| {
-        let top = Section::whole(&table);
-        whole(&mut reader, name, &top)
-    });
-    match (reader.finish(), driver) {
-        (Some(mistakes), _) => Err(mistakes.into()),
-        (None, Some(driver)) => Ok(driver),
-        // A reader without mistakes always gave a driver.
-        (None, None) => Err(DriverError::Template {
-            driver: name.to_owned(),
-            place: source.to_owned(),
-            why: "it could not be read".to_owned(),
-        }),
-    }
+    let driver = config::open::read(source, text, |reader, table| {
+        whole(reader, name, &Section::whole(&table))
+    })?;
+    Ok(driver)
 }
 
 fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {

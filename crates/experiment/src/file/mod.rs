@@ -4,6 +4,7 @@
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
 //! shows each mistake in its place. `docs/experiments.md` describes the format.
 
+mod builder;
 mod design;
 mod drivers;
 mod error;
@@ -25,6 +26,7 @@ mod written_factors;
 
 use std::path::Path;
 
+pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
 
 use crate::recipes::Recipes;

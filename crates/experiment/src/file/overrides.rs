@@ -226,19 +226,9 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
             walked.push('.');
         }
         walked.push_str(part);
-        if table.get(part).is_none() {
-            table.entries.push(Entry {
-                name: part.clone(),
-                place: set.key,
-                node: Node {
-                    place: set.key,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        match table.get_mut(part).map(|entry| &mut entry.node.tree) {
-            Some(Tree::Table(inner)) => table = inner,
-            _ => {
+        match table.table_mut(part, set.key) {
+            Some(inner) => table = inner,
+            None => {
                 reader.fault(Fault::at(
                     set.key,
                     format!("--set {}: `{walked}` is no table", set.path.join(".")),
@@ -431,20 +421,8 @@ fn merge_quick(top: &mut Table) {
         let Some(first) = entries.first() else {
             continue;
         };
-        if top.get(table).is_none() {
-            top.entries.push(Entry {
-                name: table.to_owned(),
-                place: first.place,
-                node: Node {
-                    place: first.place,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        if let Some(Tree::Table(target)) = top.get_mut(table).map(|entry| &mut entry.node.tree) {
-            for entry in entries {
-                target.put(entry);
-            }
+        if let Some(target) = top.table_mut(table, first.place) {
+            entries.into_iter().for_each(|entry| target.put(entry));
         }
     }
 }

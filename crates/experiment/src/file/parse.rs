@@ -12,7 +12,7 @@ use crate::spec::Experiment;
 use config::open;
 use config::reader::{Fault, Reader};
 use config::section::Section;
-use config::tree::Tree;
+use config::tree::{Table, Tree};
 use config::units::shown;
 
 const KEYS: [&str; 14] = [
@@ -42,43 +42,29 @@ pub(super) fn parse(
     recipes: &Recipes,
 ) -> Result<Experiment, ExperimentError> {
     let mut reader = Reader::new(source_name, text);
-    let experiment = whole(&mut reader, source_name, text, sets, quick, recipes);
-    match (reader.finish(), experiment) {
-        (None, Some(experiment)) => Ok(experiment),
-        (Some(mistakes), _) => Err(mistakes.into()),
-        (None, None) => {
-            // `whole` gives nothing only after it noted a mistake; say so rather than panic.
-            let mut reader = Reader::new(source_name, text);
-            reader.fault(Fault::of_the_file("the experiment could not be read"));
-            Err(reader
-                .finish()
-                .map_or_else(|| unknown(source_name), ExperimentError::from))
+    let table = open::parse(&mut reader, text).unwrap_or_default();
+    if reader.is_clean() && table.entries.is_empty() {
+        let empty = Fault::of_the_file("the file is empty: there is no experiment in it");
+        reader.fault(empty.help(SMALLEST));
+    }
+    if reader.is_clean() {
+        let experiment = whole(&mut reader, source_name, table, sets, quick, recipes);
+        if reader.is_clean() {
+            return Ok(experiment);
         }
     }
+    Err(reader.into_mistakes().into())
 }
 
-fn unknown(name: &str) -> ExperimentError {
-    ExperimentError::Unknown {
-        name: name.to_owned(),
-        help: SMALLEST.to_owned(),
-    }
-}
-
-fn whole(
+/// Turns the tree of a file into an experiment. What has a mistake has a stand-in afterwards.
+pub(super) fn whole(
     reader: &mut Reader,
     source_name: &str,
-    text: &str,
+    mut table: Table,
     sets: &[(String, String)],
     quick: bool,
     recipes: &Recipes,
-) -> Option<Experiment> {
-    let mut table = open::parse(reader, text)?;
-    if table.entries.is_empty() {
-        reader.fault(
-            Fault::of_the_file("the file is empty: there is no experiment in it").help(SMALLEST),
-        );
-        return None;
-    }
+) -> Experiment {
     let quick_given = table.get("quick").is_some();
     let quick_says_bottleneck = matches!(
         table.get("quick").map(|entry| &entry.node.tree),
@@ -136,7 +122,7 @@ fn whole(
     if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
         experiment.design.latency_window = Duration::ZERO;
     }
-    Some(experiment)
+    experiment
 }
 
 /// The name that the file gives, or the one that the file has.

@@ -8,7 +8,6 @@ use super::settings::settings;
 use super::{Copy, Need, Ready, Recipe, RecipeError, Upstreams};
 use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
-use config::open::parse;
 use config::reader::{Fault, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
@@ -42,28 +41,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// [`RecipeError::Mistakes`] with every mistake that was found.
 pub(super) fn recipe(
     name: &str,
-    shown: &str,
+    source_name: &str,
     text: &str,
     files: BTreeMap<String, Vec<u8>>,
 ) -> Result<Recipe, RecipeError> {
-    let mut reader = Reader::new(shown, text);
-    let table = parse(&mut reader, text).unwrap_or_default();
-    let recipe = if reader.is_clean() {
-        let top = Section::whole(&table);
-        Some(whole(&mut reader, name, &top, files))
-    } else {
-        None
-    };
-    match (reader.finish(), recipe) {
-        (None, Some(recipe)) => Ok(recipe),
-        (Some(mistakes), _) => Err(mistakes.into()),
-        // A reader without mistakes always gave a recipe.
-        (None, None) => Err(RecipeError::Template {
-            recipe: name.to_owned(),
-            place: shown.to_owned(),
-            why: "it could not be read".to_owned(),
-        }),
-    }
+    let recipe = config::open::read(source_name, text, |reader, table| {
+        whole(reader, name, &Section::whole(&table), files)
+    })?;
+    Ok(recipe)
 }
 
 fn whole(

@@ -150,6 +150,11 @@ impl Experiment {
         found
     }
 
+    /// Says whether bottlenecks are looked for after the last block; never with events.
+    pub fn find_bottlenecks(&mut self, wanted: bool) {
+        self.design.bottleneck = wanted && self.events.is_empty();
+    }
+
     /// The servers that some subject's requests reach, each after its upstreams.
     pub fn start_order(&self) -> Vec<&Server> {
         let mut order = Vec::new();
