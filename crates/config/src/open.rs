@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::mistake::Mistakes;
-use super::reader::{Fault, Reader, line_and_column};
+use super::reader::{Problem, Reader, line_and_column};
 use super::tree::{self, Place, Table};
 
 /// Files of this kind are a few kilobytes; anything beyond this is something else.
@@ -125,7 +125,7 @@ pub fn read<T>(
 /// Parses the reader's file. Mistakes in the TOML itself are noted, and give `None`.
 pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
     if text.len() as u64 > LARGEST_BYTES {
-        reader.fault(Fault::of_the_file(format!(
+        reader.report(Problem::of_the_file(format!(
             "{} bytes of text; a file of this kind has at most {LARGEST_BYTES}",
             text.len()
         )));
@@ -137,19 +137,19 @@ pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
         if reader.is_full() {
             reader.pass_over(1);
         } else {
-            reader.fault(syntax(text, error));
+            reader.report(syntax(text, error));
         }
     }
     errors.is_empty().then(|| tree::table(0, parsed.get_ref()))
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Fault {
+fn syntax(text: &str, error: &toml::de::Error) -> Problem {
     let (said, expected) = match error.message().split_once(", expected ") {
         Some((said, expected)) => (said, Some(expected)),
         None => (error.message(), None),
     };
     let Some(span) = error.span() else {
-        return Fault::of_the_file(format!("this is not TOML: {said}"));
+        return Problem::of_the_file(format!("this is not TOML: {said}"));
     };
     let place = Place {
         source: 0,
@@ -158,7 +158,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> Fault {
     };
     let (line, _) = line_and_column(text, span.start);
     if said == "duplicate key" {
-        return Fault::at(
+        return Problem::at(
             place,
             format!("a key stands twice: the second is in line {line}"),
             "this one was given before",
@@ -167,14 +167,14 @@ fn syntax(text: &str, error: &toml::de::Error) -> Fault {
     }
     // A word without quotes is the commonest slip, and the parser takes it for a boolean.
     if said.starts_with("invalid boolean") || said.contains("must be quoted") {
-        return Fault::at(
+        return Problem::at(
             place,
             format!("line {line} is not TOML: a string without quotes, or no value"),
             "expected a value",
         )
         .help("strings stand in quotes: \"like this\"; true, false and numbers without");
     }
-    Fault::at(
+    Problem::at(
         place,
         format!("line {line} is not TOML: {said}"),
         expected.map_or_else(

@@ -4,7 +4,7 @@ use super::error::ExperimentError;
 use super::parse;
 use crate::recipes::Recipes;
 use crate::spec::Experiment;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::{Entry, Node, Place, Table, Tree};
 use config::units::shown;
 
@@ -63,8 +63,8 @@ impl ExperimentBuilder {
         }
         if let Some(first) = table.get(last) {
             let message = format!("`{}` is given twice", shown(last));
-            let fault = Fault::at(place, message, "the second");
-            self.reader.fault(fault.and(first.place, "the first"));
+            let problem = Problem::at(place, message, "the second");
+            self.reader.report(problem.and(first.place, "the first"));
             return;
         }
         table.put(Entry {

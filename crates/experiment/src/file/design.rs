@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::names::QUICK_KEYS;
 use crate::spec::{Apart, Design, SliceLength};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::Tree;
 use config::units;
@@ -64,8 +64,8 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
                 .table
                 .get("matters")
                 .map_or(section.place, |e| e.node.place);
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("`{}` is zero", section.name_of("matters")),
                     "expected more than 0%",
@@ -97,8 +97,8 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
     if let (SliceLength::Fixed(slice), Some(entry)) = (design.slice, slice_place)
         && slice > design.window
     {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 "a slice is longer than the window that it is a part of",
                 format!(

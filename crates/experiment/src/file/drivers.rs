@@ -8,7 +8,7 @@ use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
 use crate::spec::{Choice, ENGINE, Experiment, LoadSpec, ResolvedCondition, SubjectSpec};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Place};
 use config::units::shown;
@@ -35,8 +35,8 @@ pub(super) fn chosen(
     let with = section.section(reader, "with");
     let Some((entry, path)) = section.entry("driver") else {
         if let Some(with) = with {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     with.place,
                     format!("`{}` has no driver that it is for", with.path),
                     "no `driver` stands beside it",
@@ -63,8 +63,8 @@ fn choice(
     let driver = recipes.driver(name);
     if driver.is_none() && name != ENGINE {
         let names = std::iter::once(ENGINE).chain(recipes.drivers().names());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no driver is called `{}`", shown(name)),
                 "unknown driver",
@@ -82,8 +82,8 @@ fn choice(
                 params.insert(param.name.clone(), value.clone());
             }
             None if param.optional => {}
-            None => reader.fault(
-                Fault::at(
+            None => reader.report(
+                Problem::at(
                     place,
                     format!("the driver `{name}` needs the parameter `{}`", param.name),
                     format!("expected `with.{}`, {}", param.name, param.takes()),
@@ -120,8 +120,8 @@ fn given(
         let path = with.name_of(&entry.name);
         let Some(param) = params.iter().find(|param| param.name == entry.name) else {
             let names = params.iter().map(|param| param.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!(
                         "the driver `{name}` has no parameter `{}`",
@@ -154,8 +154,8 @@ pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[Wr
         return;
     };
     if let Some(factor) = factors.iter().find(|factor| factor.name == "driver") {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 "`load.with` is for one driver, and the factor `driver` varies it",
                 "for which of them?",
@@ -185,8 +185,8 @@ pub(super) fn check(
             driver.schemes.iter().map(String::as_str).collect()
         });
         if !schemes.contains(&subject.scheme.as_str()) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     subject_place(top, subject),
                     format!(
                         "the driver `{name}` cannot ask {}:// as subject `{}` wants",
@@ -204,8 +204,8 @@ pub(super) fn check(
         let status = experiment.expect.status;
         if !(200..400).contains(&status) && !driver.uses("expect_status") {
             let place = top.place_of(&["expect", "status"]);
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place.unwrap_or_else(|| subject_place(top, subject)),
                     format!("the driver `{name}` cannot be told that status {status} is good"),
                     "it counts such answers as failures",
@@ -248,8 +248,8 @@ fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
     let engine = setting.subjects.iter().find(|s| s.driver.is_engine());
     let other = setting.subjects.iter().find(|s| !s.driver.is_engine());
     if let Some((engine, other)) = engine.zip(other) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 subject_place(top, other),
                 format!(
                     "subject `{}` is loaded by the driver `{}`, and `{}` by the built-in \
@@ -281,7 +281,7 @@ fn refuse(
             .place_of(&["factors", key])
             .or_else(|| top.place_of(&["load", key]))
             .unwrap_or_else(|| subject_place(top, subject));
-        let mut fault = Fault::at(
+        let mut problem = Problem::at(
             place,
             format!(
                 "the driver `{}` cannot do this: {}",
@@ -293,9 +293,9 @@ fn refuse(
             ),
         );
         if let Some(why) = refusal.why {
-            fault = fault.help(why);
+            problem = problem.help(why);
         }
-        reader.fault(fault);
+        reader.report(problem);
     }
 }
 

@@ -7,7 +7,7 @@ use super::placeholders::only_placeholder;
 use super::written_factors::{WrittenFactor, factor_names};
 use crate::spec::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate, ResolvedCondition};
 use config::nearest::suggestion;
-use config::reader::{Fault as Mistake, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{duration_text, shown};
@@ -29,7 +29,7 @@ pub(super) fn events(
         return Vec::new();
     };
     if let Some(first) = items.get(MOST_NAMES) {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             first.place,
             format!("{} events are too many", items.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -70,8 +70,8 @@ pub(super) fn events(
 }
 
 fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str) {
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             section.place,
             format!("`{}` is missing", section.name_of(key)),
             format!("`{key}` is expected here"),
@@ -103,8 +103,8 @@ fn what(
         return fault.map(GivenFault::Fault);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` names no factor: `{}`", shown(name)),
                 "not in [factors]",
@@ -131,8 +131,8 @@ fn what(
 
 fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     let words = Fault::ALL.map(Fault::word);
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
             format!(
                 "`{path}`: nothing that happens to a server is called `{}`",
@@ -163,8 +163,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     check_design(reader, top, experiment);
     if experiment.hosts_are_machines() {
         let place = top.place_of(&["events"]).unwrap_or_default();
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place,
                 "`events`: hosts behind ssh cannot be had with them",
                 "only on this machine",
@@ -179,8 +179,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         let name = event.server.as_str();
         if experiment.server(name).is_none() {
             let names = experiment.servers.iter().map(|one| one.name.as_str());
-            reader.fault(
-                Mistake::at(
+            reader.report(
+                Problem::at(
                     place("server"),
                     format!("no server is called `{}`", shown(name)),
                     "not in [servers]",
@@ -190,7 +190,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             continue;
         }
         if !experiment.start_order().iter().any(|one| one.name == name) {
-            reader.fault(Mistake::at(
+            reader.report(Problem::at(
                 place("server"),
                 format!("no subject's requests reach the server `{name}`"),
                 "it is never started",
@@ -227,8 +227,8 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
     let design = &experiment.design;
     let place = |key| top.place_of(&["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("window"),
                 "an experiment with events has no closed loop",
                 "expected no `window`",
@@ -237,8 +237,8 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
         );
     }
     if design.apart == Apart::Never {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("apart"),
                 "an experiment with events measures each subject with servers of its own",
                 "expected \"always\"",
@@ -261,19 +261,19 @@ fn check_times(
         duration_text(window)
     );
     if event.at >= window {
-        reader.fault(Mistake::at(place("at"), beyond("at"), lasts));
+        reader.report(Problem::at(place("at"), beyond("at"), lasts));
         return;
     }
     let Some(until) = event.until else { return };
     if until <= event.at {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             place("until"),
             "`events[].until` is not after `at`",
             format!("expected more than {}", duration_text(event.at)),
         ));
     } else if until > window {
-        reader.fault(
-            Mistake::at(place("until"), beyond("until"), lasts)
+        reader.report(
+            Problem::at(place("until"), beyond("until"), lasts)
                 .help("leave it out to have the server put back at the window's end"),
         );
     }
@@ -283,8 +283,8 @@ fn check_times(
 fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) {
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!(
                     "the server `{name}` cannot be cut off: it has no host that is a namespace"
@@ -307,8 +307,8 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
         None => return,
     };
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
             format!(
                 "the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"
@@ -329,8 +329,8 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Resol
         place.unwrap_or_default()
     };
     if setting.load.rate == Rate::Auto {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 at("rate"),
                 "an experiment with events wants a rate",
                 "expected a number of requests per second",
@@ -339,8 +339,8 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Resol
         );
     }
     if let Some(other) = setting.subjects.iter().find(|one| !one.driver.is_engine()) {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 at("driver"),
                 format!(
                     "an experiment with events is measured by the built-in engine alone, and \

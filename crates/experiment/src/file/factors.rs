@@ -8,7 +8,7 @@ use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
 use crate::spec::{Effect, Experiment, Factor, Given, GivenFault, Level, LoadPart, Role};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::{Node, Tree};
 use config::units::shown;
 
@@ -77,8 +77,8 @@ fn refuse_kind(reader: &mut Reader, factor: &str, level: &WrittenLevel, wants_ta
         reader.expected(&level.node, &path, form);
         return;
     }
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             level.node.place,
             format!("`{}` is a table", shown(&path)),
             "expected a string, a number, a boolean or a list of strings",
@@ -101,7 +101,7 @@ fn load_parts(
         return None;
     };
     if table.entries.is_empty() {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             node.place,
             format!("`{path}` is empty"),
             "expected keys of [load]",
@@ -112,8 +112,8 @@ fn load_parts(
         let key = entry.name.as_str();
         let path = format!("{path}.{key}");
         if !VARIED_LOAD_KEYS.contains(&key) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!("`{}` is no key of [load] that can vary", shown(key)),
                     "not possible here",
@@ -123,8 +123,8 @@ fn load_parts(
             continue;
         }
         if factors.iter().any(|factor| factor == key) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!("`{path}` and the factor `{key}` give the same value"),
                     "given here",
@@ -177,8 +177,8 @@ fn role(
             shown(name)
         ),
     };
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             factor.place,
             format!("the factor `{}` changes nothing", shown(name)),
             "it stands nowhere else",
@@ -198,8 +198,8 @@ fn param_role(
 ) -> Option<Role> {
     let Some(server) = experiment.server(server_name) else {
         let names = experiment.servers.iter().map(|s| s.name.as_str());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 factor.place,
                 format!(
                     "the factor `{}`: no server is called `{}`",
@@ -216,8 +216,8 @@ fn param_role(
     let recipe = recipes.get(&server.recipe)?;
     if recipe.param(param_name).is_none() {
         let names = recipe.params.iter().map(|p| p.name.as_str());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 factor.place,
                 format!(
                     "the factor `{}`: the recipe `{}` has no parameter `{}`",

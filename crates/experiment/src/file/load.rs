@@ -6,7 +6,7 @@ use super::drivers;
 use super::names::{LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use crate::recipes::Recipes;
 use crate::spec::{LoadChange, LoadSpec, Rate};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Tree};
 use config::units::{self, shown};
@@ -36,8 +36,8 @@ pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) ->
     load.headers = headers(reader, &section);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
         let place = |key| section.table.get(key).map_or(section.place, |e| e.place);
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place("requests_per_connection"),
                 "`load.requests_per_connection` and `load.keepalive = false` exclude each other",
                 "more than one request per connection",
@@ -84,7 +84,7 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
     if !method.is_empty() && method.len() <= 32 && method.bytes().all(|b| b.is_ascii_uppercase()) {
         return Some(method);
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         node.place,
         format!("`{path}` is no HTTP method: `{}`", shown(&method)),
         "expected capital letters, such as \"GET\" or \"POST\"",
@@ -102,7 +102,7 @@ fn rate(reader: &mut Reader, node: &Node, path: &str) -> Option<Rate> {
     if per_s > 0.0 && per_s <= 1e9 {
         return Some(Rate::PerSecond(per_s));
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         node.place,
         format!("`{path}` is out of range"),
         "expected more than 0 and at most 1000000000 requests per second",
@@ -121,14 +121,14 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
             continue;
         };
         if entry.name.is_empty() || !entry.name.chars().all(token) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("`{}` is no name of a header", shown(&entry.name)),
                 "expected letters, digits and `-`",
             ));
         }
         if value.chars().any(char::is_control) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!(
                     "the header `{}` holds a control character",

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::names::LOAD_HOST_FACTOR;
 use crate::spec::Experiment;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
@@ -20,8 +20,8 @@ pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
         return Some(ssh);
     }
     let (entry, path) = host.entry("ssh")?;
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             entry.node.place,
             format!("`{path}` is no destination of ssh: {}", shown(&ssh)),
             "expected \"user@machine\", or a name of ~/.ssh/config",
@@ -40,7 +40,7 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
     });
     if address.is_none() {
         let (entry, path) = host.entry("address")?;
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             format!("`{path}` is no address of a host: {}", shown(&text)),
             "expected an IP address, such as \"192.0.2.7\"",
@@ -65,8 +65,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         for host in &experiment.hosts {
             for key in ["ssh_binary", "address"] {
                 if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
-                    reader.fault(
-                        Fault::at(
+                    reader.report(
+                        Problem::at(
                             place,
                             format!("`hosts.{}.{key}`: no host is behind ssh", host.name),
                             "means nothing here",
@@ -81,8 +81,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     for host in &experiment.hosts {
         for key in MADE {
             if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         place,
                         format!("`hosts.{}.{key}` cannot be had", host.name),
                         "only hosts that are made on this machine have that",
@@ -101,22 +101,22 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     for server in &experiment.servers {
         let name = server.name.as_str();
         let Some(host) = &server.host else {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["servers", name]),
                 format!("the server `{name}` is on no host"),
                 "expected host = \"…\"",
             );
-            reader.fault(fault.help(help));
+            reader.report(problem.help(help));
             continue;
         };
         let found = experiment.hosts.iter().find(|one| one.name == *host);
         if found.is_some_and(|host| host.address.is_none() && !says(&host.name, "address")) {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["hosts", host]),
                 format!("the host `{host}` has no address"),
                 "expected address = \"…\"",
             );
-            reader.fault(fault.help(format!(
+            reader.report(problem.help(format!(
                 "the server `{name}` is on it: name the IP address of that machine by which the \
                  others reach it"
             )));
@@ -131,11 +131,11 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             Some(_) => "load",
             None => "hosts",
         };
-        let fault = Fault::at(
+        let problem = Problem::at(
             at(&[table]),
             "the load is made on no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
-        reader.fault(fault.help(help));
+        reader.report(problem.help(help));
     }
 }

@@ -1,6 +1,6 @@
 //! Names and keys that several tables of an experiment file share.
 
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::Place;
 use config::units::shown;
 
@@ -44,7 +44,7 @@ pub(super) const QUICK_KEYS: [&str; 10] = [
 pub(super) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             place,
             format!("{what} cannot be called `{}`", shown(name)),
             "expected 1 to 64 letters, digits, `-` or `_`",

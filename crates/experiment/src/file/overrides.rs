@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, QUICK_KEYS};
 use super::written_factors::level_text;
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::{self, Entry, Node, Place, Table, Tree};
 use config::units::shown;
 
@@ -100,14 +100,14 @@ fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
             flatten_into(reader, flat, inner);
         }
     } else if flat.entries.len() >= MOST_KEYS {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.place,
             format!("there are more than {MOST_KEYS} keys here"),
             "too many",
         ));
     } else if let Some(first) = flat.get(&entry.name) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.place,
                 format!("`{}` stands twice", shown(&entry.name)),
                 "this is the second",
@@ -133,8 +133,8 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         _ => key,
     };
     let Some(path) = key_path(current_key) else {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 key_place,
                 format!("--set does not know what `{}` is", shown(key)),
                 "expected a key of the experiment file",
@@ -229,7 +229,7 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
         match table.table_mut(part, set.key) {
             Some(inner) => table = inner,
             None => {
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     set.key,
                     format!("--set {}: `{walked}` is no table", set.path.join(".")),
                     "there is nothing below it to set",
@@ -259,8 +259,8 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     if known.contains(&name) {
         return true;
     }
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             set.key,
             format!(
                 "--set {}: nothing in `{kind}` is called `{name}`",
@@ -296,8 +296,8 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     });
     if let Some(entry) = hidden {
         let factor = &entry.name;
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 set.key,
                 format!("--set {} would change nothing", set.path.join(".")),
                 format!("the factor `{factor}` gives this value"),
@@ -324,8 +324,8 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
     for entry in &chosen.entries {
         let Some(factor) = factors.get(&entry.name) else {
             let names = factors.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!("`quick.factors` names no factor: `{}`", shown(&entry.name)),
                     "not in [factors]",
@@ -342,8 +342,8 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
         let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
         for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         level.place,
                         format!("`{}` has no such level", shown(&entry.name)),
                         "not among the levels in [factors]",
@@ -378,8 +378,8 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     for (name, place) in quick_subjects(top) {
         if subjects.get(&name).is_none() {
             let names = subjects.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("`quick.subjects` names no subject: `{}`", shown(&name)),
                     "not in [subjects]",

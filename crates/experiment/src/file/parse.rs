@@ -10,7 +10,7 @@ use super::{
 use crate::recipes::Recipes;
 use crate::spec::Experiment;
 use config::open;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Table, Tree};
 use config::units::shown;
@@ -44,8 +44,8 @@ pub(super) fn parse(
     let mut reader = Reader::new(source_name, text);
     let table = open::parse(&mut reader, text).unwrap_or_default();
     if reader.is_clean() && table.entries.is_empty() {
-        let empty = Fault::of_the_file("the file is empty: there is no experiment in it");
-        reader.fault(empty.help(SMALLEST));
+        let empty = Problem::of_the_file("the file is empty: there is no experiment in it");
+        reader.report(empty.help(SMALLEST));
     }
     if reader.is_clean() {
         let experiment = whole(&mut reader, source_name, table, sets, quick, recipes);
@@ -131,7 +131,7 @@ fn name(reader: &mut Reader, top: &Section<'_>, source_name: &str) -> String {
     if let Some((entry, _)) = top.entry("name") {
         let name = reader.text(&entry.node, "name").unwrap_or_default();
         if name.is_empty() || name.len() > 64 || !name.chars().all(good) || name.starts_with('.') {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("`{}` cannot be a name", shown(&name)),
                 "expected 1 to 64 letters, digits, `-`, `_` or `.`",

@@ -1,7 +1,7 @@
 //! `[expect]`, `[sysctls]` and `[[published]]`.
 
 use crate::spec::{BodyCheck, Expect, Published};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::Tree;
 use config::units::shown;
@@ -38,7 +38,7 @@ pub(super) fn sysctls(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, St
     for entry in &section.table.entries {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !entry.name.chars().all(good) || !entry.name.contains('.') || entry.name.contains("..") {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("`{}` is no kernel setting", shown(&entry.name)),
                 "expected a dotted name, such as \"net.core.somaxconn\"",
@@ -105,7 +105,7 @@ pub(super) fn published(reader: &mut Reader, top: &Section<'_>) -> Vec<Published
 
 fn figure(reader: &mut Reader, section: &Section<'_>) -> Option<f64> {
     let Some((entry, path)) = section.entry("value") else {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             section.place,
             format!("`{}` is missing", section.name_of("value")),
             "`value` is expected here",

@@ -8,7 +8,7 @@ use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
 use crate::spec::{Effect, Experiment, LoadChange, Server, Upstream};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
@@ -35,8 +35,8 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         return;
     }
     if let Some(place) = top.place_of(&["design", "baseline"]) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("the baseline `{}` is no subject", shown(baseline)),
                 "not in [subjects]",
@@ -72,8 +72,8 @@ fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     for (host, path) in wanted {
         if !names.contains(&host) {
             let place = top.place_of(&path).unwrap_or_default();
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("no host is called `{}`", shown(host)),
                     "not in [hosts]",
@@ -95,8 +95,8 @@ fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
                 .place_of(&["servers", first, "upstreams"])
                 .unwrap_or_default();
             let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("the upstreams go in a circle: {}", shown.join(" -> ")),
                     "a request would never arrive",
@@ -146,8 +146,8 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         };
         let place = |name| top.place_of(&["servers", name, "port"]).unwrap_or_default();
         if let Some(first) = taken.get(&port) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place(&server.name),
                     format!("`{first}` and `{}` both listen on port {port}", server.name),
                     "taken already",
@@ -179,7 +179,7 @@ pub(super) fn check_conditions(
         .saturating_mul(experiment.subjects.len() + 1);
     if trials > MOST_TRIALS {
         let place = top.place_of(&["design", "blocks"]);
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             place.unwrap_or_default(),
             format!("{trials} trials are too many"),
             format!("expected at most {MOST_TRIALS}: blocks x conditions x subjects"),
@@ -198,7 +198,7 @@ pub(super) fn check_conditions(
             };
             if let Err(RecipeError::Param { param, why, .. }) = recipe.fill(&server.params) {
                 let place = top.place_of(&["servers", &server.name, "with", &param]);
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("`servers.{}.with.{param}`: {why}", server.name),
                     "with its factors filled in",
@@ -208,7 +208,7 @@ pub(super) fn check_conditions(
         for subject in &setting.subjects {
             if let Some(problem) = path_problem(&subject.path, false) {
                 let place = top.place_of(&["subjects", &subject.name]);
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("subject `{}`: {problem}", shown(&subject.name)),
                     format!("filled in: {}", shown(&subject.path)),
@@ -219,8 +219,8 @@ pub(super) fn check_conditions(
         events::check_load(reader, top, &setting);
         let load = &setting.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
-            reader.fault(
-                Fault::of_the_file(
+            reader.report(
+                Problem::of_the_file(
                     "a condition has no keep-alive and several requests per connection",
                 )
                 .help("they exclude each other: vary one of the two"),

@@ -10,7 +10,7 @@ use crate::recipe::Recipe;
 use crate::recipes::Recipes;
 use crate::spec::{Given, Server, Upstream};
 use config::nearest::{suggestion, suggestion_or};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Tree};
 use config::units::shown;
@@ -26,7 +26,7 @@ pub(super) fn servers(
     };
     let entries = &section.table.entries;
     if entries.len() > MOST_NAMES {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entries[MOST_NAMES].place,
             format!("{} servers are too many", entries.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -85,8 +85,8 @@ fn find_recipe<'r>(
             .table
             .get("recipe")
             .map_or(section.place, |e| e.node.place);
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no recipe is called `{}`", shown(name)),
                 "unknown recipe",
@@ -105,8 +105,8 @@ fn upstreams(reader: &mut Reader, section: &Section<'_>, names: &[&str]) -> Vec<
         } else if let Ok(addr) = text.parse() {
             upstreams.push(Upstream::Address(addr));
         } else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!(
                         "`{}`: no server is called `{}`",
@@ -137,7 +137,7 @@ fn check_upstream_count(reader: &mut Reader, section: &Section<'_>, recipe: &Rec
         .table
         .get("upstreams")
         .map_or(section.place, |entry| entry.node.place);
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         place,
         format!(
             "`{}`: the recipe `{}` takes {}, found {count}",
@@ -164,8 +164,8 @@ fn with(
             match recipe.param(&entry.name) {
                 None => {
                     let names = recipe.params.iter().map(|param| param.name.as_str());
-                    reader.fault(
-                        Fault::at(
+                    reader.report(
+                        Problem::at(
                             entry.place,
                             format!(
                                 "the recipe `{}` has no parameter `{}`",
@@ -198,8 +198,8 @@ fn with(
             }
             None if param.optional => {}
             None if has_factor(section, param, factors) => {}
-            None => reader.fault(
-                Fault::at(
+            None => reader.report(
+                Problem::at(
                     section.place,
                     format!(
                         "`{}` needs the parameter `{}` of the recipe `{}`",
@@ -234,8 +234,8 @@ fn parameter(
         && let Some(name) = only_placeholder(text)
     {
         let Some(factor) = factor_of(name) else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.node.place,
                     format!("`{path}`: no factor is called `{name}`"),
                     "its `{…}` names no factor",
@@ -275,15 +275,15 @@ fn parameter(
                 Tree::Array(_) => "a list".to_owned(),
                 _ => value.to_string(),
             };
-            let mut fault = Fault::at(
+            let mut problem = Problem::at(
                 entry.node.place,
                 format!("`{path}` cannot be {found}"),
                 refusal.expected,
             );
             if let Some(help) = refusal.help {
-                fault = fault.help(help);
+                problem = problem.help(help);
             }
-            reader.fault(fault);
+            reader.report(problem);
             None
         }
     }

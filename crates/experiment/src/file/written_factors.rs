@@ -1,7 +1,7 @@
 //! `[factors]` as it was written, before it is known what each factor changes.
 
 use crate::manifest::{Param, ReadValue as _, Value};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Node, Place, Tree};
 use config::units::shown;
@@ -33,7 +33,7 @@ pub(super) fn read(reader: &mut Reader, top: &Section<'_>) -> Vec<WrittenFactor>
     };
     let entries = &section.table.entries;
     if entries.len() > MOST_FACTORS {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entries[MOST_FACTORS].place,
             format!("{} factors are too many", entries.len()),
             format!("expected at most {MOST_FACTORS}"),
@@ -48,8 +48,8 @@ pub(super) fn read(reader: &mut Reader, top: &Section<'_>) -> Vec<WrittenFactor>
             continue;
         };
         if items.is_empty() {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.node.place,
                     format!("the factor `{}` is empty", shown(&entry.name)),
                     "expected at least one level",
@@ -59,7 +59,7 @@ pub(super) fn read(reader: &mut Reader, top: &Section<'_>) -> Vec<WrittenFactor>
         }
         conditions = conditions.saturating_mul(items.len().max(1));
         if conditions > MOST_CONDITIONS {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("the factors make more than {MOST_CONDITIONS} conditions"),
                 "too many levels with those above",
@@ -107,8 +107,8 @@ fn levels(reader: &mut Reader, path: &str, items: &[Node]) -> Vec<WrittenLevel> 
         };
         let text = value.to_string();
         if let Some(first) = levels.iter().find(|level| level.text == text) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     item.place,
                     format!("`{path}` has the level `{}` twice", shown(&text)),
                     "this is the second time",
@@ -136,7 +136,7 @@ pub(super) fn accept(
     match param.accept(&level.value) {
         Ok(value) => Some(value),
         Err(refusal) => {
-            let mut fault = Fault::at(
+            let mut problem = Problem::at(
                 level.node.place,
                 format!(
                     "`{path}` does not fit the parameter `{}`: {}",
@@ -146,9 +146,9 @@ pub(super) fn accept(
                 refusal.expected,
             );
             if let Some(help) = refusal.help {
-                fault = fault.help(help);
+                problem = problem.help(help);
             }
-            reader.fault(fault);
+            reader.report(problem);
             None
         }
     }
