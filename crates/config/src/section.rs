@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::nearest::suggestion;
-use super::reader::{Fault, Reader};
+use super::reader::{Problem, Reader};
 use super::tree::{Entry, Node, Place, Table, Tree};
 use super::units;
 
@@ -43,6 +43,19 @@ impl<'t> Section<'t> {
         self.table.get(key).map(|entry| (entry, self.name_of(key)))
     }
 
+    /// The place of a nested key, for a mistake that is found after reading.
+    pub fn place_of(&self, path: &[&str]) -> Option<Place> {
+        let (last, parents) = path.split_last()?;
+        let mut table = self.table;
+        for part in parents {
+            match &table.get(part)?.node.tree {
+                Tree::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        table.get(last).map(|entry| entry.node.place)
+    }
+
     /// The table under a key.
     pub fn section(&self, reader: &mut Reader, key: &str) -> Option<Section<'t>> {
         let (entry, path) = self.entry(key)?;
@@ -63,8 +76,8 @@ impl<'t> Section<'t> {
                 } else {
                     format!(" in `{}`", self.path)
                 };
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         entry.place,
                         format!("unknown key `{}`{of}", units::shown(&entry.name)),
                         "no such key",
@@ -88,8 +101,8 @@ impl<'t> Section<'t> {
     /// The string under a key that has to be there.
     pub fn required_text(&self, reader: &mut Reader, key: &str, example: &str) -> Option<String> {
         if self.table.get(key).is_none() {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     self.place,
                     format!("`{}` is missing", self.name_of(key)),
                     format!("`{key}` is expected here"),
@@ -147,8 +160,8 @@ impl<'t> Section<'t> {
         if words.contains(&text.as_str()) {
             return Some(text);
         }
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` does not know `{}`", units::shown(&text)),
                 "not one of its words",
@@ -177,7 +190,7 @@ impl Reader {
 
     /// Notes that a value is of another kind than expected.
     pub fn expected(&mut self, node: &Node, path: &str, what: &str) {
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is {}, not {what}", node.tree.kind()),
             format!("expected {what}"),
@@ -212,7 +225,7 @@ impl Reader {
         match &node.tree {
             Tree::Integer(value) if range.contains(value) => Some(*value),
             Tree::Integer(value) => {
-                self.fault(Fault::at(
+                self.report(Problem::at(
                     node.place,
                     format!("`{path}` is out of range: {value}"),
                     format!("expected {limits}"),
@@ -220,7 +233,7 @@ impl Reader {
                 None
             }
             Tree::Huge(value) => {
-                self.fault(Fault::at(
+                self.report(Problem::at(
                     node.place,
                     format!("`{path}` is out of range: {}", units::shown(value)),
                     format!("expected {limits}"),
@@ -251,7 +264,7 @@ impl Reader {
         if range.contains(&value) {
             return Some(value);
         }
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is out of range: {}", units::duration_text(value)),
             format!(
@@ -269,7 +282,7 @@ impl Reader {
         if (0.0..=1.0).contains(&value) {
             return Some(value);
         }
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is out of range: {}", units::share_text(value)),
             "expected 0% to 100%",
@@ -298,8 +311,8 @@ impl Reader {
                 return None;
             }
         };
-        self.fault(
-            Fault::at(
+        self.report(
+            Problem::at(
                 node.place,
                 format!("`{path}` is no {noun}: `{found}`"),
                 reason,

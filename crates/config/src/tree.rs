@@ -76,6 +76,25 @@ impl Table {
         self.entries.iter_mut().find(|entry| entry.name == name)
     }
 
+    /// The table under a key, which is made where the key is absent; `None` where it holds
+    /// something else.
+    pub fn table_mut(&mut self, name: &str, place: Place) -> Option<&mut Table> {
+        if self.get(name).is_none() {
+            self.entries.push(Entry {
+                name: name.to_owned(),
+                place,
+                node: Node {
+                    place,
+                    tree: Tree::Table(Table::default()),
+                },
+            });
+        }
+        match &mut self.get_mut(name)?.node.tree {
+            Tree::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Takes an entry out.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
@@ -88,6 +107,36 @@ impl Table {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
         }
+    }
+}
+
+impl From<&str> for Tree {
+    fn from(text: &str) -> Self {
+        Tree::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Tree {
+    fn from(text: String) -> Self {
+        Tree::Text(text)
+    }
+}
+
+impl From<u32> for Tree {
+    fn from(number: u32) -> Self {
+        Tree::Integer(number.into())
+    }
+}
+
+impl From<f64> for Tree {
+    fn from(number: f64) -> Self {
+        Tree::Float(number)
+    }
+}
+
+impl From<bool> for Tree {
+    fn from(value: bool) -> Self {
+        Tree::Boolean(value)
     }
 }
 

@@ -277,7 +277,7 @@ mod tests {
             )
             .unwrap();
         }
-        let recipes = Recipes::load(std::slice::from_ref(&dir));
+        let recipes = Recipes::load(std::slice::from_ref(&dir), &[]);
         fs::remove_dir_all(&dir).unwrap();
         let listing = list(&recipes.unwrap(), Path::new("weigh"));
         for recipe in &listing.recipes {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
-use crate::file::{Experiment, ExperimentError};
+use crate::file::ExperimentError;
 use crate::recipes::Recipes;
+use crate::spec::Experiment;
 use config::nearest::suggestion;
 use config::open::open;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use readings::Condition;
 
-use crate::file::Experiment;
+use crate::spec::Experiment;
 
 /// What starting one server takes, give or take: to write its files, start it and see it answer.
 const START: Duration = Duration::from_millis(500);
@@ -170,7 +170,7 @@ impl Plan {
             count(self.trials(), "trial"),
             count(self.blocks.len(), "block"),
             count(self.conditions.len(), "condition"),
-            count(self.lanes_per_group(), "planned"),
+            count(self.trials_per_group(), "trial"),
         ));
         out.push_str(&format!(
             "about {}; seed {}\n",
@@ -224,7 +224,7 @@ impl Plan {
         out
     }
 
-    fn lanes_per_group(&self) -> usize {
+    fn trials_per_group(&self) -> usize {
         self.groups()
             .next()
             .map_or(0, |(_, group)| group.trials.len())

@@ -1,6 +1,6 @@
 //! What all readers need to fill in a [`ToolReading`].
 
-use super::scan::Line;
+use super::lines::Line;
 use super::{ReadError, Tool, ToolLatency, ToolReading};
 
 /// Notes the figures that could not be read. A single run's reader fails at the first; a reader of

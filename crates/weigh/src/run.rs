@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::cli::{Format, RunArgs};
-use crate::examine;
 use crate::failure::Failure;
 use crate::output::{colour, print_json, print_text, width};
 use crate::progress::Progress;
+use crate::recipes::{own_program, recipes};
 use crate::signals::Signals;
 
 /// Exit status when it was measured, but is invalid.
@@ -24,7 +24,7 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or goes on with one.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&args.own)?;
+    let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
         let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
             .map_err(Failure::file)?;
@@ -38,13 +38,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
-    let mut sets = args.set.clone();
-    sets.extend(
-        args.bottleneck
-            .map(|bottleneck| ("design.bottleneck".to_owned(), bottleneck.to_string())),
-    );
-    let experiment =
-        catalogue::open_experiment(name, &sets, args.quick, &recipes).map_err(Failure::file)?;
+    let mut experiment =
+        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
+    if let Some(bottleneck) = args.bottleneck {
+        experiment.find_bottlenecks(bottleneck);
+    }
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     if args.dry_run {
         return dry_run(&experiment, &recipes, seed, args.format);
@@ -148,8 +146,7 @@ pub struct Wanted<'a> {
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
-    let weigh = std::env::current_exe()
-        .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))?;
+    let weigh = own_program()?;
     let options = RunOptions {
         experiment: wanted.experiment,
         recipes: wanted.recipes,

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use miette::Diagnostic;
-
 use config::{Mistakes, OpenError};
 
 /// A driver that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum DriverError {
     /// Its `driver.toml` could not be read as text.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `driver.toml` has mistakes.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// A folder of drivers cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
@@ -44,15 +44,3 @@ pub enum DriverError {
         why: String,
     },
 }
-
-impl DriverError {
-    fn inner(&self) -> Option<&dyn Diagnostic> {
-        match self {
-            Self::Open(inner) => Some(inner),
-            Self::Mistakes(inner) => Some(inner),
-            _ => None,
-        }
-    }
-}
-
-shows_its_inner!(DriverError);

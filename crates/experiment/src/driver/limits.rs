@@ -1,7 +1,7 @@
 //! What a driver cannot do.
 
 use super::Driver;
-use crate::file::{LoadSpec, Rate};
+use crate::spec::{LoadSpec, Rate};
 
 /// A setting of the load that a driver cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,12 +25,11 @@ pub use load::Drivers;
 pub use output::read_driver_output;
 pub use render::RunContext;
 
+pub use crate::spec::{Choice, ENGINE};
+
 use installed::Availability;
 
 use crate::manifest::{Param, Value, Version, fill};
-
-/// The name of the built-in engine where a driver is named.
-pub const ENGINE: &str = "engine";
 
 /// A program that makes load.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,41 +73,6 @@ pub struct Driver {
     pub(crate) header: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) version: Option<Version>,
-}
-
-/// A driver that an experiment chose.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// Its name; [`ENGINE`] for the built-in one.
-    pub name: String,
-    /// All of its parameters, defaults included.
-    pub params: BTreeMap<String, Value>,
-    /// Those that are not at their defaults, as `name=value`.
-    pub settings: Vec<String>,
-}
-
-impl Choice {
-    /// The built-in engine.
-    pub fn engine() -> Self {
-        Self {
-            name: ENGINE.to_owned(),
-            params: BTreeMap::new(),
-            settings: Vec::new(),
-        }
-    }
-
-    /// Whether this is the built-in engine.
-    pub fn is_engine(&self) -> bool {
-        self.name == ENGINE
-    }
-
-    /// Its name, and its parameters that are not at their defaults: `weigh (io=epoll)`.
-    pub fn label(&self) -> String {
-        if self.settings.is_empty() {
-            return self.name.clone();
-        }
-        format!("{} ({})", self.name, self.settings.join(", "))
-    }
 }
 
 impl Driver {

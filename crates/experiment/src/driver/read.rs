@@ -9,8 +9,7 @@ use super::render::{HEADERS, NAMES};
 use super::{Driver, DriverError, ENGINE, limits};
 use crate::manifest::{command, environment, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
-use config::open::parse;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::shown;
@@ -39,29 +38,17 @@ const KEYS: [&str; 16] = [
 /// # Errors
 /// [`DriverError::Mistakes`] with every mistake that was found.
 pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, DriverError> {
-    let mut reader = Reader::new(source, text);
-    let table = parse(&mut reader, text).unwrap_or_default();
-    let driver = reader.is_clean().then(|| {
-        let top = Section::whole(&table);
-        whole(&mut reader, name, &top)
-    });
-    match (reader.finish(), driver) {
-        (Some(mistakes), _) => Err(mistakes.into()),
-        (None, Some(driver)) => Ok(driver),
-        // A reader without mistakes always gave a driver.
-        (None, None) => Err(DriverError::Template {
-            driver: name.to_owned(),
-            place: source.to_owned(),
-            why: "it could not be read".to_owned(),
-        }),
-    }
+    let driver = config::open::read(source, text, |reader, table| {
+        whole(reader, name, &Section::whole(&table))
+    })?;
+    Ok(driver)
 }
 
 fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
     top.only(reader, &KEYS);
     if name == ENGINE {
-        reader.fault(
-            Fault::of_the_file(format!("a driver cannot be called `{ENGINE}`"))
+        reader.report(
+            Problem::of_the_file(format!("a driver cannot be called `{ENGINE}`"))
                 .help("that is the built-in engine: give the folder another name"),
         );
     }
@@ -108,8 +95,8 @@ fn tool(reader: &mut Reader, top: &Section<'_>) -> Option<Tool> {
     if tool.is_none() {
         let place = top.table.get("reader").map_or(top.place, |e| e.node.place);
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no reader is called `{}`", shown(&text)),
                 "unknown reader",
@@ -124,7 +111,7 @@ fn schemes(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
     let mut schemes = Vec::new();
     for (scheme, place) in top.texts(reader, "schemes").unwrap_or_default() {
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_lowercase()) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 place,
                 format!("`{}` is no scheme of a URL", shown(&scheme)),
                 "expected small letters, such as \"http\"",
@@ -159,8 +146,8 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     };
     let Some(section) = top.section(reader, "run") else {
         if top.table.get("run").is_none() {
-            reader.fault(
-                Fault::at(top.place, "`run` is missing", "no command makes the load").help(
+            reader.report(
+                Problem::at(top.place, "`run` is missing", "no command makes the load").help(
                     "add a table such as: [run] command = [\"{{ programs.x }}\", \"{{ url }}\"]",
                 ),
             );
@@ -184,8 +171,8 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     }
     let wants = run.command.iter().any(|word| word.trim() == HEADERS);
     if wants == run.header.is_empty() {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 section.place,
                 format!("`run.header` and the word `{HEADERS}` go together"),
                 "one is here without the other",
@@ -235,8 +222,8 @@ fn names(
         if known.contains(&name.as_str()) {
             uses.insert(name);
         } else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("templates have no name `{}`", shown(&name)),
                     "unknown name",
@@ -256,8 +243,8 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
     for (name, why, place) in pairs(reader, top, "cannot") {
         // Without keep-alive a driver may still have to say so in its command.
         if name != "keepalive" && driver.can(&name) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("`cannot.{name}`: the command says something on it"),
                     "it can",

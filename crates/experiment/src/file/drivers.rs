@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::{RawFactor, RawLevel, accept};
-use super::parse::place_of;
-use super::types::{Experiment, LoadSpec};
-use super::{ResolvedCondition, SubjectSpec};
-use crate::driver::{Choice, Driver, ENGINE};
-use crate::manifest::ReadValue;
-use crate::manifest::Value;
+use super::written_factors::{WrittenFactor, WrittenLevel, accept};
+use crate::driver::Driver;
+use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, ENGINE, Experiment, LoadSpec, ResolvedCondition, SubjectSpec};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Place};
 use config::units::shown;
@@ -38,8 +35,8 @@ pub(super) fn chosen(
     let with = section.section(reader, "with");
     let Some((entry, path)) = section.entry("driver") else {
         if let Some(with) = with {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     with.place,
                     format!("`{}` has no driver that it is for", with.path),
                     "no `driver` stands beside it",
@@ -66,8 +63,8 @@ fn choice(
     let driver = recipes.driver(name);
     if driver.is_none() && name != ENGINE {
         let names = std::iter::once(ENGINE).chain(recipes.drivers().names());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no driver is called `{}`", shown(name)),
                 "unknown driver",
@@ -85,8 +82,8 @@ fn choice(
                 params.insert(param.name.clone(), value.clone());
             }
             None if param.optional => {}
-            None => reader.fault(
-                Fault::at(
+            None => reader.report(
+                Problem::at(
                     place,
                     format!("the driver `{name}` needs the parameter `{}`", param.name),
                     format!("expected `with.{}`, {}", param.name, param.takes()),
@@ -123,8 +120,8 @@ fn given(
         let path = with.name_of(&entry.name);
         let Some(param) = params.iter().find(|param| param.name == entry.name) else {
             let names = params.iter().map(|param| param.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!(
                         "the driver `{name}` has no parameter `{}`",
@@ -139,7 +136,7 @@ fn given(
         let Some(value) = reader.value(&entry.node, &path) else {
             continue;
         };
-        let level = RawLevel {
+        let level = WrittenLevel {
             node: entry.node.clone(),
             text: value.to_string(),
             value,
@@ -152,13 +149,13 @@ fn given(
 }
 
 /// Parameters in `[load]` are for the driver that it names, and not for those of a factor.
-pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) {
-    let Some(place) = place_of(top.table, &["load", "with"]) else {
+pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[WrittenFactor]) {
+    let Some(place) = top.place_of(&["load", "with"]) else {
         return;
     };
     if let Some(factor) = factors.iter().find(|factor| factor.name == "driver") {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 "`load.with` is for one driver, and the factor `driver` varies it",
                 "for which of them?",
@@ -188,8 +185,8 @@ pub(super) fn check(
             driver.schemes.iter().map(String::as_str).collect()
         });
         if !schemes.contains(&subject.scheme.as_str()) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     subject_place(top, subject),
                     format!(
                         "the driver `{name}` cannot ask {}:// as subject `{}` wants",
@@ -206,9 +203,9 @@ pub(super) fn check(
         refuse(reader, top, driver, subject, &setting.load);
         let status = experiment.expect.status;
         if !(200..400).contains(&status) && !driver.uses("expect_status") {
-            let place = place_of(top.table, &["expect", "status"]);
-            reader.fault(
-                Fault::at(
+            let place = top.place_of(&["expect", "status"]);
+            reader.report(
+                Problem::at(
                     place.unwrap_or_else(|| subject_place(top, subject)),
                     format!("the driver `{name}` cannot be told that status {status} is good"),
                     "it counts such answers as failures",
@@ -251,8 +248,8 @@ fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
     let engine = setting.subjects.iter().find(|s| s.driver.is_engine());
     let other = setting.subjects.iter().find(|s| !s.driver.is_engine());
     if let Some((engine, other)) = engine.zip(other) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 subject_place(top, other),
                 format!(
                     "subject `{}` is loaded by the driver `{}`, and `{}` by the built-in \
@@ -280,10 +277,11 @@ fn refuse(
 ) {
     for refusal in driver.refusals(load) {
         let key = refusal.key;
-        let place = place_of(top.table, &["factors", key])
-            .or_else(|| place_of(top.table, &["load", key]))
+        let place = top
+            .place_of(&["factors", key])
+            .or_else(|| top.place_of(&["load", key]))
             .unwrap_or_else(|| subject_place(top, subject));
-        let mut fault = Fault::at(
+        let mut problem = Problem::at(
             place,
             format!(
                 "the driver `{}` cannot do this: {}",
@@ -295,9 +293,9 @@ fn refuse(
             ),
         );
         if let Some(why) = refusal.why {
-            fault = fault.help(why);
+            problem = problem.help(why);
         }
-        reader.fault(fault);
+        reader.report(problem);
     }
 }
 
@@ -311,6 +309,6 @@ fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
     ];
     paths
         .into_iter()
-        .find_map(|path| place_of(top.table, path))
+        .find_map(|path| top.place_of(path))
         .unwrap_or_default()
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use super::factors::{RawFactor, only_placeholder};
-use super::parse::{factor_names, place_of};
-use super::parts::MOST_NAMES;
-use super::resolved_condition::ResolvedCondition;
-use super::types::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate};
+use super::names::MOST_NAMES;
+use super::placeholders::only_placeholder;
+use super::written_factors::{WrittenFactor, factor_names};
+use crate::spec::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate, ResolvedCondition};
 use config::nearest::suggestion;
-use config::reader::{Fault as Mistake, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{duration_text, shown};
@@ -17,7 +16,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
 
 /// Reads `[[events]]`.
-pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) -> Vec<Event> {
+pub(super) fn events(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Vec<Event> {
     let Some((entry, path)) = top.entry("events") else {
         return Vec::new();
     };
@@ -26,7 +29,7 @@ pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFacto
         return Vec::new();
     };
     if let Some(first) = items.get(MOST_NAMES) {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             first.place,
             format!("{} events are too many", items.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -67,8 +70,8 @@ pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFacto
 }
 
 fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str) {
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             section.place,
             format!("`{}` is missing", section.name_of(key)),
             format!("`{key}` is expected here"),
@@ -77,7 +80,11 @@ fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str)
     );
 }
 
-fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Option<GivenFault> {
+fn what(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Option<GivenFault> {
     let Some((entry, path)) = section.entry("what") else {
         missing(
             reader,
@@ -96,8 +103,8 @@ fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Op
         return fault.map(GivenFault::Fault);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` names no factor: `{}`", shown(name)),
                 "not in [factors]",
@@ -124,8 +131,8 @@ fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Op
 
 fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     let words = Fault::ALL.map(Fault::word);
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
             format!(
                 "`{path}`: nothing that happens to a server is called `{}`",
@@ -139,7 +146,7 @@ fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
 
 /// Makes a design one for events: an open loop alone, each subject with servers of its own.
 pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
-    if place_of(top.table, &["design", "window"]).is_none() {
+    if top.place_of(&["design", "window"]).is_none() {
         design.window = Duration::ZERO;
     }
     if design.apart == Apart::Auto {
@@ -155,9 +162,9 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
     check_design(reader, top, experiment);
     if experiment.hosts_are_machines() {
-        let place = place_of(top.table, &["events"]).unwrap_or_default();
-        reader.fault(
-            Mistake::at(
+        let place = top.place_of(&["events"]).unwrap_or_default();
+        reader.report(
+            Problem::at(
                 place,
                 "`events`: hosts behind ssh cannot be had with them",
                 "only on this machine",
@@ -172,8 +179,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         let name = event.server.as_str();
         if experiment.server(name).is_none() {
             let names = experiment.servers.iter().map(|one| one.name.as_str());
-            reader.fault(
-                Mistake::at(
+            reader.report(
+                Problem::at(
                     place("server"),
                     format!("no server is called `{}`", shown(name)),
                     "not in [servers]",
@@ -183,7 +190,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             continue;
         }
         if !experiment.start_order().iter().any(|one| one.name == name) {
-            reader.fault(Mistake::at(
+            reader.report(Problem::at(
                 place("server"),
                 format!("no subject's requests reach the server `{name}`"),
                 "it is never started",
@@ -218,10 +225,10 @@ fn place_in(top: &Section<'_>, number: usize, key: &str) -> Place {
 
 fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let design = &experiment.design;
-    let place = |key| place_of(top.table, &["design", key]).unwrap_or_default();
+    let place = |key| top.place_of(&["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("window"),
                 "an experiment with events has no closed loop",
                 "expected no `window`",
@@ -230,8 +237,8 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
         );
     }
     if design.apart == Apart::Never {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("apart"),
                 "an experiment with events measures each subject with servers of its own",
                 "expected \"always\"",
@@ -254,19 +261,19 @@ fn check_times(
         duration_text(window)
     );
     if event.at >= window {
-        reader.fault(Mistake::at(place("at"), beyond("at"), lasts));
+        reader.report(Problem::at(place("at"), beyond("at"), lasts));
         return;
     }
     let Some(until) = event.until else { return };
     if until <= event.at {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             place("until"),
             "`events[].until` is not after `at`",
             format!("expected more than {}", duration_text(event.at)),
         ));
     } else if until > window {
-        reader.fault(
-            Mistake::at(place("until"), beyond("until"), lasts)
+        reader.report(
+            Problem::at(place("until"), beyond("until"), lasts)
                 .help("leave it out to have the server put back at the window's end"),
         );
     }
@@ -276,8 +283,8 @@ fn check_times(
 fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) {
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!(
                     "the server `{name}` cannot be cut off: it has no host that is a namespace"
@@ -300,8 +307,8 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
         None => return,
     };
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
             format!(
                 "the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"
@@ -318,12 +325,12 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Resol
         return;
     }
     let at = |key| {
-        let place = place_of(top.table, &["load", key]).or(place_of(top.table, &["load"]));
+        let place = top.place_of(&["load", key]).or(top.place_of(&["load"]));
         place.unwrap_or_default()
     };
     if setting.load.rate == Rate::Auto {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 at("rate"),
                 "an experiment with events wants a rate",
                 "expected a number of requests per second",
@@ -332,8 +339,8 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &Resol
         );
     }
     if let Some(other) = setting.subjects.iter().find(|one| !one.driver.is_engine()) {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 at("driver"),
                 format!(
                     "an experiment with events is measured by the built-in engine alone, and \

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machines;
-use super::parse::place_of;
-use super::parts::{MOST_NAMES, check_name};
-use super::types::{Experiment, Target, Upstream};
-use config::reader::{Fault, Reader};
+use super::names::{LOAD_HOST_FACTOR, MOST_NAMES, check_name};
+use crate::spec::{Experiment, Target, Upstream};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{self, shown};
@@ -41,7 +40,7 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
         };
         check_name(reader, "a host", &entry.name, entry.place);
         if entry.name == "localhost" {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 "a host cannot be called `localhost`",
                 "every host calls itself that",
@@ -75,8 +74,8 @@ fn refuse_needless(reader: &mut Reader, host: &Section<'_>) {
             known.push(&entry.name);
             let name = host.name_of(&entry.name);
             let message = format!("`{name}`: nothing has to be said for that");
-            let fault = Fault::at(entry.place, message, "no key of a host");
-            reader.fault(fault.help(
+            let problem = Problem::at(entry.place, message, "no key of a host");
+            reader.report(problem.help(
                 "remove it: with link = {} the host is a namespace of its own, as are then all",
             ));
         }
@@ -96,7 +95,7 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
         // The range fits.
         let cpu = u32::try_from(cpu).unwrap_or_default();
         if cpus.contains(&cpu) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 item.place,
                 format!("`{path}` names CPU {cpu} twice"),
                 "this is the second time",
@@ -106,8 +105,8 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
         }
     }
     if cpus.is_empty() {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` is empty"),
                 "expected at least one CPU number",
@@ -131,7 +130,7 @@ fn quota(reader: &mut Reader, host: &Section<'_>) -> Option<f64> {
     if (QUOTA_MIN..=4096.0).contains(&quota) {
         return Some(quota);
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         entry.node.place,
         format!("`{path}` is out of range: {quota}"),
         format!("expected {QUOTA_MIN} to 4096 CPUs"),
@@ -158,8 +157,8 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
         && let Some((entry, path)) = link.entry("jitter")
     {
         let rtt = units::duration_text(Duration::from_nanos(spec.rtt_ns));
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` is more than the round trip"),
                 format!("expected at most {rtt}"),
@@ -177,7 +176,7 @@ fn bit_rate(reader: &mut Reader, link: &Section<'_>) -> Option<u64> {
     if (8_000..=1_000_000_000_000).contains(&rate) {
         return Some(rate);
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         entry.node.place,
         format!("`{path}` is out of range: {}", units::bit_rate_text(rate)),
         "expected 8kbit/s to 1000Gbit/s",
@@ -194,8 +193,8 @@ fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
         let name = &entry.name;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !name.chars().all(good) || !name.starts_with("net.") || name.contains("..") {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!("`{}` is no setting of a host", shown(name)),
                     "expected a name such as \"net.core.somaxconn\"",
@@ -228,18 +227,18 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
     let help = "the hosts of this experiment are namespaces, as one has a link, a quota, an \
                 access or settings: what runs, runs on one of them";
     let at = |path: &[&str]| {
-        let place = place_of(top.table, path);
+        let place = top.place_of(path);
         place.unwrap_or_default()
     };
     for server in &experiment.servers {
         let name = server.name.as_str();
         if server.host.is_none() {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["servers", name]),
                 format!("the server `{name}` is on no host"),
                 "expected host = \"…\"",
             );
-            reader.fault(fault.help(help));
+            reader.report(problem.help(help));
         }
         if let Some(Upstream::Address(address)) = server
             .upstreams
@@ -247,35 +246,35 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
             .find(|upstream| matches!(upstream, Upstream::Address(_)))
         {
             let place = at(&["servers", name, "upstreams"]);
-            reader.fault(outside(place, &address.to_string()));
+            reader.report(outside(place, &address.to_string()));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = if top.table.get("load").is_some() {
             "load"
         } else {
             "hosts"
         };
-        let fault = Fault::at(
+        let problem = Problem::at(
             at(&[table]),
             "the load is made on no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
-        reader.fault(fault.help(help));
+        reader.report(problem.help(help));
     }
     for subject in &experiment.subjects {
         if let Target::Address(address) = &subject.target {
-            reader.fault(outside(at(&["subjects", &subject.name]), address));
+            reader.report(outside(at(&["subjects", &subject.name]), address));
         }
     }
 }
 
-/// The factor that says on which host the load is made.
-pub(super) const VANTAGE: &str = "from";
-
-fn outside(place: Place, address: &str) -> Fault {
-    Fault::at(
+fn outside(place: Place, address: &str) -> Problem {
+    Problem::at(
         place,
         format!("`{}` cannot be reached", shown(address)),
         "hosts that are apart reach each other only",

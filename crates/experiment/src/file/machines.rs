@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::hosts::VANTAGE;
-use super::parse::place_of;
-use super::types::Experiment;
-use config::reader::{Fault, Reader};
+use super::names::LOAD_HOST_FACTOR;
+use crate::spec::Experiment;
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
@@ -21,8 +20,8 @@ pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
         return Some(ssh);
     }
     let (entry, path) = host.entry("ssh")?;
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             entry.node.place,
             format!("`{path}` is no destination of ssh: {}", shown(&ssh)),
             "expected \"user@machine\", or a name of ~/.ssh/config",
@@ -41,7 +40,7 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
     });
     if address.is_none() {
         let (entry, path) = host.entry("address")?;
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             format!("`{path}` is no address of a host: {}", shown(&text)),
             "expected an IP address, such as \"192.0.2.7\"",
@@ -52,8 +51,8 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
 
 /// What has to be said where hosts are machines, and what cannot be said of them.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
-    let at = |path: &[&str]| place_of(top.table, path).unwrap_or_default();
-    let says = |host: &str, key: &str| place_of(top.table, &["hosts", host, key]).is_some();
+    let at = |path: &[&str]| top.place_of(path).unwrap_or_default();
+    let says = |host: &str, key: &str| top.place_of(&["hosts", host, key]).is_some();
     if experiment
         .hosts
         .iter()
@@ -65,9 +64,9 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     let Some(first) = experiment.hosts.iter().find(|host| host.ssh.is_some()) else {
         for host in &experiment.hosts {
             for key in ["ssh_binary", "address"] {
-                if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
-                    reader.fault(
-                        Fault::at(
+                if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
+                    reader.report(
+                        Problem::at(
                             place,
                             format!("`hosts.{}.{key}`: no host is behind ssh", host.name),
                             "means nothing here",
@@ -81,9 +80,9 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     };
     for host in &experiment.hosts {
         for key in MADE {
-            if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
-                reader.fault(
-                    Fault::at(
+            if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
+                reader.report(
+                    Problem::at(
                         place,
                         format!("`hosts.{}.{key}` cannot be had", host.name),
                         "only hosts that are made on this machine have that",
@@ -102,38 +101,41 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     for server in &experiment.servers {
         let name = server.name.as_str();
         let Some(host) = &server.host else {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["servers", name]),
                 format!("the server `{name}` is on no host"),
                 "expected host = \"…\"",
             );
-            reader.fault(fault.help(help));
+            reader.report(problem.help(help));
             continue;
         };
         let found = experiment.hosts.iter().find(|one| one.name == *host);
         if found.is_some_and(|host| host.address.is_none() && !says(&host.name, "address")) {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["hosts", host]),
                 format!("the host `{host}` has no address"),
                 "expected address = \"…\"",
             );
-            reader.fault(fault.help(format!(
+            reader.report(problem.help(format!(
                 "the server `{name}` is on it: name the IP address of that machine by which the \
                  others reach it"
             )));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = match top.table.get("load") {
             Some(_) => "load",
             None => "hosts",
         };
-        let fault = Fault::at(
+        let problem = Problem::at(
             at(&[table]),
             "the load is made on no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
-        reader.fault(fault.help(help));
+        reader.report(problem.help(help));
     }
 }

@@ -2,26 +2,12 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::factors::{LOADS, level_text};
-use super::hosts::VANTAGE;
+use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, QUICK_KEYS};
+use super::written_factors::level_text;
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::{self, Entry, Node, Place, Table, Tree};
 use config::units::shown;
-
-/// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 10] = [
-    "blocks",
-    "warmup",
-    "window",
-    "latency_window",
-    "slice",
-    "matters",
-    "max_error",
-    "retries",
-    "apart",
-    "bottleneck",
-];
 
 /// Each of the keys below is compared with all before it; nobody has this many.
 const MOST_KEYS: usize = 1000;
@@ -114,14 +100,14 @@ fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
             flatten_into(reader, flat, inner);
         }
     } else if flat.entries.len() >= MOST_KEYS {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.place,
             format!("there are more than {MOST_KEYS} keys here"),
             "too many",
         ));
     } else if let Some(first) = flat.get(&entry.name) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.place,
                 format!("`{}` stands twice", shown(&entry.name)),
                 "this is the second",
@@ -147,8 +133,8 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         _ => key,
     };
     let Some(path) = key_path(current_key) else {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 key_place,
                 format!("--set does not know what `{}` is", shown(key)),
                 "expected a key of the experiment file",
@@ -240,20 +226,10 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
             walked.push('.');
         }
         walked.push_str(part);
-        if table.get(part).is_none() {
-            table.entries.push(Entry {
-                name: part.clone(),
-                place: set.key,
-                node: Node {
-                    place: set.key,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        match table.get_mut(part).map(|entry| &mut entry.node.tree) {
-            Some(Tree::Table(inner)) => table = inner,
-            _ => {
-                reader.fault(Fault::at(
+        match table.table_mut(part, set.key) {
+            Some(inner) => table = inner,
+            None => {
+                reader.report(Problem::at(
                     set.key,
                     format!("--set {}: `{walked}` is no table", set.path.join(".")),
                     "there is nothing below it to set",
@@ -283,8 +259,8 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     if known.contains(&name) {
         return true;
     }
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             set.key,
             format!(
                 "--set {}: nothing in `{kind}` is called `{name}`",
@@ -299,7 +275,7 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
 
 fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     let factor = match set.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["load", "host"] => VANTAGE.to_owned(),
+        ["load", "host"] => LOAD_HOST_FACTOR.to_owned(),
         ["load", key] => key.to_owned(),
         ["servers", server, "with", param] => format!("{server}.{param}"),
         _ => return,
@@ -308,7 +284,7 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
         return;
     };
     let hidden = factors.get(&factor).or_else(|| {
-        let loads = factors.get(LOADS)?;
+        let loads = factors.get(LOAD_FACTOR)?;
         let Tree::Array(levels) = &loads.node.tree else {
             return None;
         };
@@ -320,8 +296,8 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     });
     if let Some(entry) = hidden {
         let factor = &entry.name;
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 set.key,
                 format!("--set {} would change nothing", set.path.join(".")),
                 format!("the factor `{factor}` gives this value"),
@@ -348,8 +324,8 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
     for entry in &chosen.entries {
         let Some(factor) = factors.get(&entry.name) else {
             let names = factors.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!("`quick.factors` names no factor: `{}`", shown(&entry.name)),
                     "not in [factors]",
@@ -366,8 +342,8 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
         let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
         for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         level.place,
                         format!("`{}` has no such level", shown(&entry.name)),
                         "not among the levels in [factors]",
@@ -402,8 +378,8 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     for (name, place) in quick_subjects(top) {
         if subjects.get(&name).is_none() {
             let names = subjects.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("`quick.subjects` names no subject: `{}`", shown(&name)),
                     "not in [subjects]",
@@ -445,20 +421,8 @@ fn merge_quick(top: &mut Table) {
         let Some(first) = entries.first() else {
             continue;
         };
-        if top.get(table).is_none() {
-            top.entries.push(Entry {
-                name: table.to_owned(),
-                place: first.place,
-                node: Node {
-                    place: first.place,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        if let Some(Tree::Table(target)) = top.get_mut(table).map(|entry| &mut entry.node.tree) {
-            for entry in entries {
-                target.put(entry);
-            }
+        if let Some(target) = top.table_mut(table, first.place) {
+            entries.into_iter().for_each(|entry| target.put(entry));
         }
     }
 }

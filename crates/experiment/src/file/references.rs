@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::drivers;
-use super::parse::place_of;
-use super::subject::path_problem;
-use super::types::{Effect, Experiment, LoadChange, Server, Upstream};
+use super::subjects::path_problem;
+use super::{drivers, events, hosts, machines};
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
+use crate::spec::{Effect, Experiment, LoadChange, Server, Upstream};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     baseline(reader, top, experiment);
-    hosts(reader, top, experiment);
-    super::hosts::check_apart(reader, top, experiment);
-    super::machines::check(reader, top, experiment);
+    host_names(reader, top, experiment);
+    hosts::check_apart(reader, top, experiment);
+    machines::check(reader, top, experiment);
     circles(reader, top, experiment);
     ports(reader, top, experiment);
 }
@@ -35,9 +34,9 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     if names.is_empty() || names.contains(&baseline.as_str()) {
         return;
     }
-    if let Some(place) = place_of(top.table, &["design", "baseline"]) {
-        reader.fault(
-            Fault::at(
+    if let Some(place) = top.place_of(&["design", "baseline"]) {
+        reader.report(
+            Problem::at(
                 place,
                 format!("the baseline `{}` is no subject", shown(baseline)),
                 "not in [subjects]",
@@ -47,7 +46,7 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
 }
 
-fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let names: Vec<&str> = experiment.hosts.iter().map(|h| h.name.as_str()).collect();
     let mut wanted: Vec<(&str, Vec<&str>)> = experiment
         .servers
@@ -72,9 +71,9 @@ fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
     for (host, path) in wanted {
         if !names.contains(&host) {
-            let place = place_of(top.table, &path).unwrap_or_default();
-            reader.fault(
-                Fault::at(
+            let place = top.place_of(&path).unwrap_or_default();
+            reader.report(
+                Problem::at(
                     place,
                     format!("no host is called `{}`", shown(host)),
                     "not in [hosts]",
@@ -92,10 +91,12 @@ fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         let mut way = Vec::new();
         if let Some(circle) = follow(experiment, server, &mut way, &mut clear) {
             let first = circle.first().map_or("", |name| *name);
-            let place = place_of(top.table, &["servers", first, "upstreams"]).unwrap_or_default();
+            let place = top
+                .place_of(&["servers", first, "upstreams"])
+                .unwrap_or_default();
             let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("the upstreams go in a circle: {}", shown.join(" -> ")),
                     "a request would never arrive",
@@ -143,10 +144,10 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         let Some(port) = server.port else {
             continue;
         };
-        let place = |name| place_of(top.table, &["servers", name, "port"]).unwrap_or_default();
+        let place = |name| top.place_of(&["servers", name, "port"]).unwrap_or_default();
         if let Some(first) = taken.get(&port) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place(&server.name),
                     format!("`{first}` and `{}` both listen on port {port}", server.name),
                     "taken already",
@@ -177,8 +178,8 @@ pub(super) fn check_conditions(
         .saturating_mul(blocks)
         .saturating_mul(experiment.subjects.len() + 1);
     if trials > MOST_TRIALS {
-        let place = place_of(top.table, &["design", "blocks"]);
-        reader.fault(Fault::at(
+        let place = top.place_of(&["design", "blocks"]);
+        reader.report(Problem::at(
             place.unwrap_or_default(),
             format!("{trials} trials are too many"),
             format!("expected at most {MOST_TRIALS}: blocks x conditions x subjects"),
@@ -196,8 +197,8 @@ pub(super) fn check_conditions(
                 continue;
             };
             if let Err(RecipeError::Param { param, why, .. }) = recipe.fill(&server.params) {
-                let place = place_of(top.table, &["servers", &server.name, "with", &param]);
-                reader.fault(Fault::at(
+                let place = top.place_of(&["servers", &server.name, "with", &param]);
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("`servers.{}.with.{param}`: {why}", server.name),
                     "with its factors filled in",
@@ -206,8 +207,8 @@ pub(super) fn check_conditions(
         }
         for subject in &setting.subjects {
             if let Some(problem) = path_problem(&subject.path, false) {
-                let place = place_of(top.table, &["subjects", &subject.name]);
-                reader.fault(Fault::at(
+                let place = top.place_of(&["subjects", &subject.name]);
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("subject `{}`: {problem}", shown(&subject.name)),
                     format!("filled in: {}", shown(&subject.path)),
@@ -215,11 +216,11 @@ pub(super) fn check_conditions(
             }
         }
         drivers::check(reader, top, experiment, &setting, recipes);
-        super::events::check_load(reader, top, &setting);
+        events::check_load(reader, top, &setting);
         let load = &setting.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
-            reader.fault(
-                Fault::of_the_file(
+            reader.report(
+                Problem::of_the_file(
                     "a condition has no keep-alive and several requests per connection",
                 )
                 .help("they exclude each other: vary one of the two"),

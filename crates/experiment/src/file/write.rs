@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use toml::{Table, Value as Toml};
 
-use super::types::{
-    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength,
-    Upstream,
+use crate::spec::{
+    Apart, BodyCheck, Choice, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate,
+    Server, SliceLength, Target, Upstream,
 };
-use super::types::{Server, Target};
-use crate::driver::Choice;
 use config::units;
 use readings::{Access, HostSpec};
 

@@ -2,23 +2,19 @@
 
 use std::path::PathBuf;
 
-use miette::Diagnostic;
-
-use crate::driver::DriverError;
 use config::{Mistakes, OpenError};
 
 /// A recipe that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecipeError {
     /// Its `recipe.toml` could not be read as text.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `recipe.toml` has mistakes.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
-    /// A driver of the program cannot be used.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
     /// One of its files, or a folder of recipes, cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
@@ -90,16 +86,3 @@ pub enum RecipeError {
         found: usize,
     },
 }
-
-impl RecipeError {
-    fn inner(&self) -> Option<&dyn Diagnostic> {
-        match self {
-            Self::Open(inner) => Some(inner),
-            Self::Mistakes(inner) => Some(inner),
-            Self::Driver(inner) => Some(inner),
-            _ => None,
-        }
-    }
-}
-
-shows_its_inner!(RecipeError);

@@ -1,11 +1,12 @@
 //! Recipes: how to configure, start, know ready, probe and stop one kind of server.
 //!
 //! A recipe is data, a folder with a `recipe.toml`, templates and files;
-//! `docs/src/reference/recipes.md` describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
-//! given, and [`Recipe::available`], which looks for programs and files on this machine.
+//! `docs/src/reference/recipes.md` describes it. Everything here is pure but
+//! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which looks for programs and files on this machine.
 
 mod error;
-pub(crate) mod read;
+mod load;
+mod read;
 mod render;
 mod settings;
 
@@ -17,6 +18,7 @@ use installed::{Availability, Need};
 use crate::manifest::{Param, Value, Version, fill};
 
 pub use error::RecipeError;
+pub(crate) use load::recipes;
 pub use render::{Behind, Ready, RenderContext, Rendered, RenderedFile};
 
 /// One kind of server.

@@ -67,7 +67,7 @@ fn the_example_of_a_recipe_can_be_loaded() {
     let template = template.split("```").next().unwrap();
     std::fs::write(folder.join("tiny.conf.j2"), template).unwrap();
     std::fs::write(folder.join("htdocs/index.html"), "it works").unwrap();
-    let recipes = Recipes::load(std::slice::from_ref(&*dir))
+    let recipes = Recipes::load(std::slice::from_ref(&*dir), &[])
         .unwrap_or_else(|error| panic!("{}", rendered(&error)));
     let context = experiment::recipe::RenderContext {
         name: "tiny".to_owned(),

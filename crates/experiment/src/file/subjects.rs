@@ -1,14 +1,13 @@
 //! `[subjects]`: names and URLs.
 
 use super::drivers;
-use super::factors::{RawFactor, placeholders};
-use super::parse::factor_names;
-use super::parts::MOST_NAMES;
-use super::types::{Subject, Target};
-use crate::driver::Choice;
+use super::names::MOST_NAMES;
+use super::placeholders::placeholders;
+use super::written_factors::{WrittenFactor, factor_names};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, Subject, Target};
 use config::nearest::{suggestion, suggestion_or};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Place, Tree};
 use config::units::shown;
@@ -19,7 +18,7 @@ const FORM: &str =
 pub(super) fn subjects(
     reader: &mut Reader,
     top: &Section<'_>,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Vec<Subject> {
     let section = top.section(reader, "subjects");
@@ -27,17 +26,17 @@ pub(super) fn subjects(
     if entries.is_empty() && (section.is_some() || top.table.get("subjects").is_none()) {
         let place = top.table.get("subjects").map(|entry| entry.place);
         let message = "there are no subjects: nothing to compare";
-        let fault = match place {
-            Some(place) => Fault::at(place, message, "expected at least one line below this"),
-            None => Fault::of_the_file(message),
+        let problem = match place {
+            Some(place) => Problem::at(place, message, "expected at least one line below this"),
+            None => Problem::of_the_file(message),
         };
-        reader.fault(fault.help(
+        reader.report(problem.help(
             "add a table [subjects] with lines such as direct = \"http://backend/\", where `backend` is one of [servers]",
         ));
         return Vec::new();
     }
     if entries.len() > MOST_NAMES {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entries[MOST_NAMES].place,
             format!("{} subjects are too many", entries.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -51,7 +50,7 @@ pub(super) fn subjects(
             || name.chars().count() > 64
             || name.chars().any(char::is_control)
         {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("a subject cannot be called `{}`", shown(name)),
                 "expected 1 to 64 characters without space at either end",
@@ -108,11 +107,11 @@ fn target(
     place: Place,
     name: &str,
     url: &str,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Option<(String, Target, String)> {
     let wrong = |message: &str, label: &str| {
-        Fault::at(
+        Problem::at(
             place,
             format!("subject `{}`: {message}", shown(name)),
             label,
@@ -126,7 +125,7 @@ fn target(
                 .any(|driver| driver.schemes.iter().any(|one| one == scheme))
     };
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
-        reader.fault(if url.starts_with("https://") {
+        reader.report(if url.starts_with("https://") {
             wrong("https is not built yet", "expected http://").help(
                 "measure the same server's http port: encryption is not part of the answer then",
             )
@@ -143,13 +142,13 @@ fn target(
         format!("/{path}")
     };
     if let Some(problem) = path_problem(&path, true) {
-        reader.fault(wrong(&problem, "not possible in a request"));
+        reader.report(wrong(&problem, "not possible in a request"));
     }
     for unknown in placeholders(&path)
         .into_iter()
         .filter(|name| !factors.iter().any(|factor| factor.name == *name))
     {
-        reader.fault(
+        reader.report(
             wrong(
                 &format!("no factor is called `{unknown}`"),
                 "its `{…}` names no factor",
@@ -165,7 +164,7 @@ fn authority_target(
     reader: &mut Reader,
     top: &Section<'_>,
     authority: &str,
-    wrong: &impl Fn(&str, &str) -> Fault,
+    wrong: &impl Fn(&str, &str) -> Problem,
 ) -> Option<Target> {
     let names: Vec<&str> = match top.table.get("servers").map(|entry| &entry.node.tree) {
         Some(Tree::Table(table)) => table.entries.iter().map(|e| e.name.as_str()).collect(),
@@ -175,11 +174,11 @@ fn authority_target(
         return Some(Target::Server(authority.to_owned()));
     }
     if authority.is_empty() {
-        reader.fault(wrong("the URL names no server", "nothing between `//` and `/`").help(FORM));
+        reader.report(wrong("the URL names no server", "nothing between `//` and `/`").help(FORM));
         return None;
     }
     if authority.contains('@') {
-        reader.fault(
+        reader.report(
             wrong("a user in the URL is not possible", "remove it")
                 .help("send an Authorization header instead: [load] headers"),
         );
@@ -188,7 +187,7 @@ fn authority_target(
     // The colons of a bare IPv6 address are inside brackets.
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     let Some(colon) = authority[after_brackets..].rfind(':') else {
-        reader.fault(
+        reader.report(
             wrong(
                 &format!("no server is called `{}`", shown(authority)),
                 "not in [servers]",
@@ -207,7 +206,7 @@ fn authority_target(
     };
     let (host, port) = authority.split_at(after_brackets + colon);
     if names.contains(&host) {
-        reader.fault(
+        reader.report(
             wrong(
                 "a server's port does not belong in the URL",
                 "remove the port",
@@ -219,7 +218,7 @@ fn authority_target(
     match port[1..].parse::<u32>() {
         Ok(1..=65_535) => {}
         _ => {
-            reader.fault(wrong(
+            reader.report(wrong(
                 &format!("`{}` is no port", shown(&port[1..])),
                 "expected a port from 1 to 65535",
             ));
@@ -228,7 +227,7 @@ fn authority_target(
     }
     let good = |c: char| c.is_ascii_alphanumeric() || ".-_[]:%".contains(c);
     if host.is_empty() || !host.chars().all(good) {
-        reader.fault(wrong(
+        reader.report(wrong(
             &format!("`{}` is no host", shown(host)),
             "expected a name or an address",
         ));

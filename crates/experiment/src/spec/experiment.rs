@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::driver::Choice;
-use crate::manifest::Value;
 use readings::HostSpec;
+
+use super::load::{Choice, LoadChange, LoadSpec};
+use crate::manifest::Value;
 
 /// A question, with all that is needed to answer it. Every name in it is defined in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -221,85 +222,6 @@ pub struct LoadPart {
     pub value: Value,
     /// What it does.
     pub change: LoadChange,
-}
-
-/// A change of one key of the load.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LoadChange {
-    /// `connections`
-    Connections(u32),
-    /// `threads`
-    Threads(u32),
-    /// `keepalive`
-    Keepalive(bool),
-    /// `requests_per_connection`
-    RequestsPerConnection(u64),
-    /// `method`
-    Method(String),
-    /// `body`
-    Body(String),
-    /// `timeout`
-    Timeout(Duration),
-    /// `rate`
-    Rate(Rate),
-    /// `driver`
-    Driver(Choice),
-    /// `from`: the host it is made on.
-    Host(String),
-}
-
-/// What load is put on each subject.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadSpec {
-    /// The host the load is made on; without one it runs on CPUs that no host claims.
-    pub host: Option<String>,
-    /// Connections that are open at once.
-    pub connections: u32,
-    /// Threads that make the load; without a number the runner chooses.
-    pub threads: Option<u32>,
-    /// Whether a connection carries more than one request.
-    pub keepalive: bool,
-    /// After so many requests a connection is closed and another opened.
-    pub requests_per_connection: Option<u64>,
-    /// The HTTP method.
-    pub method: String,
-    /// Headers to add: names and values.
-    pub headers: Vec<(String, String)>,
-    /// The request's body.
-    pub body: Option<String>,
-    /// How long an answer, or the opening of a connection, may take.
-    pub timeout: Duration,
-    /// The rate at which latency is compared.
-    pub rate: Rate,
-    /// What makes the load of subjects that name no driver.
-    pub driver: Choice,
-}
-
-impl Default for LoadSpec {
-    fn default() -> Self {
-        Self {
-            host: None,
-            connections: 64,
-            threads: None,
-            keepalive: true,
-            requests_per_connection: None,
-            method: "GET".to_owned(),
-            headers: Vec::new(),
-            body: None,
-            timeout: Duration::from_secs(5),
-            rate: Rate::Auto,
-            driver: Choice::engine(),
-        }
-    }
-}
-
-/// The rate of the open loop in which latency is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate {
-    /// Chosen from the first block, below what the slowest subject can carry.
-    Auto,
-    /// Requests per second over all connections.
-    PerSecond(f64),
 }
 
 /// What a good answer is.

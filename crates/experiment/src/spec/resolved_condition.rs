@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use readings::Condition;
+use readings::{Access, Condition};
 
-use super::types::{
-    Effect, Event, Experiment, Fault, Given, GivenFault, LoadChange, LoadSpec, Role, Server,
-    Target, Upstream,
+use super::experiment::{
+    Effect, Event, Experiment, Fault, Given, GivenFault, Role, Server, Target, Upstream,
 };
-use crate::driver::Choice;
+use super::load::{Choice, LoadSpec};
 use crate::manifest::Value;
-use readings::Access;
 
 /// All that one condition asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +148,11 @@ impl Experiment {
             }
         }
         found
+    }
+
+    /// Says whether bottlenecks are looked for after the last block; never with events.
+    pub fn find_bottlenecks(&mut self, wanted: bool) {
+        self.design.bottleneck = wanted && self.events.is_empty();
     }
 
     /// The servers that some subject's requests reach, each after its upstreams.
@@ -354,21 +357,4 @@ fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
         fault,
         until: event.until,
     })
-}
-
-impl LoadChange {
-    pub(super) fn apply(&self, load: &mut LoadSpec) {
-        match self {
-            Self::Connections(count) => load.connections = *count,
-            Self::Threads(count) => load.threads = Some(*count),
-            Self::Keepalive(value) => load.keepalive = *value,
-            Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),
-            Self::Method(method) => load.method.clone_from(method),
-            Self::Body(body) => load.body = Some(body.clone()),
-            Self::Timeout(timeout) => load.timeout = *timeout,
-            Self::Rate(rate) => load.rate = *rate,
-            Self::Driver(driver) => load.driver.clone_from(driver),
-            Self::Host(host) => load.host = Some(host.clone()),
-        }
-    }
 }
