@@ -81,6 +81,7 @@ impl Buckets {
                 }
             }
         }
+        found.shrink_to_fit();
         Some(Self(found))
     }
 
