@@ -14,6 +14,7 @@ pub(super) struct Cgroup {
 }
 
 /// Where the CPU time of all that ever ran in a group is read.
+#[derive(Clone)]
 pub(super) struct CpuTime {
     file: PathBuf,
     form: Usage,
@@ -75,7 +76,10 @@ impl Cgroup {
         })
     }
 
-    /// Where it is.
+    pub(super) fn time(&self) -> &CpuTime {
+        &self.time
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

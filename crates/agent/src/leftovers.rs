@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::control_group::Hierarchy;
+use crate::proc_files::Process;
 
 /// Where agents and hosts have control groups.
 const HIERARCHIES: [Hierarchy; 4] = [
@@ -72,11 +73,7 @@ impl Owner {
 
 /// When a process that runs began. One that has ended and was not waited for does not run.
 fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X");
-    (!ended).then(|| fields.nth(18)?.parse().ok()).flatten()
+    Some(Process::read(pid as i32)?.start_ticks)
 }
 
 /// The number of this process's namespace of process numbers; 0 where the kernel does not tell.

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process and of a thread.
+//! What `/proc` has of processes and threads.
 
 use std::fs;
 use std::path::Path;
@@ -165,13 +165,68 @@ pub(super) fn ignores_ends(pid: i32) -> bool {
     ignored.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
 }
 
-/// The numbers of a process's threads; none when it has ended.
+/// The tids of a process; none when it has ended.
 pub(super) fn threads_of(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
-    tasks.flatten().filter_map(number).collect()
+    numbers_in(&format!("/proc/{pid}/task"))
+}
+
+fn numbers_in(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    entries.filter_map(number).collect()
+}
+
+/// Time of a thread on a CPU, and time that it was runnable without one, ns.
+pub(super) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    let mut figures = text.split_whitespace();
+    Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
+}
+
+/// CPU time of a process: its live threads to the nanosecond, its ended children by the tick.
+pub(super) fn process_cpu_s(pid: i32) -> f64 {
+    let threads = threads_of(pid).into_iter();
+    let on_cpu_ns = threads.filter_map(|tid| Some(schedstat(pid, tid)?.0));
+    let children_ticks = stat_fields(pid).map_or(0, |all| field(&all, 16) + field(&all, 17));
+    on_cpu_ns.sum::<u64>() as f64 / 1e9 + children_ticks as f64 / TICKS_PER_S
+}
+
+/// The most memory that a process has held since its program began. `None` when it has ended.
+pub(super) fn peak_rss_bytes(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The children of a process, where the kernel lists them.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let list = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok();
+    let lists: Vec<String> = threads_of(pid).into_iter().filter_map(list).collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// A process and all its descendants.
+pub(super) fn tree(root: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = numbers_in("/proc")
+        .into_iter()
+        .filter_map(|pid| Some((pid, field(&stat_fields(pid)?, 4) as i32)))
+        .collect();
+    let mut found = vec![root];
+    let mut at = 0;
+    while at < found.len() {
+        let parent = found[at];
+        let children = parents.iter().filter(|(_, its)| *its == parent);
+        found.extend(children.map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found
+}
+
+fn stat_fields(pid: i32) -> Option<Vec<u64>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    fields(&text).map(|(_, fields)| fields)
 }
 
 /// The name, and the fields from the state on; what is no whole number without a sign is 0.
@@ -249,5 +304,24 @@ mod tests {
         let (name, fields) = fields("7 (a ) b) S 1 2 3 4 -1 5 6").unwrap();
         assert_eq!(name, "a ) b");
         assert_eq!(fields, [0, 1, 2, 3, 4, 0, 5, 6]);
+    }
+    #[test]
+    fn a_process_knows_its_own_cpu_time_and_children() {
+        let me = std::process::id() as i32;
+        let before = process_cpu_s(me);
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 50 {
+            std::hint::spin_loop();
+        }
+        assert!(process_cpu_s(me) > before);
+        let idler = crate::test_processes::idler();
+        let pid = idler.pid();
+        assert!(tree(me).contains(&pid) && children(me).contains(&pid));
+        // It has just begun, and is about to load its library.
+        let grown = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            peak_rss_bytes(pid).unwrap() > 500_000
+        });
+        assert!(grown, "{:?}", peak_rss_bytes(pid));
     }
 }

@@ -1,14 +1,13 @@
-//! The orders and answers of the protocol between `lab` and an agent.
+//! The orders and answers of the protocol between an agent and its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{LoadReading, Pacing, Probed, Seen};
+use readings::{LoadReading, Pacing, Seen};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Window;
-use super::recorder::Samples;
+use super::timeline::{Measured, Spans};
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,8 +62,8 @@ pub enum Order {
     },
     /// Make load.
     Load(LoadOrder),
-    /// Look at servers of this agent for a time, without load.
-    Look {
+    /// Sample scheduling of servers of this agent for a time, without load.
+    SampleScheduling {
         /// The servers.
         servers: Vec<String>,
         /// Servers of other agents on this machine.
@@ -88,12 +87,12 @@ pub enum Order {
         /// The address.
         address: SocketAddr,
     },
-    /// Begin to note what the servers of this agent use, while a load is made elsewhere.
-    Sample,
-    /// End that, and send what was noted.
-    Sampled {
-        /// Windows of each reading in which it is wanted what was seen, by this machine's clock.
-        windows: Vec<Vec<Window>>,
+    /// Begin to sample the servers of this agent, while a load is made elsewhere.
+    StartSampling,
+    /// End that, and send what was measured.
+    StopSampling {
+        /// When each reading was measured, by this machine's clock.
+        readings: Vec<Spans>,
     },
     /// Cut the load under way short. The only order that is taken during a load or a driver's
     /// run; not answered.
@@ -178,9 +177,9 @@ pub struct LoadOrder {
     pub watch_others: Vec<OtherServer>,
     /// Seed of random arrivals.
     pub seed: u64,
-    /// Whether to look at the servers' threads, the CPUs and the kernel in the last stint.
+    /// Whether to sample scheduling in the last stint.
     #[serde(default)]
-    pub look: bool,
+    pub sample_scheduling: bool,
     /// What watched servers get together meanwhile; `None` for no limit.
     #[serde(default)]
     pub quota: Option<QuotaOrder>,
@@ -313,9 +312,9 @@ pub enum Answer {
     },
     /// What time it is.
     Clock {
-        /// Since 1970, ns.
+        /// CLOCK_REALTIME, ns.
         wall_ns: i64,
-        /// Of the clock that nobody sets, ns.
+        /// CLOCK_MONOTONIC, ns.
         monotonic_ns: i64,
     },
     /// What this machine is.
@@ -335,8 +334,8 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
-    /// What servers used while it was noted.
-    Samples(Box<Samples>),
+    /// What was measured, by the numbers of the readings.
+    Measured(Vec<Measured>),
     /// A folder was made.
     Folder {
         /// Its absolute path.
@@ -387,7 +386,7 @@ pub enum Answer {
     },
     /// What a load measured.
     Loaded(Box<Loaded>),
-    /// What was seen without load.
+    /// Scheduling without load.
     Seen(Box<Seen>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
@@ -398,34 +397,17 @@ pub enum Answer {
     },
 }
 
-/// What a load measured, by the numbers of its readings.
+/// What a load measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
     /// The readings.
     pub readings: Vec<LoadReading>,
-    /// CPU time of each watched server during each reading's windows, s.
-    pub cpu_s: Vec<BTreeMap<String, f64>>,
-    /// Connections that this machine accepted during each reading's stints; `None` where that
-    /// cannot be read.
-    pub accepted: Vec<Option<u64>>,
+    /// What servers and machine did during each of them.
+    pub measured: Vec<Measured>,
     /// Lanes whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
-    /// What was seen in the last stint's window, where that was asked for.
-    #[serde(default)]
+    /// Scheduling in the last stint's window, where that was asked for.
     pub seen: Option<Seen>,
-    /// When each reading's windows were.
-    #[serde(default)]
-    pub windows: Vec<Vec<Window>>,
-    /// Which of those windows were looked at.
-    #[serde(default)]
-    pub looked_at: Vec<Vec<bool>>,
-    /// When each reading's stints were, their cut starts with them.
-    #[serde(default)]
-    pub stints: Vec<Vec<Window>>,
-    /// What was seen of servers and machine in each reading's windows; `None` where there was no
-    /// time to look.
-    #[serde(default)]
-    pub probed: Vec<Option<Probed>>,
 }
 
 /// What one run of an outside driver came to.
@@ -443,16 +425,8 @@ pub struct Driven {
     pub cpu_s: f64,
     /// The most memory that its largest process held, where that could be read.
     pub max_rss_bytes: Option<u64>,
-    /// CPU time of each watched server meanwhile, s.
-    pub servers_cpu_s: BTreeMap<String, f64>,
-    /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
-    pub accepted: Option<u64>,
-    /// When it was.
-    #[serde(default)]
-    pub window: Window,
-    /// What was seen of servers and machine meanwhile.
-    #[serde(default)]
-    pub probed: Option<Probed>,
+    /// What servers and machine did meanwhile.
+    pub measured: Measured,
 }
 
 /// How a driver's run ended.

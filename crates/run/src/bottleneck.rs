@@ -156,7 +156,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
 
     /// Ports of a host that connections in TIME_WAIT hold.
     fn waiting_ports(&mut self, host: Option<&str>) -> Result<u64, AgentError> {
-        let order = Order::Look {
+        let order = Order::SampleScheduling {
             servers: Vec::new(),
             others: Vec::new(),
             duration_ms: 0,
@@ -385,7 +385,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         changed: &Changed,
     ) -> Result<Probe, AgentError> {
         let mut order = order.clone();
-        order.look = true;
+        order.sample_scheduling = true;
         order.threads = changed.threads;
         order.cpus.clone_from(&changed.cpus);
         order.quota.clone_from(&changed.quota);

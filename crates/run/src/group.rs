@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::agents::Agents;
 use crate::rate::choose_rate;
-use crate::{CpuPlacement, RunEvent, RunOptions, remote_samples, schedule, sequential};
+use crate::{CpuPlacement, RunEvent, RunOptions, schedule, sequential};
 use agent::AgentError;
 use agent::wire::{AwaitServer, BodyOrder, LaneOrder, LoadOrder, Loaded, Order, StintOrder};
 use experiment::plan::{Group, PlannedTrial};
@@ -278,7 +278,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             watch,
             watch_others,
             seed: self.seed,
-            look: false,
+            sample_scheduling: false,
             quota: None,
             ports: None,
             row_ms: None,
@@ -320,7 +320,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             .collect();
         let tell = &mut *self.tell;
         let from = ready.first().and_then(|one| one.from.as_deref());
-        let watching = self.agents.watch_far(from)?;
+        let remote = self.agents.start_remote_sampling(from)?;
         let agent = self.agents.of(from)?;
         let mut loaded = agent.load(order, self.stop, |stint, requests, errors| {
             tell(RunEvent::Load {
@@ -329,9 +329,8 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
                 errors,
             });
         })?;
-        let windows = remote_samples::looked_at(&loaded);
-        let noted = self.agents.noted(from, watching, &windows)?;
-        noted.add_to(&mut loaded);
+        self.agents
+            .add_remote_samples(from, remote, &mut loaded.measured)?;
         Ok(loaded)
     }
 }
@@ -379,9 +378,10 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
     let throughput = closed.readings.get(number).cloned();
     let latency = open.and_then(|open| open.readings.get(number).cloned());
     let empty = BTreeMap::new();
-    let cpu = closed.cpu_s.get(number).unwrap_or(&empty);
+    let measured = closed.measured.get(number);
+    let cpu = measured.map_or(&empty, |measured| &measured.cpu_s);
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
-        let accepted = closed.accepted.get(number).copied().flatten()?;
+        let accepted = measured?.accepted?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
         (answered > 0).then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
     });
@@ -404,8 +404,8 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
     }
 }
 
-/// What was seen while a load ran on a subject, of the servers that it goes through.
+/// What was sampled while a load ran on a subject, of the servers that it goes through.
 pub(super) fn probed(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
-    let seen = loaded.probed.get(number)?.clone()?;
-    Some(seen.of_servers(&one.subject.through))
+    let metrics = loaded.measured.get(number)?.metrics.clone()?;
+    Some(metrics.of_servers(&one.subject.through))
 }

@@ -214,12 +214,11 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
             watch,
             watch_others,
         };
-        let watching = self.agents.watch_far(from)?;
+        let remote = self.agents.start_remote_sampling(from)?;
         let driven = match self.agents.of(from)?.drive(order, self.stop) {
             Ok(mut driven) => {
-                let windows = [vec![driven.window]];
-                let noted = self.agents.noted(from, watching, &windows)?;
-                noted.add_to_driven(&mut driven);
+                let measured = std::slice::from_mut(&mut driven.measured);
+                self.agents.add_remote_samples(from, remote, measured)?;
                 driven
             }
             // A driver that cannot be started is that subject's failure; a server that has ended

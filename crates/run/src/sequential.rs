@@ -207,7 +207,7 @@ impl<F: FnMut(RunEvent)> Runner<'_, F> {
         let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
         for (host, servers, others) in self.agents.views(from, resolved) {
             for _ in 0..2 {
-                let order = Order::Look {
+                let order = Order::SampleScheduling {
                     servers: servers.clone(),
                     others: others.clone(),
                     duration_ms: LOOK_MS,

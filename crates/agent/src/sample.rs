@@ -1,0 +1,217 @@
+//! One sample: what the kernel had counted of servers and machine at one moment.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use readings::SocketsProbed;
+
+use super::clock::monotonic_ns;
+use super::network_counters::{Namespace, NetworkCounters};
+use super::processes::ServerGauges;
+use super::run_times::Descriptors;
+use super::scheduling::Scheduling;
+use super::server_counters::{ServerCounterReader, ServerCounters};
+use super::system_counters::{SystemCounters, SystemSources};
+use super::thread_exits::ThreadExits;
+use super::watched::{Watched, WatchedServers};
+
+/// What a sample has. Each part costs more than the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) accepted: bool,
+    pub(super) cpu: bool,
+    pub(super) gauges: bool,
+    /// Gauges as well.
+    pub(super) counters: bool,
+    pub(super) scheduling: bool,
+    /// Only with scheduling.
+    pub(super) ports: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    /// CLOCK_MONOTONIC.
+    pub(super) at_ns: i64,
+    pub(super) unix_s: f64,
+    /// CPU time that taking it took.
+    pub(super) cost: Duration,
+    /// Taken at the edge of a segment or a window, which is known by it exactly.
+    pub(super) edge: bool,
+    /// Connections accepted so far, all namespaces together.
+    pub(super) accepted: Option<u64>,
+    /// CPU time of each server so far.
+    pub(super) cpu_s: Option<Vec<f64>>,
+    pub(super) gauges: Option<Gauges>,
+    pub(super) counters: Option<Box<Counters>>,
+    pub(super) scheduling: Option<Box<Scheduling>>,
+}
+
+/// What only grows, of each server and each namespace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) servers: Vec<ServerCounters>,
+    pub(super) system: SystemCounters,
+    pub(super) networks: Vec<NetworkCounters>,
+}
+
+/// What goes up and down: the highest values of one or several samples.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gauges {
+    /// How many samples.
+    pub(super) samples: u64,
+    pub(super) servers: Vec<ServerGauges>,
+    pub(super) sockets: Vec<SocketsProbed>,
+}
+
+impl Gauges {
+    fn of(servers: Vec<ServerGauges>, networks: &[NetworkCounters]) -> Self {
+        Self {
+            samples: 1,
+            servers,
+            sockets: networks.iter().map(|network| network.sockets).collect(),
+        }
+    }
+
+    pub(super) fn raise(&mut self, other: &Self) {
+        self.samples += other.samples;
+        let servers = self.servers.len().max(other.servers.len());
+        self.servers.resize(servers, ServerGauges::default());
+        for (highest, one) in self.servers.iter_mut().zip(&other.servers) {
+            highest.raise(*one);
+        }
+        let sockets = self.sockets.len().max(other.sockets.len());
+        self.sockets.resize(sockets, SocketsProbed::default());
+        for (highest, one) in self.sockets.iter_mut().zip(&other.sockets) {
+            highest.raise(one);
+        }
+    }
+}
+
+impl Sample {
+    pub(super) fn is_empty(&self) -> bool {
+        self.accepted.is_none()
+            && self.cpu_s.is_none()
+            && self.gauges.is_none()
+            && self.scheduling.is_none()
+    }
+}
+
+/// Takes samples of servers and machine.
+pub(super) struct SampleReader {
+    servers: Vec<(String, Watched)>,
+    system: SystemSources,
+    counters: Option<CounterReaders>,
+}
+
+struct CounterReaders {
+    servers: Vec<ServerCounterReader>,
+    /// Where the kernel reports threads that exit.
+    exits: Option<ThreadExits>,
+}
+
+impl SampleReader {
+    pub(super) fn new(servers: WatchedServers, system: SystemSources) -> Self {
+        Self {
+            servers: servers.into_iter().collect(),
+            system,
+            counters: None,
+        }
+    }
+
+    pub(super) fn server_names(&self) -> Vec<String> {
+        self.servers.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(super) fn namespaces(&self) -> &[Namespace] {
+        &self.system.namespaces
+    }
+
+    /// Files that reading the servers' CPU time opens, at least.
+    pub(super) fn cpu_files(&self) -> usize {
+        self.watched().map(Watched::files).sum()
+    }
+
+    fn watched(&self) -> impl Iterator<Item = &Watched> {
+        self.servers.iter().map(|(_, watched)| watched)
+    }
+
+    /// Parts for which the exact moment matters most come first.
+    pub(super) fn read(&mut self, parts: Parts) -> Sample {
+        let before_ns = net::os::thread_cpu_ns();
+        let mut sample = Sample {
+            unix_s: unix_s(),
+            at_ns: monotonic_ns(),
+            ..Sample::default()
+        };
+        if parts.cpu {
+            sample.cpu_s = Some(self.watched().map(Watched::cpu_s).collect());
+        }
+        let namespaces = &self.system.namespaces;
+        if parts.accepted {
+            sample.accepted = namespaces.iter().map(Namespace::accepted).sum();
+        }
+        if parts.scheduling {
+            let scheduling = Scheduling::read(self.watched(), namespaces);
+            sample.scheduling = Some(Box::new(scheduling));
+        }
+        if parts.counters {
+            self.read_counters(&mut sample);
+        } else if parts.gauges {
+            self.read_gauges(&mut sample);
+        }
+        if let Some(scheduling) = sample.scheduling.as_mut().filter(|_| parts.ports) {
+            scheduling.read_ports(&self.system.namespaces);
+        }
+        let cost_ns = net::os::thread_cpu_ns().saturating_sub(before_ns);
+        sample.cost = Duration::from_nanos(cost_ns);
+        sample
+    }
+
+    fn read_counters(&mut self, sample: &mut Sample) {
+        let readers = self
+            .counters
+            .get_or_insert_with(|| CounterReaders::new(self.servers.len()));
+        let exits = readers.exits.as_mut().map(ThreadExits::take);
+        let servers: Vec<ServerCounters> = (readers.servers.iter_mut().zip(&self.servers))
+            .map(|(reader, (_, watched))| reader.read(watched, exits.as_deref()))
+            .collect();
+        let networks: Vec<_> = self.networks().collect();
+        let gauges = servers.iter().map(ServerCounters::gauges).collect();
+        sample.gauges = Some(Gauges::of(gauges, &networks));
+        sample.counters = Some(Box::new(Counters {
+            servers,
+            system: SystemCounters::read(&self.system),
+            networks,
+        }));
+    }
+
+    /// Where servers have many threads this costs a small part of what counters do.
+    fn read_gauges(&mut self, sample: &mut Sample) {
+        let networks: Vec<_> = self.networks().collect();
+        let readers = self
+            .counters
+            .get_or_insert_with(|| CounterReaders::new(self.servers.len()));
+        let servers = (readers.servers.iter_mut().zip(&self.servers))
+            .map(|(reader, (_, watched))| reader.read_gauges(watched));
+        sample.gauges = Some(Gauges::of(servers.collect(), &networks));
+    }
+
+    fn networks(&self) -> impl Iterator<Item = NetworkCounters> {
+        self.system.namespaces.iter().map(NetworkCounters::read)
+    }
+}
+
+impl CounterReaders {
+    fn new(servers: usize) -> Self {
+        let descriptors = Descriptors::of_this_process();
+        let reader = || ServerCounterReader::new(descriptors.clone());
+        Self {
+            servers: std::iter::repeat_with(reader).take(servers).collect(),
+            exits: ThreadExits::open(),
+        }
+    }
+}
+
+fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |since| since.as_secs_f64())
+}
