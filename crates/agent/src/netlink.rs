@@ -110,10 +110,14 @@ impl Netlink {
         })
     }
 
+    pub(crate) fn send(&mut self, message: &mut Message) -> io::Result<()> {
+        (&self.socket).write_all(message.finish())
+    }
+
     /// Sends a request that is to be acknowledged; returns the body of the first answer that is
     /// no acknowledgement.
     pub fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
-        (&self.socket).write_all(message.finish())?;
+        self.send(&mut message)?;
         let mut answer = Vec::new();
         loop {
             let length = self.receive()?;
@@ -155,7 +159,7 @@ impl Netlink {
 
     /// Asks a question; returns the body of its answer.
     pub fn ask(&mut self, question: &mut Message) -> io::Result<&[u8]> {
-        (&self.socket).write_all(question.finish())?;
+        self.send(question)?;
         let length = self.receive()?;
         let none = || io::Error::other("the kernel's answer has no body");
         let (kind, body) = messages(&self.buffer[..length]).next().ok_or_else(none)?;

@@ -8,12 +8,17 @@ use super::taskstats::{TASKSTATS_CMD_GET, ThreadExit, open};
 use crate::netlink::{Message, Netlink};
 
 const TASKSTATS_CMD_ATTR_REGISTER_CPUMASK: u16 = 3;
+const TASKSTATS_CMD_ATTR_DEREGISTER_CPUMASK: u16 = 4;
 
 /// Room for what is reported between two samples: some 5,000 exits.
 const ROOM: usize = 8 << 20;
 
 /// Receives exits of threads of all programs.
-pub(super) struct ThreadExits(Netlink);
+pub(super) struct ThreadExits {
+    netlink: Netlink,
+    family: u16,
+    cpus: String,
+}
 
 impl ThreadExits {
     /// `None` where the kernel does not report to this process.
@@ -39,14 +44,28 @@ impl ThreadExits {
         request.name(TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, cpus.trim());
         netlink.request(request).ok()?;
         netlink.listen(ROOM).ok()?;
-        Some(Self(netlink))
+        Some(Self {
+            netlink,
+            family,
+            cpus,
+        })
     }
 
     /// Exits since the last call, in order.
     pub(super) fn take(&mut self) -> Vec<ThreadExit> {
         let mut exits = Vec::new();
-        self.0
+        self.netlink
             .drain(|report| exits.extend(ThreadExit::read(report)));
         exits
+    }
+}
+
+/// The kernel keeps a listener by its port, which the next socket of this process may get: that one
+/// would take reports for answers.
+impl Drop for ThreadExits {
+    fn drop(&mut self) {
+        let mut request = Message::question(self.family, &[TASKSTATS_CMD_GET, 1, 0, 0]);
+        request.name(TASKSTATS_CMD_ATTR_DEREGISTER_CPUMASK, self.cpus.trim());
+        let _ = self.netlink.send(&mut request);
     }
 }
