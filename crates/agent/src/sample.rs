@@ -1,10 +1,10 @@
 //! One sample: what the kernel had counted of servers and machine at one moment.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use readings::SocketsProbed;
 
-use super::clock::monotonic_ns;
+use super::clock::{monotonic_ns, wall_ns};
 use super::network_counters::{Namespace, NetworkCounters};
 use super::processes::ServerGauges;
 use super::run_times::Descriptors;
@@ -97,28 +97,35 @@ impl Sample {
 
 /// Takes samples of servers and machine.
 pub(super) struct SampleReader {
-    servers: Vec<(String, Watched)>,
+    servers: Vec<Server>,
     system: SystemSources,
-    counters: Option<CounterReaders>,
-}
-
-struct CounterReaders {
-    servers: Vec<ServerCounterReader>,
     /// Where the kernel reports threads that exit.
     exits: Option<ThreadExits>,
 }
 
+struct Server {
+    name: String,
+    watched: Watched,
+    counters: ServerCounterReader,
+}
+
 impl SampleReader {
     pub(super) fn new(servers: WatchedServers, system: SystemSources) -> Self {
+        let descriptors = Descriptors::of_this_process();
+        let servers = servers.into_iter().map(|(name, watched)| Server {
+            name,
+            watched,
+            counters: ServerCounterReader::new(descriptors.clone()),
+        });
         Self {
-            servers: servers.into_iter().collect(),
+            servers: servers.collect(),
             system,
-            counters: None,
+            exits: ThreadExits::open(),
         }
     }
 
     pub(super) fn server_names(&self) -> Vec<String> {
-        self.servers.iter().map(|(name, _)| name.clone()).collect()
+        self.servers.iter().map(|one| one.name.clone()).collect()
     }
 
     pub(super) fn namespaces(&self) -> &[Namespace] {
@@ -131,21 +138,21 @@ impl SampleReader {
     }
 
     fn watched(&self) -> impl Iterator<Item = &Watched> {
-        self.servers.iter().map(|(_, watched)| watched)
+        self.servers.iter().map(|server| &server.watched)
     }
 
     /// Parts for which the exact moment matters most come first.
     pub(super) fn read(&mut self, parts: Parts) -> Sample {
         let before_ns = net::os::thread_cpu_ns();
         let mut sample = Sample {
-            unix_s: unix_s(),
+            unix_s: wall_ns() as f64 / 1e9,
             at_ns: monotonic_ns(),
             ..Sample::default()
         };
+        let namespaces = &self.system.namespaces;
         if parts.cpu {
             sample.cpu_s = Some(self.watched().map(Watched::cpu_s).collect());
         }
-        let namespaces = &self.system.namespaces;
         if parts.accepted {
             sample.accepted = namespaces.iter().map(Namespace::accepted).sum();
         }
@@ -154,9 +161,15 @@ impl SampleReader {
             sample.scheduling = Some(Box::new(scheduling));
         }
         if parts.counters {
-            self.read_counters(&mut sample);
+            let counters = self.read_counters();
+            let gauges = counters.servers.iter().map(ServerCounters::gauges);
+            sample.gauges = Some(Gauges::of(gauges.collect(), &counters.networks));
+            sample.counters = Some(Box::new(counters));
         } else if parts.gauges {
-            self.read_gauges(&mut sample);
+            // Where servers have many threads this costs a small part of what counters do.
+            let servers = self.servers.iter_mut();
+            let gauges = servers.map(|one| one.counters.read_gauges(&one.watched));
+            sample.gauges = Some(Gauges::of(gauges.collect(), &self.networks()));
         }
         if let Some(scheduling) = sample.scheduling.as_mut().filter(|_| parts.ports) {
             scheduling.read_ports(&self.system.namespaces);
@@ -166,52 +179,19 @@ impl SampleReader {
         sample
     }
 
-    fn read_counters(&mut self, sample: &mut Sample) {
-        let readers = self
-            .counters
-            .get_or_insert_with(|| CounterReaders::new(self.servers.len()));
-        let exits = readers.exits.as_mut().map(ThreadExits::take);
-        let servers: Vec<ServerCounters> = (readers.servers.iter_mut().zip(&self.servers))
-            .map(|(reader, (_, watched))| reader.read(watched, exits.as_deref()))
-            .collect();
-        let networks: Vec<_> = self.networks().collect();
-        let gauges = servers.iter().map(ServerCounters::gauges).collect();
-        sample.gauges = Some(Gauges::of(gauges, &networks));
-        sample.counters = Some(Box::new(Counters {
-            servers,
+    fn read_counters(&mut self) -> Counters {
+        let exits = self.exits.as_mut().map(ThreadExits::take);
+        let servers = self.servers.iter_mut();
+        let servers = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
+        Counters {
+            servers: servers.collect(),
             system: SystemCounters::read(&self.system),
-            networks,
-        }));
-    }
-
-    /// Where servers have many threads this costs a small part of what counters do.
-    fn read_gauges(&mut self, sample: &mut Sample) {
-        let networks: Vec<_> = self.networks().collect();
-        let readers = self
-            .counters
-            .get_or_insert_with(|| CounterReaders::new(self.servers.len()));
-        let servers = (readers.servers.iter_mut().zip(&self.servers))
-            .map(|(reader, (_, watched))| reader.read_gauges(watched));
-        sample.gauges = Some(Gauges::of(servers.collect(), &networks));
-    }
-
-    fn networks(&self) -> impl Iterator<Item = NetworkCounters> {
-        self.system.namespaces.iter().map(NetworkCounters::read)
-    }
-}
-
-impl CounterReaders {
-    fn new(servers: usize) -> Self {
-        let descriptors = Descriptors::of_this_process();
-        let reader = || ServerCounterReader::new(descriptors.clone());
-        Self {
-            servers: std::iter::repeat_with(reader).take(servers).collect(),
-            exits: ThreadExits::open(),
+            networks: self.networks(),
         }
     }
-}
 
-fn unix_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0.0, |since| since.as_secs_f64())
+    fn networks(&self) -> Vec<NetworkCounters> {
+        let namespaces = self.system.namespaces.iter();
+        namespaces.map(NetworkCounters::read).collect()
+    }
 }

@@ -219,7 +219,7 @@ impl State {
             cost: Duration::ZERO,
         };
         let mut state = Self {
-            timeline: Timeline::new(reader.server_names(), reader.namespaces().to_vec()),
+            timeline: Timeline::of(&reader),
             reader,
             pace,
             began: now,

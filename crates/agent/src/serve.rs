@@ -234,7 +234,7 @@ fn carry_out(
 
 /// Samples scheduling at the beginning and at the end of a time.
 fn sample_scheduling(mut reader: SampleReader, time: Duration, stop: &AtomicBool) -> Seen {
-    let mut timeline = Timeline::new(reader.server_names(), reader.namespaces().to_vec());
+    let mut timeline = Timeline::of(&reader);
     let parts = Parts {
         cpu: true,
         scheduling: true,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Window;
 use super::network_counters::Namespace;
-use super::sample::{Gauges, Sample};
+use super::sample::{Gauges, Sample, SampleReader};
 
 /// Bound on samples with gauges or counters, those at edges aside: 40 s at the shortest interval.
 const DETAILED_MAX: usize = 2048;
@@ -73,10 +73,11 @@ pub(super) enum Thinned {
 }
 
 impl Timeline {
-    pub(super) fn new(servers: Vec<String>, namespaces: Vec<Namespace>) -> Self {
+    /// For samples of that reader.
+    pub(super) fn of(reader: &SampleReader) -> Self {
         Self {
-            servers,
-            namespaces,
+            servers: reader.server_names(),
+            namespaces: reader.namespaces().to_vec(),
             ..Self::default()
         }
     }
@@ -286,8 +287,11 @@ mod tests {
     }
 
     fn timeline(samples: impl IntoIterator<Item = Sample>) -> Timeline {
-        let namespaces = Namespace::all(Vec::new(), &[]);
-        let mut timeline = Timeline::new(vec!["a".to_owned()], namespaces);
+        let mut timeline = Timeline {
+            servers: vec!["a".to_owned()],
+            namespaces: Namespace::all(Vec::new(), &[]),
+            ..Timeline::default()
+        };
         for sample in samples {
             timeline.append(sample);
         }
