@@ -110,11 +110,7 @@ fn run(
         from_ns: open.at_ns,
         to_ns: close.at_ns,
     };
-    let spans = Spans {
-        segments: vec![window],
-        windows: vec![window],
-        sampled: open.is_full.then_some(window).into_iter().collect(),
-    };
+    let spans = Spans::of_one(window, open.is_full && close.is_full);
     let family = if group.is_none() && !gone {
         tree(pid)
     } else {

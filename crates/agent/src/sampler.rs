@@ -333,11 +333,7 @@ mod tests {
             from_ns: open.at_ns,
             to_ns: close.at_ns,
         };
-        let measured = sampler.end().cut(Spans {
-            segments: vec![window],
-            windows: vec![window],
-            sampled: vec![window],
-        });
+        let measured = sampler.end().cut(Spans::of_one(window, true));
         let seen = measured.metrics.unwrap();
         assert!(seen.looked_s > 1.0);
         // Two edges, and one for each 180 ms but the last; on a busy machine the thread may be late.
@@ -393,11 +389,7 @@ mod tests {
         let true_s = used_s() - before_s;
         let timeline = sampler.end();
         drop(busy);
-        let measured = timeline.cut(Spans {
-            segments: vec![window],
-            windows: vec![window],
-            sampled: vec![window],
-        });
+        let measured = timeline.cut(Spans::of_one(window, true));
         let is_near = |s: f64| s > 0.1 && s <= true_s + 0.1;
         assert!(is_near(measured.cpu_s["busy"]), "{measured:?} of {true_s}");
         let seen = measured.metrics.unwrap();

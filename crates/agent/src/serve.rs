@@ -1,4 +1,4 @@
-//! The agent's side of the pipe.
+//! The agent's side of the pipe: carries out orders.
 
 use std::io::{self, BufRead, Write};
 use std::net::TcpListener;
@@ -149,7 +149,9 @@ fn carry_out(
             servers.start_sampling();
             Ok(Answer::Done)
         }
-        Order::StopSampling { readings } => Ok(Answer::Measured(servers.stop_sampling(readings))),
+        Order::StopSampling { readings } => Ok(Answer::Measured {
+            readings: servers.stop_sampling(readings),
+        }),
         Order::Folder { server, user } => servers
             .make_folder(&server, user.as_deref())
             .map(|path| Answer::Folder {

@@ -7,7 +7,8 @@ use readings::{ServerProbed, ThreadProbed};
 
 use super::exited_threads::ExitedThreads;
 use super::proc_files::{
-    GroupTime, Process, TICK_NS, TICKS_PER_S, Thread, ThreadUsage, ignores_ends, of_group, uptime_s,
+    GroupTime, Process, TICK_NS, TICKS_PER_S, Thread, ThreadUsage, group_time, ignores_sigchld,
+    uptime_s,
 };
 use super::processes::{Processes, ServerGauges};
 use super::run_times::Descriptors;
@@ -108,10 +109,10 @@ impl ServerCounterReader {
             (now.usage.user_ns, now.usage.system_ns) = (user * TICK_NS, system * TICK_NS);
             (now.usage.faults_minor, now.usage.faults_major) = (minor, major);
         }
-        let group = watched.group().and_then(of_group);
+        let group = watched.group().and_then(group_time);
         now.group = group.filter(|group| !(by_thread && group.in_ticks));
         if !self.begun && group.is_none() {
-            self.children_uncounted = processes.iter().any(|p| ignores_ends(p.pid));
+            self.children_uncounted = processes.iter().any(|p| ignores_sigchld(p.pid));
         }
         now.children_uncounted = self.children_uncounted;
         self.note_restart(&processes, &mut now);

@@ -31,6 +31,15 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// A single segment without ramp-up.
+    pub(super) fn of_one(window: Window, is_sampled: bool) -> Self {
+        Self {
+            segments: vec![window],
+            windows: vec![window],
+            sampled: is_sampled.then_some(window).into_iter().collect(),
+        }
+    }
+
     /// The same by a clock that is ahead by `by_ns`.
     pub fn shifted(&self, by_ns: i64) -> Self {
         let shifted = |windows: &[Window]| windows.iter().map(|one| one.shifted(by_ns)).collect();
@@ -369,11 +378,7 @@ mod tests {
 
     #[test]
     fn what_no_sample_has_is_unknown() {
-        let spans = Spans {
-            segments: vec![window(0, 20)],
-            windows: vec![window(10, 20)],
-            sampled: vec![window(10, 20)],
-        };
+        let spans = Spans::of_one(window(10, 20), true);
         let of = |samples: Vec<Sample>| timeline(samples).cut(spans.clone());
         let measured = of(vec![gauges(10, 1), gauges(20, 1)]);
         assert!(measured.cpu_s.is_empty() && measured.metrics.is_none());

@@ -334,8 +334,11 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
-    /// What was measured, by the numbers of the readings.
-    Measured(Vec<Measured>),
+    /// What was measured.
+    Measured {
+        /// By the numbers of the readings.
+        readings: Vec<Measured>,
+    },
     /// A folder was made.
     Folder {
         /// Its absolute path.
@@ -444,4 +447,23 @@ pub enum DriveEnd {
     /// Killed, since the run was stopped.
     #[default]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_another_machine_are_the_same_after_the_wire() {
+        let order = Order::StopSampling {
+            readings: vec![Spans::default()],
+        };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        let answer = Answer::Measured {
+            readings: vec![Measured::default()],
+        };
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
 }

@@ -64,7 +64,7 @@ impl Agents {
             let order = Order::StopSampling {
                 readings: readings_there,
             };
-            let Answer::Measured(measured) = agent.ask(&order)? else {
+            let Answer::Measured { readings: measured } = agent.ask(&order)? else {
                 return Err(AgentError::Lost("it has sampled nothing".into()));
             };
             let network = agent.network().to_owned();
