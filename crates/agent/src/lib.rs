@@ -25,6 +25,7 @@ mod ports;
 mod proc_files;
 mod processes;
 mod quota;
+mod readiness;
 mod reply_timeout;
 pub mod route;
 mod run_times;

@@ -9,24 +9,22 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::fetch::{Answer, FetchError, exchange, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
 use super::proc_files::tree;
+use super::readiness;
 use super::sampler::Sampler;
 use super::system_counters::SystemSources;
 use super::timeline::{Measured, Spans};
 use super::watched::{Watched, WatchedServers};
-use crate::leftovers::Owner;
-
 use super::wire::{AwaitServer, OtherServer, StartServer};
+use crate::leftovers::Owner;
 
 /// What a server prints, besides its own log files.
 const OUTPUT: &str = "output.log";
@@ -206,12 +204,9 @@ impl Servers {
             {
                 return self.must_be_alive(order.server.as_deref());
             }
-            let asked = ask_unless(order, limit, stop)
+            let answered = readiness::ask(order, limit, stop)
                 .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
-            let Err(found) = asked
-                .map_err(|e| e.to_string())
-                .and_then(|a| fits(order, &a))
-            else {
+            let Err(found) = answered else {
                 return self.must_be_alive(order.server.as_deref());
             };
             self.must_be_alive(order.server.as_deref())?;
@@ -427,65 +422,6 @@ pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>,
             }
         }
     }
-}
-
-/// The error says what the answer is instead of the expected one.
-fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
-    let status_fits = match order.status {
-        _ if order.raw => true,
-        Some(status) => answer.status == status,
-        None => answer.status < 500,
-    };
-    if !status_fits {
-        let expected = order.status.map_or("below 500".into(), |s| s.to_string());
-        return Err(format!("status {} (expected {expected})", answer.status));
-    }
-    let text = String::from_utf8_lossy(&answer.body);
-    match &order.contains {
-        Some(wanted) if !text.contains(wanted.as_str()) => Err(if order.raw {
-            format!("an answer without `{wanted}`, which begins: {text:.120}")
-        } else {
-            format!(
-                "status {} without `{wanted}` in the body, which begins: {text:.120}",
-                answer.status
-            )
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Asks once; `None` as soon as `stop` is set. An answer in another protocol than HTTP is all body.
-fn ask_unless(
-    order: &AwaitServer,
-    limit: Duration,
-    stop: &AtomicBool,
-) -> Option<Result<Answer, FetchError>> {
-    // The bound on reference bodies.
-    const BYTES_MAX: usize = 64 << 20;
-    let (sender, receiver) = mpsc::channel();
-    let address = order.address.into();
-    let request = order.request.clone().into_bytes();
-    let wanted = order.contains.clone().unwrap_or_default().into_bytes();
-    let raw = order.raw;
-    std::thread::spawn(move || {
-        sender.send(if raw {
-            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
-                status: 0,
-                fields: Vec::new(),
-                body,
-            })
-        } else {
-            fetch(&address, &request, limit, BYTES_MAX)
-        })
-    });
-    while !stop.load(Ordering::Relaxed) {
-        match receiver.recv_timeout(Duration::from_millis(20)) {
-            Ok(fetched) => return Some(fetched),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
-    }
-    None
 }
 
 fn ids(user: Option<&str>) -> Option<(u32, u32)> {
