@@ -1,14 +1,13 @@
-//! The orders and answers of the protocol between `lab` and an agent.
+//! The orders and answers of the protocol between an agent and its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{BottleneckSample, LoadReading, SystemMetrics};
+use readings::{BottleneckSample, LoadReading};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Window;
-use super::recorder::Samples;
+use super::timeline::{Measured, Spans};
 
 /// An order to an agent. Each gets one answer; a load may tell of its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,8 +62,8 @@ pub enum Order {
     },
     /// Make load.
     Load(LoadOrder),
-    /// Look at servers of this agent for a time, without load.
-    Look {
+    /// Sample scheduling of servers of this agent for a time, without load.
+    SampleScheduling {
         /// The servers.
         servers: Vec<String>,
         /// Servers of other agents on this machine.
@@ -88,12 +87,12 @@ pub enum Order {
         /// The address.
         address: SocketAddr,
     },
-    /// Begin to note what the servers of this agent use, while a load is made elsewhere.
-    Sample,
-    /// End that, and send what was noted.
-    Sampled {
-        /// Windows of each reading in which it is wanted what was seen, by this machine's clock.
-        windows: Vec<Vec<Window>>,
+    /// Begin to sample the servers of this agent, while a load is made elsewhere.
+    StartSampling,
+    /// End that, and send what was measured.
+    StopSampling {
+        /// When each reading was measured, by this machine's clock.
+        readings: Vec<Spans>,
     },
     /// Cut the load under way short. The only order that is taken during a load or a driver's
     /// run; not answered.
@@ -162,9 +161,9 @@ pub struct LoadOrder {
     /// The same for servers of other agents on this machine.
     #[serde(default)]
     pub watch_others: Vec<OtherServer>,
-    /// Whether to sample the servers' threads, the CPUs and the kernel in the last segment.
+    /// Whether to sample scheduling in the last segment.
     #[serde(default)]
-    pub look: bool,
+    pub sample_scheduling: bool,
     /// What watched servers get together meanwhile; `None` for no limit.
     #[serde(default)]
     pub quota: Option<QuotaOrder>,
@@ -248,9 +247,9 @@ pub enum Answer {
     },
     /// What time it is.
     Clock {
-        /// Since 1970, ns.
+        /// CLOCK_REALTIME, ns.
         wall_ns: i64,
-        /// Of the clock that nobody sets, ns.
+        /// CLOCK_MONOTONIC, ns.
         monotonic_ns: i64,
     },
     /// What this machine is.
@@ -270,8 +269,11 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
-    /// What servers used while it was noted.
-    Samples(Box<Samples>),
+    /// What was measured.
+    Measured {
+        /// By the numbers of the readings.
+        readings: Vec<Measured>,
+    },
     /// A folder was made.
     Folder {
         /// Its absolute path.
@@ -322,7 +324,7 @@ pub enum Answer {
     },
     /// What a load measured.
     Loaded(Box<Loaded>),
-    /// What was seen without load.
+    /// Scheduling without load.
     Seen(Box<BottleneckSample>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
@@ -333,34 +335,17 @@ pub enum Answer {
     },
 }
 
-/// What a load measured, by the numbers of its readings.
+/// What a load measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
     /// The readings.
     pub readings: Vec<LoadReading>,
-    /// CPU time of each watched server during each reading's windows, s.
-    pub cpu_s: Vec<BTreeMap<String, f64>>,
-    /// Connections that this machine accepted during each reading's segments; `None` where that
-    /// cannot be read.
-    pub accepted: Vec<Option<u64>>,
-    /// Targets whose answers differ from each other, so that content is not compared.
+    /// What servers and machine did during each of them.
+    pub measured: Vec<Measured>,
+    /// Targets whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
-    /// What was seen in the last segment's window, where that was asked for.
-    #[serde(default)]
+    /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
-    /// When each reading's windows were.
-    #[serde(default)]
-    pub windows: Vec<Vec<Window>>,
-    /// Which of those windows were looked at.
-    #[serde(default)]
-    pub looked_at: Vec<Vec<bool>>,
-    /// When each reading's segments were, with their ramp-ups.
-    #[serde(default)]
-    pub segments: Vec<Vec<Window>>,
-    /// What was seen of servers and machine in each reading's windows; `None` where there was no
-    /// time to look.
-    #[serde(default)]
-    pub probed: Vec<Option<SystemMetrics>>,
 }
 
 /// What one run of an outside driver came to.
@@ -378,16 +363,8 @@ pub struct Driven {
     pub cpu_s: f64,
     /// The most memory that its largest process held, where that could be read.
     pub max_rss_bytes: Option<u64>,
-    /// CPU time of each watched server meanwhile, s.
-    pub servers_cpu_s: BTreeMap<String, f64>,
-    /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
-    pub accepted: Option<u64>,
-    /// When it was.
-    #[serde(default)]
-    pub window: Window,
-    /// What was seen of servers and machine meanwhile.
-    #[serde(default)]
-    pub probed: Option<SystemMetrics>,
+    /// What servers and machine did meanwhile.
+    pub measured: Measured,
 }
 
 /// How a driver's run ended.
@@ -405,4 +382,23 @@ pub enum DriveEnd {
     /// Killed, since the run was stopped.
     #[default]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_another_machine_are_the_same_after_the_wire() {
+        let order = Order::StopSampling {
+            readings: vec![Spans::default()],
+        };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        let answer = Answer::Measured {
+            readings: vec![Measured::default()],
+        };
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
 }

@@ -154,7 +154,7 @@ pub(crate) fn search(
 
 /// Ports of a host that connections in TIME_WAIT hold.
 fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentError> {
-    let order = Order::Look {
+    let order = Order::SampleScheduling {
         servers: Vec::new(),
         others: Vec::new(),
         duration_ms: 0,
@@ -381,7 +381,7 @@ fn one(
     changed: &Changed,
 ) -> Result<Probe, AgentError> {
     let mut order = order.clone();
-    order.look = true;
+    order.sample_scheduling = true;
     order.job.threads = changed.threads;
     order.job.cpus.clone_from(&changed.cpus);
     order.quota.clone_from(&changed.quota);

@@ -12,7 +12,7 @@ use crate::group::Ready;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
 use crate::testbed::Testbed;
-use crate::{CpuPlacement, RunEvent, RunOptions, remote_samples};
+use crate::{CpuPlacement, RunEvent, RunOptions};
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SubjectSpec, Target};
@@ -98,7 +98,7 @@ impl Context<'_> {
             job,
             watch,
             watch_others,
-            look: false,
+            sample_scheduling: false,
             quota: None,
             ports: None,
             tell_windows: false,
@@ -144,12 +144,11 @@ impl Context<'_> {
             });
         };
         let from = ready.first().and_then(|one| one.from.as_deref());
-        let watching = self.testbed.watch_far(from)?;
+        let remote = self.testbed.start_remote_sampling(from)?;
         let agent = self.testbed.agent(from)?;
         let mut loaded = agent.load(order, self.stop, &mut progress)?;
-        let windows = remote_samples::looked_at(&loaded);
-        let noted = self.testbed.noted(from, watching, &windows)?;
-        noted.add_to(&mut loaded);
+        self.testbed
+            .add_remote_samples(from, remote, &mut loaded.measured)?;
         Ok(loaded)
     }
 }

@@ -140,7 +140,7 @@ impl AgentHandle for FakeAgent {
                 cpu_s: 0.0,
                 connections: None,
             },
-            Order::Look { servers, .. } => {
+            Order::SampleScheduling { servers, .. } => {
                 let one = |name: &String| {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))
@@ -215,7 +215,7 @@ impl AgentHandle for FakeAgent {
                 ..Slice::default()
             });
         }
-        if order.look {
+        if order.sample_scheduling {
             let servers = order.watch.iter().map(|name| (name.clone(), busy(1.0)));
             loaded.seen = Some(BottleneckSample {
                 duration_s: 1.0,

@@ -15,7 +15,7 @@ use experiment::plan::Group;
 use experiment::{Apart, Design, Experiment, Rate, ResolvedCondition};
 
 /// How long servers are looked at without load, ms; twice, and the quieter time counts.
-const LOOK_MS: u64 = 200;
+const IDLE_MS: u64 = 200;
 /// A server that takes less of a CPU than this while nobody asks it disturbs nobody.
 const IDLE_SHARE_MIN: f64 = 0.005;
 
@@ -199,10 +199,10 @@ pub(crate) fn disturb_each_other(
     let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
     for (host, servers, others) in cx.testbed.views(from, resolved) {
         for _ in 0..2 {
-            let order = Order::Look {
+            let order = Order::SampleScheduling {
                 servers: servers.clone(),
                 others: others.clone(),
-                duration_ms: LOOK_MS,
+                duration_ms: IDLE_MS,
             };
             let agent = cx.testbed.agent(host.as_deref())?;
             let seen = match agent.ask_unless(&order, cx.stop)? {

@@ -60,6 +60,6 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn
 
 /// What was sampled while a load ran on a subject, of the servers that it goes through.
 fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<SystemMetrics> {
-    let sampled = loaded.probed.get(number)?.clone()?;
-    Some(sampled.of_servers(&one.subject.through))
+    let metrics = loaded.measured.get(number)?.metrics.clone()?;
+    Some(metrics.of_servers(&one.subject.through))
 }

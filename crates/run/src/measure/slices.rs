@@ -70,9 +70,10 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
     let throughput = closed.readings.get(number).cloned();
     let latency = open.and_then(|open| open.readings.get(number).cloned());
     let empty = BTreeMap::new();
-    let cpu = closed.cpu_s.get(number).unwrap_or(&empty);
+    let measured = closed.measured.get(number);
+    let cpu = measured.map_or(&empty, |measured| &measured.cpu_s);
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
-        let accepted = closed.accepted.get(number).copied().flatten()?;
+        let accepted = measured?.accepted?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
         (answered > 0).then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
     });

@@ -107,16 +107,19 @@ impl<'a> ToolTrial<'a> {
                 edges: 0.0,
             },
         ));
-        if let Some(mut seen) = driven.probed.clone() {
+        if let Some(mut seen) = driven.measured.metrics.clone() {
             seen.requests = good(&run);
             let of_loop = usize::from(run.pacing != Pacing::Closed);
             self.probed[of_loop].get_or_insert_default().add(&seen);
         }
         if run.pacing == Pacing::Closed {
-            for (server, cpu_s) in &driven.servers_cpu_s {
+            for (server, cpu_s) in &driven.measured.cpu_s {
                 *self.servers_cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
             }
-            self.accepted = self.accepted.zip(driven.accepted).map(|(a, b)| a + b);
+            self.accepted = self
+                .accepted
+                .zip(driven.measured.accepted)
+                .map(|(a, b)| a + b);
         }
         self.runs.push(run);
     }

@@ -222,12 +222,11 @@ fn drive(
         watch,
         watch_others,
     };
-    let watching = cx.testbed.watch_far(from)?;
+    let remote = cx.testbed.start_remote_sampling(from)?;
     let driven = match cx.testbed.agent(from)?.drive(order, cx.stop) {
         Ok(mut driven) => {
-            let windows = [vec![driven.window]];
-            let noted = cx.testbed.noted(from, watching, &windows)?;
-            noted.add_to_driven(&mut driven);
+            let measured = std::slice::from_mut(&mut driven.measured);
+            cx.testbed.add_remote_samples(from, remote, measured)?;
             driven
         }
         // A driver that cannot be started is that subject's failure; a server that has ended
