@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "journal.jsonl";
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The file system refuses.
+    /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -24,11 +24,11 @@ pub enum JournalError {
         source: io::Error,
     },
     /// A line is no journal row.
-    #[error("{}, line {line}: expected a journal row, found something else: {why}", path.display())]
+    #[error("{}, line {line}: not a journal row: {why}", path.display())]
     Row {
         /// The file.
         path: PathBuf,
-        /// The line's number, from 1.
+        /// The line number, from 1.
         line: usize,
         /// What the parser says.
         why: String,
@@ -39,13 +39,13 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// A new one cannot begin where there is one.
+    /// A journal exists where a new one was to be created.
     #[error("{}: there is a journal already", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process is writing it.
     #[error(
         "a run is going on in {}{}; wait until it has ended, or stop it",
         folder.display(),
@@ -54,7 +54,7 @@ pub enum JournalError {
     GoingOn {
         /// The run's folder.
         folder: PathBuf,
-        /// The process, where the kernel tells.
+        /// The process, if the kernel reports it.
         process: Option<u32>,
     },
 }
@@ -62,19 +62,19 @@ pub enum JournalError {
 /// A journal's content.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// What run it is.
+    /// The run's header.
     pub header: RunHeader,
     /// The rows after the header.
     pub rows: Vec<JournalRow>,
-    /// Bytes up to the end of the last whole line: a run that was killed may leave half a line.
+    /// Length up to the end of the last whole line: a killed run may leave a partial line.
     whole_bytes: u64,
 }
 
 impl Journal {
-    /// Reads the journal of a run's folder. A last line that was cut off is ignored.
+    /// Reads the journal of a run's folder. A truncated last line is ignored.
     ///
     /// # Errors
-    /// When it is not there, cannot be read, or holds something else.
+    /// When it does not exist, cannot be read, or has other content.
     pub fn read(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE_NAME);
         let error = |source| JournalError::Io {
@@ -112,7 +112,7 @@ impl Journal {
         })
     }
 
-    /// The trials, in the order they were written.
+    /// The trials, in file order.
     pub fn trials(&self) -> Vec<Trial> {
         self.rows
             .iter()
@@ -123,7 +123,7 @@ impl Journal {
             .collect()
     }
 
-    /// What was measured to find what limits each subject; of two rows on the same one the later.
+    /// The bottleneck readings; the last row for a subject and condition counts.
     pub fn bottlenecks(&self) -> Vec<&BottleneckReading> {
         let mut found: Vec<&BottleneckReading> = Vec::new();
         for row in &self.rows {
@@ -137,7 +137,7 @@ impl Journal {
         found
     }
 
-    /// The rates at which latency is compared; of two rows on a condition the later.
+    /// The rates of the open loops; the last row for a condition counts.
     pub fn rates(&self) -> Vec<&RateChoice> {
         let mut found: Vec<&RateChoice> = Vec::new();
         for row in &self.rows {
@@ -149,7 +149,7 @@ impl Journal {
         found
     }
 
-    /// How servers were set, under each condition.
+    /// The servers' settings, by condition.
     pub fn settings(&self) -> Vec<&SettingsReading> {
         let rows = self.rows.iter().filter_map(|row| match row {
             JournalRow::Settings(settings) => Some(settings),
@@ -158,7 +158,7 @@ impl Journal {
         rows.collect()
     }
 
-    /// The warnings, each once.
+    /// The distinct warnings.
     pub fn warnings(&self) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         for row in &self.rows {
@@ -171,24 +171,24 @@ impl Journal {
         texts
     }
 
-    /// Whether the run came to its end.
+    /// Whether the run was completed.
     pub fn is_complete(&self) -> bool {
         matches!(self.rows.last(), Some(JournalRow::End { complete: true }))
     }
 }
 
-/// The end of a journal, open for writing. As long as it is open nobody else can open it so.
+/// A journal open for appending, under an exclusive lock.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
 }
 
 impl JournalWriter {
-    /// Makes a journal in a folder that has none, or one without a row: what a program leaves that
-    /// is killed when it has just made it. Its first row shall be the run's header.
+    /// Creates the journal of a folder, or takes over one without a whole row, which a process
+    /// leaves that is killed right after creating it. The first row has to be the run's header.
     ///
     /// # Errors
-    /// When there is one, if only in the hands of another process, or the folder cannot be written.
+    /// When a journal exists or another process holds it, or the folder cannot be written.
     pub fn create(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE_NAME);
         let open = || {
@@ -199,11 +199,11 @@ impl JournalWriter {
                 if lock(&file)? != Lock::Held {
                     return Ok(None);
                 }
-                // Another one may have removed it before it let go.
+                // Its previous holder may have removed the file before unlocking it.
                 let is_there = fs::metadata(&path)
                     .is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there.ino()));
                 if is_there {
-                    return begin(file);
+                    return truncate_unless_written(file);
                 }
             }
         };
@@ -214,7 +214,7 @@ impl JournalWriter {
         }
     }
 
-    /// Goes on with the journal of a folder; what it holds so far is returned, too.
+    /// Opens the journal of a folder for appending, and returns its content.
     ///
     /// # Errors
     /// When another process writes it, or it cannot be read or written.
@@ -225,7 +225,7 @@ impl JournalWriter {
             source,
         };
         let mut file = OpenOptions::new().write(true).open(&path).map_err(error)?;
-        if let Lock::Others(process) = lock(&file).map_err(error)? {
+        if let Lock::HeldByOther(process) = lock(&file).map_err(error)? {
             return Err(JournalError::GoingOn {
                 folder: folder.to_path_buf(),
                 process,
@@ -238,10 +238,10 @@ impl JournalWriter {
         Ok((Self { path, file }, journal))
     }
 
-    /// Writes a row; when this returns, the row survives the death of the program.
+    /// Appends a row and syncs it to disk.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// When the write fails.
     pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
@@ -255,8 +255,8 @@ impl JournalWriter {
     }
 }
 
-/// The file of a new journal, emptied; nothing when it holds a row.
-fn begin(mut file: File) -> io::Result<Option<File>> {
+/// Truncates the file of a new journal; `None` if it holds a row.
+fn truncate_unless_written(mut file: File) -> io::Result<Option<File>> {
     let mut first = Vec::new();
     BufReader::new(&file).read_until(b'\n', &mut first)?;
     if first.ends_with(b"\n") {
@@ -299,7 +299,7 @@ mod tests {
         JournalRow::Warning { text: text.into() }
     }
 
-    fn begun(folder: &Path) -> JournalWriter {
+    fn create_with_header(folder: &Path) -> JournalWriter {
         let mut writer = JournalWriter::create(folder).unwrap();
         writer.append(&JournalRow::Run(header())).unwrap();
         writer
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_cut_off_line_is_ignored_and_overwritten() {
         let folder = folder("cut");
-        let mut writer = begun(&folder);
+        let mut writer = create_with_header(&folder);
         writer.append(&warning("one")).unwrap();
         drop(writer);
         let path = folder.join(FILE_NAME);
@@ -329,9 +329,9 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_writes_and_all_may_read() {
+    fn a_journal_has_one_writer_and_any_reader() {
         let folder = folder("one");
-        // Left by a program that was killed before it had written a row.
+        // Left by a process that was killed before it wrote a row.
         fs::write(folder.join(FILE_NAME), "{\"row\":").unwrap();
         let mut writer = JournalWriter::create(&folder).unwrap();
         let exists = |folder: &Path| {
