@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "journal.jsonl";
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The file system refuses.
+    /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -31,13 +31,13 @@ pub enum JournalError {
         /// What is wrong with it.
         source: JournalTextError,
     },
-    /// A new one cannot begin where there is one.
+    /// A journal exists where a new one was to be created.
     #[error("{}: there is a journal already", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process is writing it.
     #[error(
         "a run is going on in {}{}; wait until it has ended, or stop it",
         folder.display(),
@@ -46,7 +46,7 @@ pub enum JournalError {
     GoingOn {
         /// The run's folder.
         folder: PathBuf,
-        /// The process, where the kernel tells.
+        /// The process, if the kernel reports it.
         process: Option<u32>,
     },
 }
@@ -63,18 +63,18 @@ pub fn read(folder: &Path) -> Result<Journal, JournalError> {
     }
 }
 
-/// The end of a journal, open for writing. As long as it is open nobody else can open it so.
+/// A journal open for appending, under an exclusive lock.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
 }
 
 impl JournalWriter {
-    /// Makes a journal in a folder that has none, or one without a row: what a program leaves that
-    /// is killed when it has just made it. Its first row shall be the run's header.
+    /// Creates the journal of a folder, or takes over one without a whole row, which a process
+    /// leaves that is killed right after creating it. The first row has to be the run's header.
     ///
     /// # Errors
-    /// When there is one, if only in the hands of another process, or the folder cannot be written.
+    /// When a journal exists or another process holds it, or the folder cannot be written.
     pub fn create(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE_NAME);
         let open = || {
@@ -85,11 +85,11 @@ impl JournalWriter {
                 if lock(&file)? != Lock::Held {
                     return Ok(None);
                 }
-                // Another one may have removed it before it let go.
+                // Its previous holder may have removed the file before unlocking it.
                 let is_there = fs::metadata(&path)
                     .is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there.ino()));
                 if is_there {
-                    return begin(file);
+                    return truncate_unless_written(file);
                 }
             }
         };
@@ -100,7 +100,7 @@ impl JournalWriter {
         }
     }
 
-    /// Goes on with the journal of a folder; what it holds so far is returned, too.
+    /// Opens the journal of a folder for appending, and returns its content.
     ///
     /// # Errors
     /// When another process writes it, or it cannot be read or written.
@@ -111,7 +111,7 @@ impl JournalWriter {
             source,
         };
         let mut file = OpenOptions::new().write(true).open(&path).map_err(error)?;
-        if let Lock::Others(process) = lock(&file).map_err(error)? {
+        if let Lock::HeldByOther(process) = lock(&file).map_err(error)? {
             return Err(JournalError::GoingOn {
                 folder: folder.to_path_buf(),
                 process,
@@ -124,10 +124,10 @@ impl JournalWriter {
         Ok((Self { path, file }, journal))
     }
 
-    /// Writes a row; when this returns, the row survives the death of the program.
+    /// Appends a row and syncs it to disk.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// When the write fails.
     pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
@@ -141,8 +141,8 @@ impl JournalWriter {
     }
 }
 
-/// The file of a new journal, emptied; nothing when it holds a row.
-fn begin(mut file: File) -> io::Result<Option<File>> {
+/// Truncates the file of a new journal; `None` if it holds a row.
+fn truncate_unless_written(mut file: File) -> io::Result<Option<File>> {
     let mut first = Vec::new();
     BufReader::new(&file).read_until(b'\n', &mut first)?;
     if first.ends_with(b"\n") {
@@ -186,7 +186,7 @@ mod tests {
         JournalRow::Warning { text: text.into() }
     }
 
-    fn begun(folder: &Path) -> JournalWriter {
+    fn create_with_header(folder: &Path) -> JournalWriter {
         let mut writer = JournalWriter::create(folder).unwrap();
         writer.append(&JournalRow::Run(header())).unwrap();
         writer
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_cut_off_line_is_ignored_and_overwritten() {
         let folder = folder("cut");
-        let mut writer = begun(&folder);
+        let mut writer = create_with_header(&folder);
         writer.append(&warning("one")).unwrap();
         drop(writer);
         let path = folder.join(FILE_NAME);
@@ -216,9 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_writes_and_all_may_read() {
+    fn a_journal_has_one_writer_and_any_reader() {
         let folder = folder("one");
-        // Left by a program that was killed before it had written a row.
+        // Left by a process that was killed before it wrote a row.
         fs::write(folder.join(FILE_NAME), "{\"row\":").unwrap();
         let mut writer = JournalWriter::create(&folder).unwrap();
         let exists = |folder: &Path| {

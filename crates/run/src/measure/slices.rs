@@ -1,5 +1,4 @@
-//! Closed and open loops by the engine: all subjects are up, and the load alternates between them
-//! in slices.
+//! Loads by the engine: all servers are up, and the load alternates between the subjects in slices.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ impl Measurer for Slices {
         let count = ready.len();
         cx.phase("warming up");
         let warm = cx.load(resolved, ready, schedule::warm_up(count, design.warmup))?;
-        if cx.stopped() || sequential::disturb_each_other(cx, resolved, group, result)? {
+        if cx.stopped() || sequential::check_disturbance(cx, resolved, group, result)? {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
@@ -43,7 +42,7 @@ impl Measurer for Slices {
                 .rate
                 .or_else(|| choose_rate(group, ready, resolved, &closed.readings, result));
             if let Some(rate_per_s) = rate {
-                // A lightly loaded path answers sooner than a saturated one.
+                // A lightly loaded path responds faster than a saturated one.
                 let slices = schedule::latency(
                     count,
                     design.latency_window,
