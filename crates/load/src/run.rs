@@ -106,7 +106,7 @@ pub fn run(
     stop: &Arc<AtomicBool>,
     mut report: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
-    run_job(job, stop, &mut tell)
+    run_job(job, stop, &mut report)
 }
 
 /// [`run`], not generic: otherwise each caller's crate would compile the engine once more, and with
@@ -114,7 +114,7 @@ pub fn run(
 fn run_job(
     job: &Job,
     stop: &Arc<AtomicBool>,
-    tell: &mut dyn FnMut(Progress),
+    report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
     let mut job = job.clone();
