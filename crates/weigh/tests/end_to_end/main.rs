@@ -4,6 +4,7 @@
 
 mod alone;
 mod balance_control;
+mod bottlenecks;
 mod capacity;
 mod catalogue;
 mod common;

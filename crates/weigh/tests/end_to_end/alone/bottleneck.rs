@@ -1,65 +1,10 @@
-//! Bottlenecks provoked on purpose: each is named. Names are asserted, no speeds.
+//! Bottlenecks that are told by how much throughput a change makes.
 
-use crate::common::{Place, RUN, array, quickly, skip};
-use serde_json::Value;
-
-const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
-                      latency_window = \"0s\"\nretries = 0\nbottleneck = true\n";
-
-/// Runs an experiment; the bottlenecks of its document.
-fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
-    std::fs::create_dir_all(place.path("recipes")).unwrap();
-    place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
-    let document = place.run(&RUN).result();
-    let found = array(&document["bottlenecks"]).clone();
-    assert!(!found.is_empty(), "{document}");
-    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
-    assert!(page.contains("<h2>Bottlenecks</h2>"));
-    assert!(place.left().is_empty(), "{:?}", place.left());
-    std::fs::remove_dir_all(place.path("r")).unwrap();
-    found
-}
-
-/// What was found under this name, and all that was found.
-#[track_caller]
-pub fn provoked(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
-    found(place, text, |one| one["bottleneck"] == bottleneck)
-}
-
-/// The same for one that has to be confirmed.
-#[track_caller]
-pub fn confirmed(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
-    found(place, text, |one| {
-        one["bottleneck"] == bottleneck && one["standing"] == "confirmed"
-    })
-}
-
-#[track_caller]
-fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
-    let all = bottlenecks(place, text);
-    match all.iter().find(|one| is_it(one)) {
-        Some(one) => (one.clone(), all.clone()),
-        None => panic!("not found in {all:#?}"),
-    }
-}
+use crate::bottlenecks::{between, can_be_made, confirmed, provoked};
+use crate::common::{Place, array, skip};
 
 fn cpus() -> Vec<u32> {
     net::os::allowed_cpus().unwrap()
-}
-
-#[test]
-fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
-    let place = Place::alone();
-    let (one, found) = provoked(
-        &place,
-        "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
-         [load]\nconnections = 4\n",
-        "concurrency",
-    );
-    assert_eq!(one["standing"], "confirmed", "{found:#?}");
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("4 connections"), "{sentence}");
-    assert_eq!(one["at_least"], false);
 }
 
 #[test]
@@ -108,25 +53,6 @@ fn one_worker_of_four_that_does_all_is_named() {
 }
 
 #[test]
-fn a_short_accept_queue_is_named() {
-    let place = Place::alone();
-    place.recipe(
-        "short",
-        "summary = \"eight may wait\"\n[start]\n\
-         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
-         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
-    );
-    let (one, _) = provoked(
-        &place,
-        "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/600000\"\n\
-         [load]\nconnections = 128\nkeepalive = false\ntimeout = \"20s\"\n",
-        "accept_queue",
-    );
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("ListenOverflows"), "{sentence}");
-}
-
-#[test]
 fn a_proxy_that_keeps_no_upstream_connections_is_named() {
     let installed = std::process::Command::new("lighttpd").arg("-v").output();
     if installed.is_err() {
@@ -147,27 +73,38 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
 }
 
 #[test]
-fn without_the_search_there_are_no_bottlenecks() {
+fn a_link_of_50_mbit_is_named_with_its_rate_and_confirmed_by_twice_of_it() {
+    if !can_be_made() {
+        return;
+    }
     let place = Place::alone();
-    let sets = [
-        "design.blocks=1",
-        "design.window=200ms",
-        "design.latency_window=0s",
-        "design.retries=0",
-    ];
-    let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
-    assert_eq!(array(&document["bottlenecks"]).len(), 0);
-    let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
-    assert!(kept.contains("bottleneck = false"), "{kept}");
-    let mut call = quickly("proxy-cost", &sets, "s");
-    call.push("--bottleneck");
-    let document = place.run(&call).result();
-    let subjects: Vec<&str> = array(&document["bottlenecks"])
-        .iter()
-        .map(|one| one["subject"].as_str().unwrap())
-        .collect();
+    let link = "link = { rate = \"50Mbit/s\" }";
+    let text = between("", link, "/bytes/20000", "connections = 8");
+    let (one, found) = confirmed(&place, &text, "network");
+    let sentence = one["sentence"].as_str().unwrap();
     assert!(
-        subjects.contains(&"direct") && subjects.contains(&"balanced"),
-        "{subjects:?}"
+        sentence.contains("of answers over a link of 50.0 Mbit/s"),
+        "{found:#?}"
+    );
+    let effects = array(&one["effects"]);
+    let twice = effects
+        .iter()
+        .find(|effect| effect["change"] == "twice_the_link_rate");
+    assert!(twice.unwrap()["ratio"].as_f64().unwrap() > 1.2, "{one}");
+}
+
+#[test]
+fn a_host_with_a_bound_of_its_own_is_confirmed_by_half_of_it() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::alone();
+    let text = between("quota = 0.3", "", "/burn/1000000", "connections = 8");
+    let (one, found) = confirmed(&place, &text, "server");
+    assert_eq!(one["server"], "o");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("with 0.15 CPUs for the servers together"),
+        "{found:#?}"
     );
 }

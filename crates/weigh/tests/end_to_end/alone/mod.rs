@@ -4,7 +4,6 @@
 
 mod balance_failover;
 mod bottleneck;
-mod bottlenecks;
 mod events;
 mod lighttpd;
 mod probes;

@@ -1,0 +1,214 @@
+//! Bottlenecks provoked on purpose, here and on hosts with links, settings and ports of their own:
+//! each is named, and confirmed where a change can show it. Names are asserted, no speeds; what
+//! these are known by does not hang on what else the machine does.
+
+use readings::{LinkKind, LinkSpec};
+use serde_json::Value;
+
+use crate::common::{Place, RUN, array, far, hosts_or_skip, quickly, skip};
+
+const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"300ms\"\n\
+                      latency_window = \"0s\"\nretries = 0\nbottleneck = true\n";
+
+/// Runs an experiment; the bottlenecks of its document.
+fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
+    std::fs::create_dir_all(place.path("recipes")).unwrap();
+    place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
+    let document = place.run(&RUN).result();
+    let found = array(&document["bottlenecks"]).clone();
+    assert!(!found.is_empty(), "{document}");
+    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("<h2>Bottlenecks</h2>"));
+    assert!(place.left().is_empty(), "{:?}", place.left());
+    std::fs::remove_dir_all(place.path("r")).unwrap();
+    found
+}
+
+/// What was found under this name, and all that was found.
+#[track_caller]
+pub fn provoked(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| one["bottleneck"] == bottleneck)
+}
+
+/// The same for one that has to be confirmed.
+#[track_caller]
+pub fn confirmed(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
+    found(place, text, |one| {
+        one["bottleneck"] == bottleneck && one["standing"] == "confirmed"
+    })
+}
+
+#[track_caller]
+fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
+    let all = bottlenecks(place, text);
+    match all.iter().find(|one| is_it(one)) {
+        Some(one) => (one.clone(), all.clone()),
+        None => panic!("not found in {all:#?}"),
+    }
+}
+
+/// Whether this machine can have hosts with links; says so when it cannot.
+pub fn can_be_made() -> bool {
+    let one = far("one", LinkSpec::default());
+    hosts_or_skip(&[one], Some(LinkKind::UserSpace)).is_some()
+}
+
+/// A server and a client; `client` and `server` are what is said of their hosts.
+pub fn between(server: &str, client: &str, path: &str, load: &str) -> String {
+    format!(
+        "[hosts.server]\n{server}\n[hosts.client]\n{client}\n\
+         [servers.o]\nrecipe = \"origin\"\nhost = \"server\"\n\
+         [subjects]\nx = \"http://o{path}\"\n[load]\nhost = \"client\"\n{load}\n"
+    )
+}
+
+#[test]
+fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
+    let place = Place::new();
+    let (one, found) = provoked(
+        &place,
+        "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
+         [load]\nconnections = 4\n",
+        "concurrency",
+    );
+    assert_eq!(one["standing"], "confirmed", "{found:#?}");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("4 connections"), "{sentence}");
+    assert_eq!(one["at_least"], false);
+}
+
+#[test]
+fn a_short_accept_queue_is_named() {
+    let place = Place::new();
+    place.recipe(
+        "short",
+        "summary = \"eight may wait\"\n[start]\n\
+         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
+         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
+    );
+    let (one, _) = provoked(
+        &place,
+        "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/200000\"\n\
+         [load]\nconnections = 48\nkeepalive = false\ntimeout = \"20s\"\n",
+        "accept_queue",
+    );
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("ListenOverflows"), "{sentence}");
+}
+
+#[test]
+fn without_the_search_there_are_no_bottlenecks() {
+    let place = Place::new();
+    let sets = [
+        "design.blocks=1",
+        "design.warmup=100ms",
+        "design.window=200ms",
+        "design.latency_window=0s",
+        "design.retries=0",
+    ];
+    let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
+    assert_eq!(array(&document["bottlenecks"]).len(), 0);
+    let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
+    assert!(kept.contains("bottleneck = false"), "{kept}");
+    let mut call = quickly("proxy-cost", &sets, "s");
+    call.push("--bottleneck");
+    let document = place.run(&call).result();
+    let subjects: Vec<&str> = array(&document["bottlenecks"])
+        .iter()
+        .map(|one| one["subject"].as_str().unwrap())
+        .collect();
+    assert!(
+        subjects.contains(&"direct") && subjects.contains(&"balanced"),
+        "{subjects:?}"
+    );
+}
+#[test]
+fn a_client_that_closes_first_runs_out_of_ports_and_that_is_what_is_named() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    // Each connection leaves its port in TIME_WAIT for a minute.
+    let text = between(
+        "",
+        "settings = { \"net.ipv4.ip_local_port_range\" = \"40000 40199\" }",
+        "/",
+        "connections = 8\nrequests_per_connection = 1",
+    );
+    let (one, found) = provoked(&place, &text, "ports");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("TIME_WAIT"), "{found:#?}");
+}
+
+#[test]
+fn an_accept_queue_that_a_hosts_setting_makes_short_is_named() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let text = between(
+        "settings = { \"net.core.somaxconn\" = 8 }",
+        "",
+        "/burn/200000",
+        "connections = 48\nkeepalive = false\ntimeout = \"20s\"",
+    );
+    let (one, found) = provoked(&place, &text, "accept_queue");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("ListenOverflows"), "{found:#?}");
+}
+
+#[test]
+fn four_connections_over_50_ms_are_limited_by_concurrency() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let text = between("", "link = { rtt = \"50ms\" }", "/", "connections = 4");
+    let (one, found) = confirmed(&place, &text, "concurrency");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(sentence.contains("4 connections"), "{found:#?}");
+    assert_eq!(one["at_least"], false);
+}
+
+#[test]
+fn too_few_ports_are_named_and_confirmed_by_more() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    // A port that waits may be had again after a second, so that each load finds some.
+    let text = between(
+        "",
+        "settings = { \"net.ipv4.ip_local_port_range\" = \"40000 40199\", \
+         \"net.ipv4.tcp_tw_reuse\" = 1 }",
+        "/",
+        "connections = 300\nkeepalive = false",
+    );
+    let (one, found) = confirmed(&place, &text, "ports");
+    let sentence = one["sentence"].as_str().unwrap();
+    for words in ["EADDRNOTAVAIL", "with more ports ", " find none"] {
+        assert!(sentence.contains(words), "{found:#?}");
+    }
+}
+
+#[test]
+fn upstream_connections_are_counted_on_other_hosts_than_the_loads() {
+    if !can_be_made() {
+        return;
+    }
+    let installed = std::process::Command::new("lighttpd").arg("-v").output();
+    if installed.is_err() {
+        return skip("a proxy without kept upstream connections: lighttpd is not installed");
+    }
+    let place = Place::new();
+    let text = "[hosts.back]\n[hosts.front]\n[hosts.client]\nlink = {}\n\
+                [servers.o]\nrecipe = \"origin\"\nhost = \"back\"\n\
+                [servers.p]\nrecipe = \"lighttpd\"\nhost = \"front\"\nupstreams = [\"o\"]\n\
+                [subjects]\nx = \"http://p/\"\n[load]\nhost = \"client\"\nconnections = 4\n";
+    let (one, found) = provoked(&place, text, "upstream_connections");
+    let sentence = one["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("new connections to an upstream per request"),
+        "{found:#?}"
+    );
+}
