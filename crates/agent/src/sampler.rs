@@ -69,8 +69,8 @@ struct State {
     spent: Duration,
     counters: Last,
     gauges: Last,
-    /// The last sample of any kind.
-    last_at: Instant,
+    /// When the last sample of any kind was complete.
+    last_ended: Instant,
     ended: bool,
 }
 
@@ -226,7 +226,7 @@ impl State {
             spent: Duration::ZERO,
             counters: last(),
             gauges: last(),
-            last_at: now,
+            last_ended: now,
             ended: false,
         };
         // Which processes a server has is found out before the load. That reads all of them, so it
@@ -241,7 +241,7 @@ impl State {
         let mut sample = self.reader.read(parts);
         sample.edge = edge;
         let (at_ns, cost) = (sample.at_ns, sample.cost);
-        self.last_at = at;
+        self.last_ended = Instant::now();
         if parts.counters {
             self.counters = Last { at, cost };
             self.gauges.at = at;
@@ -280,7 +280,7 @@ impl State {
             Pace::Windows { is_open: true } => {
                 Some(self.gauges.next(WINDOW_INTERVAL, WINDOW_SHARE))
             }
-            Pace::Always { interval, .. } => Some(self.last_at + interval),
+            Pace::Always { interval, .. } => Some(self.last_ended + interval),
         }
     }
 

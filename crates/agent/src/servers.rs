@@ -45,7 +45,7 @@ struct Server {
     group: Option<Cgroup>,
 }
 
-/// All servers of an agent and the folder that they live in.
+/// All servers of an agent, and their folder.
 pub(super) struct Servers {
     folder: PathBuf,
     running: BTreeMap<String, Server>,

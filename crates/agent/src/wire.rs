@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::timeline::{Measured, Spans};
 
-/// An order to an agent. Each gets one answer; a load may tell of its progress before.
+/// An order to an agent. Each gets one answer; a load reports its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
 pub enum Order {
-    /// Say who you are.
+    /// Greet.
     Hello,
     /// Make an empty folder for a server; answered with its path.
     Folder {
         /// The server.
         server: String,
-        /// The user who shall own it; ignored when the agent is not root.
+        /// Its owner; ignored when the agent is not root.
         user: Option<String>,
     },
     /// Write a server's files and start it.
@@ -33,25 +33,25 @@ pub enum Order {
         /// Signals to send and how long to wait after each, ms.
         signals: Vec<(String, u64)>,
     },
-    /// Stop all processes of a server where they stand, or let them go on.
+    /// Suspend all processes of a server, or resume them.
     Freeze {
         /// The server.
         server: String,
-        /// Whether to stop them.
+        /// Whether to suspend them.
         frozen: bool,
     },
-    /// Take the link of this agent's host down, or up again.
+    /// Set the link of this agent's host up or down.
     Link {
-        /// Whether it shall be up.
+        /// Whether to set it up.
         up: bool,
-        /// Whether the host sends everything into it, and not only to its own network.
+        /// Whether it has the host's default route.
         routed: bool,
     },
-    /// Say what a server has used so far.
+    /// Report what a server has used so far.
     Usage {
         /// The server.
         server: String,
-        /// The port whose connections are counted, if they are.
+        /// Count open connections at this port.
         #[serde(default)]
         port: Option<u16>,
     },
@@ -72,17 +72,17 @@ pub enum Order {
         /// How long, ms.
         duration_ms: u64,
     },
-    /// Run an outside driver once; its start is told before it is answered.
+    /// Run an outside driver once; [`Answer::Started`] comes before its result.
     Drive(DriveOrder),
-    /// Tell what time it is.
+    /// Read the clocks.
     Clock,
-    /// Remove what dead agents have left on this machine.
+    /// Remove what killed programs have left on this machine.
     Sweep,
     /// Describe this machine.
     Describe,
     /// Look for what a recipe or a driver needs.
     Find(FindOrder),
-    /// Say whether a server could listen here.
+    /// Report whether a server could listen at an address.
     IsFree {
         /// The address.
         address: SocketAddr,
@@ -94,8 +94,8 @@ pub enum Order {
         /// When each reading was measured, by this machine's clock.
         readings: Vec<Spans>,
     },
-    /// Cut the load under way short. The only order that is taken during a load or a driver's
-    /// run; not answered.
+    /// Cut the running load short. The only order that is read during a load or a driver's run; it has
+    /// no answer.
     Cancel,
 }
 
@@ -112,11 +112,11 @@ pub struct StartServer {
     pub command: Vec<String>,
     /// Variables to set.
     pub env: Vec<(String, String)>,
-    /// The user to run as; ignored when the agent is not root.
+    /// Its user; ignored when the agent is not root.
     pub user: Option<String>,
     /// The CPUs that it may use; empty for all.
     pub cpus: Vec<u32>,
-    /// Log files below its folder, beside what it prints.
+    /// Log files below its folder, besides its output.
     pub logs: Vec<String>,
 }
 
@@ -134,14 +134,14 @@ pub struct FileToWrite {
 /// When a server counts as ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitServer {
-    /// The server that is watched meanwhile: it must not end. `None` for one that runs already.
+    /// The server that must not end meanwhile. `None` for one that ran before.
     pub server: Option<String>,
     /// Where it is asked.
     pub address: SocketAddr,
-    /// The request; empty where it is enough that a connection can be opened.
+    /// The request; empty where opening a connection is enough.
     pub request: String,
-    /// Whether the request is of another protocol than HTTP: then there is no status, and
-    /// `contains` is looked for in all that comes back.
+    /// Whether the request is of another protocol than HTTP: then there is no status, and `contains`
+    /// is searched for in all of the answer.
     pub raw: bool,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,
@@ -151,12 +151,12 @@ pub struct AwaitServer {
     pub timeout_ms: u64,
 }
 
-/// A load, and what is watched while it runs.
+/// A load, and what is sampled meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
     /// The load.
     pub job: load::Job,
-    /// Servers of this agent whose CPU time is watched.
+    /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     #[serde(default)]
@@ -164,7 +164,7 @@ pub struct LoadOrder {
     /// Whether to sample scheduling in the last segment.
     #[serde(default)]
     pub sample_scheduling: bool,
-    /// What watched servers get together meanwhile; `None` for no limit.
+    /// A limit on sampled servers meanwhile.
     #[serde(default)]
     pub quota: Option<QuotaOrder>,
     /// First and last port of outgoing connections meanwhile; only for an agent in a network
@@ -181,20 +181,20 @@ pub struct LoadOrder {
 pub struct QuotaOrder {
     /// The servers.
     pub servers: BTreeSet<String>,
-    /// CPUs that they get together.
+    /// CPUs for all of them together.
     pub cpus: f64,
 }
 
 /// What a recipe or a driver needs on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindOrder {
-    /// Names of programs, and of each what it may be called.
+    /// Programs, and the file names that each may have.
     pub programs: Vec<(String, Vec<String>)>,
     /// Files, and the package of each where it is known.
     pub files: Vec<(String, Option<String>)>,
-    /// Packages that have all of it.
+    /// Packages that contain all of it.
     pub packages: Vec<String>,
-    /// Where its project lives.
+    /// Its project's page.
     #[serde(default)]
     pub homepage: Option<String>,
 }
@@ -221,7 +221,7 @@ pub struct DriveOrder {
     pub cpus: Vec<u32>,
     /// How long it may take, ms; then it is killed.
     pub limit_ms: u64,
-    /// Servers of this agent whose CPU time is watched.
+    /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     #[serde(default)]
@@ -234,7 +234,7 @@ pub struct DriveOrder {
 pub enum Answer {
     /// Who it is.
     Hello {
-        /// Version of its program; must be the same as the caller's.
+        /// Version of its program; must equal the caller's.
         version: String,
         /// Its process.
         pid: i32,
@@ -242,7 +242,7 @@ pub enum Answer {
         folder: String,
         /// Its program.
         program: String,
-        /// Tells the network namespace that it is in from all others, on any machine.
+        /// Identifies its network namespace, across machines.
         network: String,
     },
     /// What time it is.
@@ -252,16 +252,16 @@ pub enum Answer {
         /// CLOCK_MONOTONIC, ns.
         monotonic_ns: i64,
     },
-    /// What this machine is.
+    /// The description of this machine.
     Machine {
-        /// As it stands in `hosts.json`.
+        /// As in `hosts.json`.
         machine: serde_json::Value,
     },
-    /// What was found of what is needed.
+    /// What was found of what a recipe or a driver needs.
     Found {
         /// Programs by the name that was given for them.
         programs: BTreeMap<String, PathBuf>,
-        /// What is missing and how to get it; `None` when nothing is.
+        /// What is missing and how to install it.
         missing: Option<String>,
     },
     /// Whether a server could listen there.
@@ -287,13 +287,13 @@ pub enum Answer {
         #[serde(default)]
         group: Option<String>,
     },
-    /// It was carried out.
+    /// The order was carried out.
     Done,
-    /// It was stopped.
+    /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.
         killed: bool,
-        /// Whether it had ended before it was told to.
+        /// Whether it had ended by itself before.
         ended_before: bool,
     },
     /// Logs, by file name; long ones hold only their end.
@@ -301,7 +301,7 @@ pub enum Answer {
         /// Name and text.
         files: BTreeMap<String, String>,
     },
-    /// How a load goes on.
+    /// Progress of a load.
     Progress {
         /// Number of the segment.
         segment: usize,
@@ -319,7 +319,7 @@ pub enum Answer {
     Usage {
         /// CPU time since it was started, s.
         cpu_s: f64,
-        /// Connections that are open at the port, those among them that it has not accepted yet.
+        /// Connections that are open at the port, including those that it has not accepted yet.
         connections: Option<u64>,
     },
     /// What a load measured.
@@ -328,7 +328,7 @@ pub enum Answer {
     Seen(Box<BottleneckSample>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
-    /// It could not be carried out.
+    /// The order could not be carried out.
     Failed {
         /// Why.
         reason: String,
