@@ -20,7 +20,7 @@ pub enum OpenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
     /// The path names a folder.
@@ -32,7 +32,7 @@ pub enum OpenError {
     },
     /// The file is too large to be what it should be.
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
-    #[diagnostic(help("is it the right file? It was not read."))]
+    #[diagnostic(help("check that it is the right file"))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum OpenError {
         bytes: u64,
     },
     /// The file is not UTF-8.
-    #[error("{} is not UTF-8 text: byte {offset}, in line {line}, cannot be", path.display())]
+    #[error("{} is not UTF-8 text: invalid byte {offset} in line {line}", path.display())]
     #[diagnostic(help("{help}"))]
     NotText {
         /// The file.
@@ -122,7 +122,7 @@ pub fn read<T>(
     Err(reader.into_mistakes())
 }
 
-/// Parses the reader's file. Mistakes in the TOML itself are noted, and give `None`.
+/// Parses the reader's file. Returns `None` for invalid TOML, which it reports.
 pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
     if text.len() as u64 > LARGEST_BYTES {
         reader.report(Problem::of_the_file(format!(
@@ -160,8 +160,8 @@ fn syntax(text: &str, error: &toml::de::Error) -> Problem {
     if said == "duplicate key" {
         return Problem::at(
             place,
-            format!("a key stands twice: the second is in line {line}"),
-            "this one was given before",
+            format!("duplicate key in line {line}"),
+            "already given above",
         )
         .help("keep one of the two, or rename one");
     }
@@ -169,10 +169,10 @@ fn syntax(text: &str, error: &toml::de::Error) -> Problem {
     if said.starts_with("invalid boolean") || said.contains("must be quoted") {
         return Problem::at(
             place,
-            format!("line {line} is not TOML: a string without quotes, or no value"),
+            format!("line {line} is not TOML: a string without quotes, or a missing value"),
             "expected a value",
         )
-        .help("strings stand in quotes: \"like this\"; true, false and numbers without");
+        .help("put strings in quotes: \"like this\"; true, false and numbers have none");
     }
     Problem::at(
         place,

@@ -7,12 +7,12 @@ use miette::{LabeledSpan, NamedSource};
 use super::mistake::{Mistake, Mistakes};
 use super::tree::Place;
 
-/// So many mistakes are kept; a file of noise would give thousands.
+/// Most mistakes that are kept; a binary file would give thousands.
 const KEPT: usize = 20;
-/// A place is shown only where the lines around it are shorter than this many bytes.
+/// Lines longer than this, in bytes, are not shown.
 const LONGEST_LINE: usize = 400;
 
-/// A mistake that is being described.
+/// A mistake before it becomes a diagnostic.
 #[derive(Debug)]
 pub struct Problem {
     message: String,
@@ -93,7 +93,7 @@ impl Reader {
         self.sources.len() - 1
     }
 
-    /// Notes a mistake.
+    /// Adds a mistake.
     pub fn report(&mut self, problem: Problem) {
         if self.is_full() {
             self.pass_over(1);
@@ -102,7 +102,7 @@ impl Reader {
         }
     }
 
-    /// Whether further mistakes are only counted; describing them is a waste then.
+    /// Whether further mistakes are only counted.
     pub fn is_full(&self) -> bool {
         self.problems.len() >= KEPT
     }
@@ -169,7 +169,7 @@ fn mistake(
     let mut bearable = true;
     for (place, label) in problem.labels {
         if place.source != number {
-            // A diagnostic has one source; the other place is told in words.
+            // A diagnostic has one source; the message names the other place.
             let (name, other) = &sources[place.source];
             let (line, _) = line_and_column(other, place.start);
             message.push_str(&format!(" ({label}: line {line} of {name})"));

@@ -1,4 +1,4 @@
-//! Typed access to a table of a tree: each accessor notes a mistake when a value does not fit.
+//! Typed access to a table of a tree; each accessor reports a value of the wrong type.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct Section<'t> {
     pub path: String,
     /// The key that names it.
     pub place: Place,
-    /// What it holds.
+    /// Its content.
     pub table: &'t Table,
 }
 
@@ -43,6 +43,13 @@ impl<'t> Section<'t> {
         self.table.get(key).map(|entry| (entry, self.name_of(key)))
     }
 
+    /// The place of a key's value, or of the table where the key is absent.
+    pub fn value_place(&self, key: &str) -> Place {
+        self.table
+            .get(key)
+            .map_or(self.place, |entry| entry.node.place)
+    }
+
     /// The place of a nested key, for a mistake that is found after reading.
     pub fn place_of(&self, path: &[&str]) -> Option<Place> {
         let (last, parents) = path.split_last()?;
@@ -62,7 +69,7 @@ impl<'t> Section<'t> {
         reader.section(entry, path)
     }
 
-    /// Notes every key that is not `known`.
+    /// Reports every key that is not `known`.
     pub fn only(&self, reader: &mut Reader, known: &[&str]) {
         for entry in &self.table.entries {
             if known.contains(&entry.name.as_str()) {
@@ -98,7 +105,7 @@ impl<'t> Section<'t> {
         reader.text(&entry.node, &path)
     }
 
-    /// The string under a key that has to be there.
+    /// The string under a required key.
     pub fn required_text(&self, reader: &mut Reader, key: &str, example: &str) -> Option<String> {
         if self.table.get(key).is_none() {
             reader.report(
@@ -163,8 +170,8 @@ impl<'t> Section<'t> {
         reader.report(
             Problem::at(
                 entry.node.place,
-                format!("`{path}` does not know `{}`", units::shown(&text)),
-                "not one of its words",
+                format!("`{path}` cannot be `{}`", units::shown(&text)),
+                "unknown word",
             )
             .help(suggestion(&text, "words", words.iter().copied())),
         );
@@ -173,7 +180,7 @@ impl<'t> Section<'t> {
 }
 
 impl Reader {
-    /// The table that an entry holds.
+    /// The table in an entry.
     pub fn section<'t>(&mut self, entry: &'t Entry, path: String) -> Option<Section<'t>> {
         match &entry.node.tree {
             Tree::Table(table) => Some(Section {
@@ -188,7 +195,7 @@ impl Reader {
         }
     }
 
-    /// Notes that a value is of another kind than expected.
+    /// Reports a value of the wrong type.
     pub fn expected(&mut self, node: &Node, path: &str, what: &str) {
         self.report(Problem::at(
             node.place,
@@ -314,7 +321,7 @@ impl Reader {
         self.report(
             Problem::at(
                 node.place,
-                format!("`{path}` is no {noun}: `{found}`"),
+                format!("`{path}` is not a valid {noun}: `{found}`"),
                 reason,
             )
             .help(format!("a {noun} is {form}")),

@@ -28,10 +28,10 @@ pub enum LoadError {
 }
 
 impl Recipes {
-    /// The recipes and drivers of the program, and those in folders of the user's.
+    /// The built-in recipes and drivers, and those in the user's folders.
     ///
     /// Each of `recipe_dirs` holds one folder per recipe, each of `driver_dirs` one per driver.
-    /// Where names are equal the later wins, and the program's come first. A folder without a
+    /// Where names are equal the later wins, and the built-in ones come first. A folder without a
     /// `recipe.toml` or `driver.toml` is ignored.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Recipes {
         })
     }
 
-    /// The recipes and drivers of the program.
+    /// The built-in recipes and drivers.
     ///
     /// # Errors
     /// None in a program that passed its tests.

@@ -42,7 +42,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Takes away what terminals, mails and pages put around a line.
+/// Removes what terminals, mails and pages put around a line.
 fn clean(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut chars = raw.chars().peekable();

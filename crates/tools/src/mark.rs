@@ -1,4 +1,4 @@
-//! What a tool's reader says of a line.
+//! How a line belongs to a tool's output.
 
 /// How a line belongs to a tool's output.
 #[derive(Clone, Copy)]

@@ -11,11 +11,11 @@ use super::lines::Line;
 use super::mark::Mark;
 use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, time, wrk};
 
-/// So many lines that are nobody's may stand inside an output: what a script of the tool's printed,
-/// or a heading that somebody put between.
+/// Most foreign lines within an output: what a script of the tool printed, or a heading that
+/// somebody added.
 const GAP_LINES: usize = 3;
 
-/// The tools in the order in which they are asked; wrk2 prints wrk's lines.
+/// The tools in the order in which they are tried; wrk2 prints wrk's lines.
 const ASKED: [Tool; 9] = [
     Tool::Wrk,
     Tool::Ab,
@@ -28,7 +28,7 @@ const ASKED: [Tool; 9] = [
     Tool::Time,
 ];
 
-/// What a tool says of a line.
+/// A tool's mark of a line.
 pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
     let line = lines.get(at)?;
     match tool {
@@ -50,7 +50,7 @@ pub(super) struct Block {
     pub tool: Tool,
     pub first: usize,
     pub last: usize,
-    /// Those of its lines that are the tool's.
+    /// The lines of the tool itself.
     pub own: Vec<usize>,
     /// The document, where the output is JSON.
     pub json: Option<Value>,

@@ -20,11 +20,11 @@ pub enum DriverError {
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
     /// A template cannot be filled in.
-    #[error("driver `{driver}`: `{place}` cannot be filled in: {why}")]
+    #[error("driver `{driver}`: `{place}` cannot be rendered: {why}")]
     Template {
         /// The driver.
         driver: String,

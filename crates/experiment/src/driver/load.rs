@@ -1,4 +1,4 @@
-//! Where drivers come from: the program itself, and folders of the user's.
+//! The built-in drivers, and those in the user's folders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Drivers: the programs that make the load instead of the built-in engine.
 //!
-//! A driver is data, a folder with a `driver.toml`; `docs/src/reference/drivers.md` describes it.
-//! What a driver can do follows from its command: a setting of the load that stands in none of the command's
-//! templates cannot be asked of it. Everything here is pure but [`Drivers::load`], which reads the
+//! A driver is data, a folder with a `driver.toml`; `docs/src/reference/drivers.md` describes it. What a driver
+//! can do follows from its command: a load setting that none of the command's templates uses
+//! is not supported. Everything here is pure but [`Drivers::load`], which reads the
 //! folders it is given, and [`Driver::available`] and [`Driver::version`], which look for programs
 //! and ask one for its version.
 
@@ -38,7 +38,7 @@ pub struct Driver {
     pub name: String,
     /// What it is, in a line.
     pub title: String,
-    /// Where its project lives.
+    /// The project's home page.
     pub homepage: Option<String>,
     /// Debian packages that bring it.
     pub packages: Vec<String>,
@@ -56,17 +56,17 @@ pub struct Driver {
     pub clock: Option<String>,
     /// The steps in which it prints latencies.
     pub latency_step: Option<Duration>,
-    /// Whether it polls without sleeping, so that its CPU time does not tell whether it kept up.
+    /// Whether it polls without sleeping: its CPU time then does not show whether it kept up.
     pub polls: bool,
     /// The most connections that it can hold.
     pub connections_max: Option<u32>,
     /// Whether it leaves out connections that its threads do not divide.
     pub threads_divide: bool,
-    /// Exit statuses with which it says that its output counts.
+    /// Exit statuses after which its output is valid.
     pub statuses: Vec<i32>,
     /// Settings that it cannot do, and why.
     pub(crate) cannot: BTreeMap<String, String>,
-    /// The names that stand in its command's templates.
+    /// The names that its command's templates use.
     pub(crate) uses: BTreeSet<String>,
     pub(crate) command: Vec<String>,
     /// The words for one header.
@@ -102,12 +102,12 @@ impl Driver {
         })
     }
 
-    /// Whether its command says something on this name of the templates.
+    /// Whether its command's templates use this name.
     pub fn uses(&self, name: &str) -> bool {
         self.uses.contains(name)
     }
 
-    /// Whether it can be told a rate, and so make an open loop.
+    /// Whether it takes a rate, and so can make an open loop.
     pub fn has_open_loop(&self) -> bool {
         self.uses("rate_per_s")
     }

@@ -61,7 +61,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
         homepage: top.text(reader, "homepage"),
         packages: packages(reader, top),
         programs: programs(reader, top),
-        // Without one there was a mistake, and nothing is read with the one that stands in.
+        // The fallback is never used: a missing reader is a mistake.
         reader: tool(reader, top).unwrap_or(Tool::ALL[0]),
         schemes: schemes(reader, top),
         params: params(reader, top),
@@ -93,7 +93,7 @@ fn tool(reader: &mut Reader, top: &Section<'_>) -> Option<Tool> {
     let text = top.required_text(reader, "reader", "\"the tool that its output is like\"")?;
     let tool: Option<Tool> = text.parse().ok();
     if tool.is_none() {
-        let place = top.table.get("reader").map_or(top.place, |e| e.node.place);
+        let place = top.value_place("reader");
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
         reader.report(
             Problem::at(
@@ -113,8 +113,8 @@ fn schemes(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_lowercase()) {
             reader.report(Problem::at(
                 place,
-                format!("`{}` is no scheme of a URL", shown(&scheme)),
-                "expected small letters, such as \"http\"",
+                format!("`{}` is not a URL scheme", shown(&scheme)),
+                "expected lower-case letters, such as \"http\"",
             ));
         }
         schemes.push(scheme);
@@ -174,8 +174,8 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
         reader.report(
             Problem::at(
                 section.place,
-                format!("`run.header` and the word `{HEADERS}` go together"),
-                "one is here without the other",
+                format!("`run.header` and the word `{HEADERS}` need each other"),
+                "only one of them is given",
             )
             .help(format!(
                 "`header` has the words for one header, such as [\"-H\", \"{{{{ header.name }}}}: \
@@ -202,7 +202,7 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     run
 }
 
-/// Notes the names of a template, and those that nothing fills in.
+/// Collects the names that a template uses, and reports unknown ones.
 fn names(
     reader: &mut Reader,
     place: Place,
@@ -211,7 +211,7 @@ fn names(
     uses: &mut BTreeSet<String>,
 ) {
     let environment = environment();
-    // One that does not parse was noted.
+    // A template that does not parse was reported before.
     let Ok(template) = environment.template_from_str(text) else {
         return;
     };
@@ -225,7 +225,7 @@ fn names(
             reader.report(
                 Problem::at(
                     place,
-                    format!("templates have no name `{}`", shown(&name)),
+                    format!("unknown name `{}` in a template", shown(&name)),
                     "unknown name",
                 )
                 .help(suggestion(&name, "names", known)),
@@ -246,10 +246,10 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
             reader.report(
                 Problem::at(
                     place,
-                    format!("`cannot.{name}`: the command says something on it"),
-                    "it can",
+                    format!("`cannot.{name}`: the command uses it"),
+                    "contradicts the command",
                 )
-                .help("take it out of the command, or remove this line"),
+                .help("remove it from the command, or remove this line"),
             );
         }
         cannot.insert(name, why);

@@ -114,7 +114,7 @@ mod tests {
             [
                 "`a` is given twice (the first: line 1 of weigh compare)",
                 "`design.blocks` is out of range: 5000",
-                "`design.matters` is no share: `3`",
+                "`design.matters` is not a valid share: `3`",
             ]
         );
     }

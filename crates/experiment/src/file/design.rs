@@ -60,17 +60,16 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
     if let Some(matters) = section.share(reader, "matters") {
         design.matters = matters;
         if matters <= 0.0 {
-            let place = section
-                .table
-                .get("matters")
-                .map_or(section.place, |e| e.node.place);
+            let place = section.value_place("matters");
             reader.report(
                 Problem::at(
                     place,
                     format!("`{}` is zero", section.name_of("matters")),
                     "expected more than 0%",
                 )
-                .help("with no smallest difference that matters, nothing can ever be the same"),
+                .help(
+                    "without a smallest difference that matters, no two subjects can be the same",
+                ),
             );
         }
     }
@@ -100,7 +99,7 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
         reader.report(
             Problem::at(
                 entry.node.place,
-                "a slice is longer than the window that it is a part of",
+                "a slice is longer than its window",
                 format!(
                     "slice {}, window {}",
                     units::duration_text(slice),
@@ -112,7 +111,7 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
     }
 }
 
-/// `[quick]` is checked also when it is not used: its mistakes should not wait for `--quick`.
+/// Checks `[quick]` also without `--quick`.
 pub(super) fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
     let Some(quick) = top.section(reader, "quick") else {
         return;
@@ -129,8 +128,8 @@ pub(super) fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Desig
     design_values(reader, &quick, &mut scratch, events);
 }
 
-/// What `--quick` means where a file does not say: a first impression in about half a minute.
-/// What was set on the command line stays as it was set.
+/// `--quick` without `[quick]`: about half a minute. Keys set on the command line keep their
+/// values.
 pub(super) fn shorten(design: &mut Design, set_keys: &[String]) {
     let free = |key: &str| !set_keys.iter().any(|set| set == key);
     if free("design.blocks") {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::names::MOST_NAMES;
 use super::placeholders::only_placeholder;
 use super::written_factors::{WrittenFactor, factor_names};
-use crate::spec::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate, ResolvedCondition};
+use crate::spec::{Apart, Design, Event, EventFault, Experiment, Fault, Rate, ResolvedCondition};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -84,7 +84,7 @@ fn what(
     reader: &mut Reader,
     section: &Section<'_>,
     factors: &[WrittenFactor],
-) -> Option<GivenFault> {
+) -> Option<EventFault> {
     let Some((entry, path)) = section.entry("what") else {
         missing(
             reader,
@@ -100,13 +100,13 @@ fn what(
         if fault.is_none() {
             unknown(reader, entry.node.place, &path, &text);
         }
-        return fault.map(GivenFault::Fault);
+        return fault.map(EventFault::Fault);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
         reader.report(
             Problem::at(
                 entry.node.place,
-                format!("`{path}` names no factor: `{}`", shown(name)),
+                format!("`{path}` names an unknown factor: `{}`", shown(name)),
                 "not in [factors]",
             )
             .help(suggestion(name, "factors", factor_names(factors))),
@@ -123,7 +123,7 @@ fn what(
             }
         }
     }
-    Some(GivenFault::Factor {
+    Some(EventFault::Factor {
         factor: name.to_owned(),
         by_level,
     })
@@ -134,17 +134,14 @@ fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     reader.report(
         Problem::at(
             place,
-            format!(
-                "`{path}`: nothing that happens to a server is called `{}`",
-                shown(text)
-            ),
+            format!("`{path}`: unknown event `{}`", shown(text)),
             WORDS,
         )
         .help(suggestion(text, "words", words)),
     );
 }
 
-/// Makes a design one for events: an open loop alone, each subject with servers of its own.
+/// Adapts a design to events: only an open loop, and separate servers for each subject.
 pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
     if top.place_of(&["design", "window"]).is_none() {
         design.window = Duration::ZERO;
@@ -155,7 +152,7 @@ pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
     design.bottleneck = false;
 }
 
-/// What an experiment with events has to be.
+/// Checks an experiment with events.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     if experiment.events.is_empty() {
         return;
@@ -202,11 +199,11 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
 }
 
-/// All that an event may do under some condition.
-fn faults(what: &GivenFault) -> Vec<Fault> {
+/// The faults of an event under any condition.
+fn faults(what: &EventFault) -> Vec<Fault> {
     match what {
-        GivenFault::Fault(fault) => vec![*fault],
-        GivenFault::Factor { by_level, .. } => by_level.iter().map(|(_, fault)| *fault).collect(),
+        EventFault::Fault(fault) => vec![*fault],
+        EventFault::Factor { by_level, .. } => by_level.iter().map(|(_, fault)| *fault).collect(),
     }
 }
 
@@ -231,9 +228,9 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
             Problem::at(
                 place("window"),
                 "an experiment with events has no closed loop",
-                "expected no `window`",
+                "remove this key",
             )
-            .help("say how long the open loop lasts: latency_window = \"10s\""),
+            .help("set the length of the open loop: latency_window = \"10s\""),
         );
     }
     if design.apart == Apart::Never {
@@ -243,7 +240,7 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
                 "an experiment with events measures each subject with servers of its own",
                 "expected \"always\"",
             )
-            .help("leave `apart` out: what one subject has met must not stay with the next"),
+            .help("leave `apart` out: an event must not affect the next subject's servers"),
         );
     }
 }
@@ -255,7 +252,7 @@ fn check_times(
     place: impl Fn(&'static str) -> Place,
 ) {
     let window = experiment.design.latency_window;
-    let beyond = |key: &str| format!("`events[].{key}` is beyond the measured window");
+    let beyond = |key: &str| format!("`events[].{key}` is after the end of the measured window");
     let lasts = format!(
         "the window (`latency_window`) lasts {}",
         duration_text(window)
@@ -274,12 +271,12 @@ fn check_times(
     } else if until > window {
         reader.report(
             Problem::at(place("until"), beyond("until"), lasts)
-                .help("leave it out to have the server put back at the window's end"),
+                .help("leave it out to undo the event at the end of the window"),
         );
     }
 }
 
-/// A link can be cut only where nothing else hangs on it.
+/// A link can be cut only where nothing else uses it.
 fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) {
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
@@ -287,13 +284,13 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
             Problem::at(
                 place,
                 format!(
-                    "the server `{name}` cannot be cut off: it has no host that is a namespace"
+                    "the server `{name}` cannot be cut off: it is not on a host with its own namespace"
                 ),
                 "\"cut\" takes a host's link down",
             )
             .help(
-                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are namespaces \
-                 as soon as one of them has a link, a quota, an access or settings",
+                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
+                 namespaces as soon as one of them has `link`, `quota`, `access` or `settings`",
             ),
         );
         return;
@@ -311,7 +308,7 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         Problem::at(
             place,
             format!(
-                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"
+                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}` too"
             ),
             "\"cut\" takes a host's link down",
         )
@@ -319,26 +316,26 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
     );
 }
 
-/// What the load has to be under each condition.
-pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
-    if setting.events.is_empty() {
+/// Checks the load of a condition.
+pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
+    if resolved.events.is_empty() {
         return;
     }
     let at = |key| {
         let place = top.place_of(&["load", key]).or(top.place_of(&["load"]));
         place.unwrap_or_default()
     };
-    if setting.load.rate == Rate::Auto {
+    if resolved.load.rate == Rate::Auto {
         reader.report(
             Problem::at(
                 at("rate"),
-                "an experiment with events wants a rate",
+                "an experiment with events needs a rate",
                 "expected a number of requests per second",
             )
-            .help("without a closed loop none can be chosen; say rate = \"2000/s\" in [load]"),
+            .help("there is no closed loop to derive it from; set rate = \"2000/s\" in [load]"),
         );
     }
-    if let Some(other) = setting.subjects.iter().find(|one| !one.driver.is_engine()) {
+    if let Some(other) = resolved.subjects.iter().find(|one| !one.driver.is_engine()) {
         reader.report(
             Problem::at(
                 at("driver"),

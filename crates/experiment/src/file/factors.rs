@@ -6,7 +6,7 @@ use super::placeholders::placeholders;
 use super::written_factors::{WrittenFactor, WrittenLevel, accept};
 use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
-use crate::spec::{Effect, Experiment, Factor, Given, GivenFault, Level, LoadPart, Role};
+use crate::spec::{Effect, EventFault, Experiment, Factor, Level, LoadPart, ParamValue, Role};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::tree::{Node, Tree};
@@ -115,8 +115,8 @@ fn load_parts(
             reader.report(
                 Problem::at(
                     entry.place,
-                    format!("`{}` is no key of [load] that can vary", shown(key)),
-                    "not possible here",
+                    format!("`{}` is not a key of [load] that can vary", shown(key)),
+                    "cannot vary",
                 )
                 .help(suggestion(key, "keys", VARIED_LOAD_KEYS)),
             );
@@ -126,8 +126,8 @@ fn load_parts(
             reader.report(
                 Problem::at(
                     entry.place,
-                    format!("`{path}` and the factor `{key}` give the same value"),
-                    "given here",
+                    format!("`{path}` and the factor `{key}` set the same value"),
+                    "set here",
                 )
                 .help("keep one of the two"),
             );
@@ -172,7 +172,7 @@ fn role(
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "a factor is a key of [load] ({}), `from` with names of hosts, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL, a server's `with` or an event's `what`",
+            "a factor is a key of [load] ({}), `from` with host names, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name used as `{{{}}}` in a subject's URL, a server's `with` or an event's `what`",
             VARIED_LOAD_KEYS.join(", "),
             shown(name)
         ),
@@ -181,7 +181,7 @@ fn role(
         Problem::at(
             factor.place,
             format!("the factor `{}` changes nothing", shown(name)),
-            "it stands nowhere else",
+            "nothing uses it",
         )
         .help(help),
     );
@@ -212,7 +212,7 @@ fn param_role(
         );
         return None;
     };
-    // An unknown recipe was noted where it is named.
+    // An unknown recipe was reported with its server.
     let recipe = recipes.get(&server.recipe)?;
     if recipe.param(param_name).is_none() {
         let names = recipe.params.iter().map(|p| p.name.as_str());
@@ -248,13 +248,13 @@ fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
             .iter()
             .flat_map(|server| server.with.values())
             .any(|given| match given {
-                Given::Factor { factor, .. } => factor == name,
-                Given::Value(Value::Text(text)) => stands_in(text),
-                Given::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
-                Given::Value(_) => false,
+                ParamValue::Factor { factor, .. } => factor == name,
+                ParamValue::Value(Value::Text(text)) => stands_in(text),
+                ParamValue::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
+                ParamValue::Value(_) => false,
             })
         || experiment
             .events
             .iter()
-            .any(|event| matches!(&event.what, GivenFault::Factor { factor, .. } if factor == name))
+            .any(|event| matches!(&event.what, EventFault::Factor { factor, .. } if factor == name))
 }

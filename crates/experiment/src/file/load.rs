@@ -86,7 +86,7 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
     }
     reader.report(Problem::at(
         node.place,
-        format!("`{path}` is no HTTP method: `{}`", shown(&method)),
+        format!("`{path}` is not an HTTP method: `{}`", shown(&method)),
         "expected capital letters, such as \"GET\" or \"POST\"",
     ));
     None
@@ -123,7 +123,7 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
         if entry.name.is_empty() || !entry.name.chars().all(token) {
             reader.report(Problem::at(
                 entry.place,
-                format!("`{}` is no name of a header", shown(&entry.name)),
+                format!("`{}` is not a header name", shown(&entry.name)),
                 "expected letters, digits and `-`",
             ));
         }

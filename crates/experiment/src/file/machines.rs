@@ -1,4 +1,4 @@
-//! Hosts that are machines: behind ssh, or this one.
+//! Hosts that are machines: one is behind ssh.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
-/// The keys that only a namespace can have.
+/// The keys that need a namespace.
 const MADE: [&str; 4] = ["quota", "link", "access", "settings"];
 
-/// `ssh`: what the system's `ssh` shall be called with.
+/// `ssh`: the destination for the system's `ssh`.
 pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
     let ssh = host.text(reader, "ssh")?;
-    // What begins with a dash would be an option to ssh, and no destination holds a space.
+    // A leading dash would make it an option; a destination has no space.
     let good = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '`' | '\\');
     if !ssh.is_empty() && !ssh.starts_with('-') && ssh.chars().all(good) {
         return Some(ssh);
@@ -23,33 +23,33 @@ pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
     reader.report(
         Problem::at(
             entry.node.place,
-            format!("`{path}` is no destination of ssh: {}", shown(&ssh)),
+            format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
             "expected \"user@machine\", or a name of ~/.ssh/config",
         )
-        .help("a port, keys and jump hosts are said in ~/.ssh/config, under a name for the host"),
+        .help("set port, keys and jump hosts in ~/.ssh/config, under a name for the host"),
     );
     None
 }
 
-/// `address`: where the others reach its servers.
+/// `address`: where other hosts reach its servers.
 pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr> {
     let text = host.text(reader, "address")?;
     let address = text.parse().ok().filter(|one: &IpAddr| {
-        // Servers listen on it, so it has to be one address.
+        // Servers listen on it, so it must be a single address.
         !one.is_unspecified() && !one.is_multicast()
     });
     if address.is_none() {
         let (entry, path) = host.entry("address")?;
         reader.report(Problem::at(
             entry.node.place,
-            format!("`{path}` is no address of a host: {}", shown(&text)),
+            format!("`{path}` is not a host address: {}", shown(&text)),
             "expected an IP address, such as \"192.0.2.7\"",
         ));
     }
     address
 }
 
-/// What has to be said where hosts are machines, and what cannot be said of them.
+/// Checks an experiment whose hosts are machines.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let at = |path: &[&str]| top.place_of(path).unwrap_or_default();
     let says = |host: &str, key: &str| top.place_of(&["hosts", host, key]).is_some();
@@ -58,7 +58,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         .iter()
         .any(|host| host.ssh.is_none() && says(&host.name, "ssh"))
     {
-        // That is one mistake, and what else is said may fit it.
+        // Already reported; the other keys may depend on it.
         return;
     }
     let Some(first) = experiment.hosts.iter().find(|host| host.ssh.is_some()) else {
@@ -69,7 +69,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
                         Problem::at(
                             place,
                             format!("`hosts.{}.{key}`: no host is behind ssh", host.name),
-                            "means nothing here",
+                            "has no effect",
                         )
                         .help("add ssh = \"…\" to the hosts that are other machines, or remove it"),
                     );
@@ -84,26 +84,25 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
                 reader.report(
                     Problem::at(
                         place,
-                        format!("`hosts.{}.{key}` cannot be had", host.name),
-                        "only hosts that are made on this machine have that",
+                        format!("`hosts.{}.{key}` is not possible with ssh", host.name),
+                        "only hosts on this machine can have this",
                     )
                     .help(format!(
-                        "remove it, or `ssh` from `{}`: with a host behind ssh, all hosts are \
-                         machines as they are",
+                        "remove it, or `ssh` from `{}`: where one host is behind ssh, all \
+                         hosts are machines",
                         first.name
                     )),
                 );
             }
         }
     }
-    let help = "as one is behind ssh, the hosts of this experiment are machines: what runs, runs \
-                on one of them";
+    let help = "hosts are machines, because one is behind ssh: the load and every server need one";
     for server in &experiment.servers {
         let name = server.name.as_str();
         let Some(host) = &server.host else {
             let problem = Problem::at(
                 at(&["servers", name]),
-                format!("the server `{name}` is on no host"),
+                format!("the server `{name}` has no host"),
                 "expected host = \"…\"",
             );
             reader.report(problem.help(help));
@@ -117,8 +116,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
                 "expected address = \"…\"",
             );
             reader.report(problem.help(format!(
-                "the server `{name}` is on it: name the IP address of that machine by which the \
-                 others reach it"
+                "the server `{name}` runs on it: give the IP address at which the \
+                 other hosts reach it"
             )));
         }
     }
@@ -133,7 +132,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         };
         let problem = Problem::at(
             at(&[table]),
-            "the load is made on no host",
+            "the load has no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
         reader.report(problem.help(help));

@@ -1,4 +1,4 @@
-//! `[quick]` and `--set`: values put in the place of others before a file is read.
+//! `[quick]` and `--set`: values that replace others before a file is interpreted.
 
 use toml::de::{DeTable, DeValue};
 
@@ -9,10 +9,10 @@ use config::reader::{Problem, Reader};
 use config::tree::{self, Entry, Node, Place, Table, Tree};
 use config::units::shown;
 
-/// Each of the keys below is compared with all before it; nobody has this many.
+/// Duplicates are found by comparing each key with all before it, which this keeps cheap.
 const MOST_KEYS: usize = 1000;
 
-/// A value from the command line and where it belongs.
+/// A value from the command line and the key that it sets.
 #[derive(Debug)]
 struct Set {
     path: Vec<String>,
@@ -102,17 +102,17 @@ fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
     } else if flat.entries.len() >= MOST_KEYS {
         reader.report(Problem::at(
             entry.place,
-            format!("there are more than {MOST_KEYS} keys here"),
+            format!("more than {MOST_KEYS} keys"),
             "too many",
         ));
     } else if let Some(first) = flat.get(&entry.name) {
         reader.report(
             Problem::at(
                 entry.place,
-                format!("`{}` stands twice", shown(&entry.name)),
-                "this is the second",
+                format!("duplicate key `{}`", shown(&entry.name)),
+                "the second",
             )
-            .and(first.place, "this is the first"),
+            .and(first.place, "the first"),
         );
     } else {
         flat.entries.push(entry);
@@ -136,7 +136,7 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         reader.report(
             Problem::at(
                 key_place,
-                format!("--set does not know what `{}` is", shown(key)),
+                format!("--set: `{}` is not a key", shown(key)),
                 "expected a key of the experiment file",
             )
             .help("write --set TABLE.KEY=VALUE, such as --set design.blocks=3"),
@@ -146,7 +146,7 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
     let from = key.len() + 1;
     let node = match DeValue::parse(value) {
         Ok(parsed) => moved(tree::node(source, &parsed), from),
-        // What is no TOML value is meant as a string: `--set load.timeout=5s`.
+        // Anything but a TOML value is a string: `--set load.timeout=5s`.
         Err(_) => Node {
             place: Place {
                 source,
@@ -231,8 +231,8 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
             None => {
                 reader.report(Problem::at(
                     set.key,
-                    format!("--set {}: `{walked}` is no table", set.path.join(".")),
-                    "there is nothing below it to set",
+                    format!("--set {}: `{walked}` is not a table", set.path.join(".")),
+                    "it has no keys to set",
                 ));
                 return;
             }
@@ -245,7 +245,7 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
     });
 }
 
-/// Servers and hosts are changed from the command line, not invented there.
+/// `--set` changes servers and hosts, and adds none.
 fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     let [kind @ ("servers" | "hosts"), name, ..] =
         set.path.iter().map(String::as_str).collect::<Vec<_>>()[..]
@@ -308,7 +308,7 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     }
 }
 
-/// The factors in `[quick]` have to be those of the file, with some of their levels.
+/// `[quick]` may name only factors and levels of the file.
 fn check_quick_factors(reader: &mut Reader, top: &Table) {
     let Some(Tree::Table(quick)) = top.get("quick").map(|entry| &entry.node.tree) else {
         return;
@@ -327,7 +327,10 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
             reader.report(
                 Problem::at(
                     entry.place,
-                    format!("`quick.factors` names no factor: `{}`", shown(&entry.name)),
+                    format!(
+                        "`quick.factors` names an unknown factor: `{}`",
+                        shown(&entry.name)
+                    ),
                     "not in [factors]",
                 )
                 .help(suggestion(&entry.name, "factors", names)),
@@ -335,17 +338,17 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
             continue;
         };
         let (Tree::Array(all), Tree::Array(some)) = (&factor.node.tree, &entry.node.tree) else {
-            // Another kind of value is a mistake that reading the factor notes.
+            // Reading the factor reports a value of another type.
             continue;
         };
-        // Longer lists make too many conditions, which is noted elsewhere.
+        // Longer lists make too many conditions, which is another check.
         let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
         for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
                 reader.report(
                     Problem::at(
                         level.place,
-                        format!("`{}` has no such level", shown(&entry.name)),
+                        format!("`{}` does not have this level", shown(&entry.name)),
                         "not among the levels in [factors]",
                     )
                     .help(format!("its levels: {}", all.join(", "))),
@@ -370,7 +373,7 @@ fn quick_subjects(top: &Table) -> Vec<(String, Place)> {
     items.iter().take(MOST_KEYS).filter_map(name).collect()
 }
 
-/// The subjects in `[quick]` have to be some of the file's.
+/// `[quick]` may name only subjects of the file.
 fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     let Some(Tree::Table(subjects)) = top.get("subjects").map(|entry| &entry.node.tree) else {
         return;
@@ -381,7 +384,10 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
             reader.report(
                 Problem::at(
                     place,
-                    format!("`quick.subjects` names no subject: `{}`", shown(&name)),
+                    format!(
+                        "`quick.subjects` names an unknown subject: `{}`",
+                        shown(&name)
+                    ),
                     "not in [subjects]",
                 )
                 .help(suggestion(&name, "subjects", names)),
@@ -390,7 +396,7 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     }
 }
 
-/// Puts the values of `[quick]` where they belong and removes it; unknown keys stay, to be noted.
+/// Moves the values of `[quick]` to their tables; unknown keys remain, to be reported later.
 fn merge_quick(top: &mut Table) {
     let kept = quick_subjects(top);
     if !kept.is_empty()

@@ -32,7 +32,7 @@ const KEYS: [&str; 14] = [
     "published",
 ];
 
-const SMALLEST: &str = "the least there can be: title = \"…\" and a table [subjects] with a line such as direct = \"http://127.0.0.1:8080/\"";
+const SMALLEST: &str = "a minimal experiment has title = \"…\" and a table [subjects] with a line such as direct = \"http://127.0.0.1:8080/\"";
 
 pub(super) fn parse(
     source_name: &str,
@@ -44,7 +44,7 @@ pub(super) fn parse(
     let mut reader = Reader::new(source_name, text);
     let table = open::parse(&mut reader, text).unwrap_or_default();
     if reader.is_clean() && table.entries.is_empty() {
-        let empty = Problem::of_the_file("the file is empty: there is no experiment in it");
+        let empty = Problem::of_the_file("the file is empty: expected an experiment");
         reader.report(empty.help(SMALLEST));
     }
     if reader.is_clean() {
@@ -87,7 +87,7 @@ pub(super) fn whole(
         let window = design.latency_window;
         design::shorten(&mut design, &set_keys);
         if !events.is_empty() {
-            // What happens at its time needs the window that it was written for.
+            // Events happen at fixed times in the window.
             design.latency_window = window;
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn whole(
     experiment.factors = factors::resolve(reader, written, &experiment, recipes);
     references::check(reader, &top, &experiment);
     events::check(reader, &top, &experiment);
-    // What follows from the parts together is asked only of parts that are right.
+    // Checks across tables need tables without mistakes.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
     }

@@ -40,7 +40,7 @@ pub(super) fn sysctls(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, St
         if !entry.name.chars().all(good) || !entry.name.contains('.') || entry.name.contains("..") {
             reader.report(Problem::at(
                 entry.place,
-                format!("`{}` is no kernel setting", shown(&entry.name)),
+                format!("`{}` is not a kernel setting", shown(&entry.name)),
                 "expected a dotted name, such as \"net.core.somaxconn\"",
             ));
         }

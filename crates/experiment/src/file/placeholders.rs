@@ -1,6 +1,6 @@
 //! `{NAME}` in a text, where a factor's level is filled in.
 
-/// The names that stand in braces in a text, in the way that filling in finds them.
+/// The names in braces in a text, by the rule by which they are replaced.
 pub(super) fn placeholders(text: &str) -> Vec<&str> {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut names = Vec::new();

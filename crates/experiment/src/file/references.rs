@@ -1,4 +1,4 @@
-//! What can only be checked when all parts are read: names that refer to others, circles, ports.
+//! Checks across tables: references between names, cycles of upstreams, ports.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         }
         _ => return,
     };
-    // A subject whose URL is wrong is still declared; that is one mistake, not two.
+    // A subject with a wrong URL is still declared: one mistake, not two.
     if names.is_empty() || names.contains(&baseline.as_str()) {
         return;
     }
@@ -38,7 +38,7 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         reader.report(
             Problem::at(
                 place,
-                format!("the baseline `{}` is no subject", shown(baseline)),
+                format!("the baseline `{}` is not a subject", shown(baseline)),
                 "not in [subjects]",
             )
             .help(suggestion(baseline, "subjects", names)),
@@ -84,7 +84,7 @@ fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
 }
 
-/// Follows the upstreams from each server; a server that is met again on the way is a circle.
+/// Follows the upstreams from each server; a server reached twice on one path closes a cycle.
 fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let mut clear: Vec<&str> = Vec::new();
     for server in &experiment.servers {
@@ -98,12 +98,12 @@ fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
             reader.report(
                 Problem::at(
                     place,
-                    format!("the upstreams go in a circle: {}", shown.join(" -> ")),
-                    "a request would never arrive",
+                    format!("the upstreams form a cycle: {}", shown.join(" -> ")),
+                    "a request would never be answered",
                 )
-                .help("take one of them out of another's `upstreams`"),
+                .help("remove one of them from another's `upstreams`"),
             );
-            // One circle is enough to mend; others through the same servers would only repeat it.
+            // Other cycles would share servers with this one.
             return;
         }
     }
@@ -149,10 +149,10 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
             reader.report(
                 Problem::at(
                     place(&server.name),
-                    format!("`{first}` and `{}` both listen on port {port}", server.name),
-                    "taken already",
+                    format!("`{first}` and `{}` both use port {port}", server.name),
+                    "already in use",
                 )
-                .and(place(first), "taken here")
+                .and(place(first), "used here")
                 .help("choose another port, or leave `port` out to get a free one"),
             );
         } else {
@@ -164,7 +164,7 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
 /// More trials than this would run for months.
 const MOST_TRIALS: usize = 100_000;
 
-/// What only shows when factors are filled in: parameters and paths under each condition.
+/// Checks parameters, paths and loads under each condition.
 pub(super) fn check_conditions(
     reader: &mut Reader,
     top: &Section<'_>,
@@ -187,12 +187,12 @@ pub(super) fn check_conditions(
         return;
     }
     for condition in conditions {
-        // Each further condition would mostly repeat the mistakes of the first.
+        // Further conditions would mostly repeat the mistakes of the first.
         if !reader.is_clean() {
             return;
         }
-        let setting = experiment.under(&condition);
-        for server in &setting.servers {
+        let resolved = experiment.under(&condition);
+        for server in &resolved.servers {
             let Some(recipe) = recipes.get(&server.recipe) else {
                 continue;
             };
@@ -201,29 +201,29 @@ pub(super) fn check_conditions(
                 reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("`servers.{}.with.{param}`: {why}", server.name),
-                    "with its factors filled in",
+                    "under one of the conditions",
                 ));
             }
         }
-        for subject in &setting.subjects {
+        for subject in &resolved.subjects {
             if let Some(problem) = path_problem(&subject.path, false) {
                 let place = top.place_of(&["subjects", &subject.name]);
                 reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("subject `{}`: {problem}", shown(&subject.name)),
-                    format!("filled in: {}", shown(&subject.path)),
+                    format!("under one of the conditions: {}", shown(&subject.path)),
                 ));
             }
         }
-        drivers::check(reader, top, experiment, &setting, recipes);
-        events::check_load(reader, top, &setting);
-        let load = &setting.load;
+        drivers::check(reader, top, experiment, &resolved, recipes);
+        events::check_load(reader, top, &resolved);
+        let load = &resolved.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
             reader.report(
                 Problem::of_the_file(
-                    "a condition has no keep-alive and several requests per connection",
+                    "a condition has `keepalive = false` and several requests per connection",
                 )
-                .help("they exclude each other: vary one of the two"),
+                .help("these exclude each other: vary one of the two"),
             );
         }
     }

@@ -8,7 +8,7 @@ use super::written_factors::{WrittenFactor, accept, factor_names};
 use crate::manifest::{Kind, Param, ReadValue as _, Value};
 use crate::recipe::Recipe;
 use crate::recipes::Recipes;
-use crate::spec::{Given, Server, Upstream};
+use crate::spec::{ParamValue, Server, Upstream};
 use config::nearest::{suggestion, suggestion_or};
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -81,10 +81,7 @@ fn find_recipe<'r>(
 ) -> Option<&'r Recipe> {
     let recipe = recipes.get(name);
     if recipe.is_none() {
-        let place = section
-            .table
-            .get("recipe")
-            .map_or(section.place, |e| e.node.place);
+        let place = section.value_place("recipe");
         reader.report(
             Problem::at(
                 place,
@@ -122,7 +119,7 @@ fn upstreams(reader: &mut Reader, section: &Section<'_>, names: &[&str]) -> Vec<
                     "for something that already runs write its IP address and port, such as \"127.0.0.1:8080\"",
                 )),
             );
-            // One stands in for the wrong one, so that its absence is not a second mistake.
+            // Kept, so that its absence is not a second mistake.
             upstreams.push(Upstream::Server(text));
         }
     }
@@ -133,10 +130,7 @@ fn check_upstream_count(reader: &mut Reader, section: &Section<'_>, recipe: &Rec
     if recipe.upstreams.takes(count) {
         return;
     }
-    let place = section
-        .table
-        .get("upstreams")
-        .map_or(section.place, |entry| entry.node.place);
+    let place = section.value_place("upstreams");
     reader.report(Problem::at(
         place,
         format!(
@@ -155,7 +149,7 @@ fn with(
     section: &Section<'_>,
     recipe: &Recipe,
     factors: &[WrittenFactor],
-) -> BTreeMap<String, Given> {
+) -> BTreeMap<String, ParamValue> {
     let mut all = BTreeMap::new();
     let given = section.section(reader, "with");
     if let Some(given) = &given {
@@ -194,7 +188,7 @@ fn with(
         }
         match &param.default {
             Some(default) => {
-                all.insert(param.name.clone(), Given::Value(default.clone()));
+                all.insert(param.name.clone(), ParamValue::Value(default.clone()));
             }
             None if param.optional => {}
             None if has_factor(section, param, factors) => {}
@@ -227,7 +221,7 @@ fn parameter(
     path: &str,
     param: &Param,
     factors: &[WrittenFactor],
-) -> Option<Given> {
+) -> Option<ParamValue> {
     let value = reader.value(&entry.node, path)?;
     let factor_of = |name: &str| factors.iter().find(|factor| factor.name == name);
     if let (Value::Text(text), false) = (&value, param.kind.holds_text())
@@ -238,7 +232,7 @@ fn parameter(
                 Problem::at(
                     entry.node.place,
                     format!("`{path}`: no factor is called `{name}`"),
-                    "its `{…}` names no factor",
+                    "`{…}` does not name a factor",
                 )
                 .help(suggestion(name, "factors", factor_names(factors))),
             );
@@ -252,23 +246,23 @@ fn parameter(
                 accept(reader, param, level, &path).map(|value| (level.text.clone(), value))
             })
             .collect();
-        return Some(Given::Factor {
+        return Some(ParamValue::Factor {
             factor: name.to_owned(),
             by_level,
         });
     }
     if param.kind.holds_text() && has_placeholder(&value, factors) {
-        // Whether the text fits is known only when it is filled in; its type is known now.
+        // The text is checked per condition; its type is known now.
         let fits = matches!(
             (param.kind, &value),
             (Kind::Text, Value::Text(_)) | (Kind::List, Value::List(_))
         );
         if fits {
-            return Some(Given::Value(value));
+            return Some(ParamValue::Value(value));
         }
     }
     match param.accept(&value) {
-        Ok(value) => Some(Given::Value(value)),
+        Ok(value) => Some(ParamValue::Value(value)),
         Err(refusal) => {
             let found = match &entry.node.tree {
                 Tree::Text(text) => format!("\"{}\"", shown(text)),

@@ -25,9 +25,9 @@ pub(super) fn subjects(
     let entries = section.as_ref().map_or(&[][..], |s| &s.table.entries);
     if entries.is_empty() && (section.is_some() || top.table.get("subjects").is_none()) {
         let place = top.table.get("subjects").map(|entry| entry.place);
-        let message = "there are no subjects: nothing to compare";
+        let message = "there are no subjects to compare";
         let problem = match place {
-            Some(place) => Problem::at(place, message, "expected at least one line below this"),
+            Some(place) => Problem::at(place, message, "expected at least one subject"),
             None => Problem::of_the_file(message),
         };
         reader.report(problem.help(
@@ -94,10 +94,7 @@ fn described(
     section.only(reader, &["url", "driver", "with"]);
     let driver = drivers::chosen(reader, &section, recipes);
     let url = section.required_text(reader, "url", "\"http://backend/\"")?;
-    let place = section
-        .table
-        .get("url")
-        .map_or(section.place, |url| url.node.place);
+    let place = section.value_place("url");
     Some((url, place, driver))
 }
 
@@ -126,11 +123,10 @@ fn target(
     };
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
         reader.report(if url.starts_with("https://") {
-            wrong("https is not built yet", "expected http://").help(
-                "measure the same server's http port: encryption is not part of the answer then",
-            )
+            wrong("https is not supported", "expected http://")
+                .help("measure the server's http port; the result then excludes encryption")
         } else {
-            wrong("this is no URL", "expected http://…").help(FORM)
+            wrong("this is not a URL", "expected http://…").help(FORM)
         });
         return None;
     };
@@ -142,7 +138,7 @@ fn target(
         format!("/{path}")
     };
     if let Some(problem) = path_problem(&path, true) {
-        reader.report(wrong(&problem, "not possible in a request"));
+        reader.report(wrong(&problem, "not allowed in a request"));
     }
     for unknown in placeholders(&path)
         .into_iter()
@@ -151,7 +147,7 @@ fn target(
         reader.report(
             wrong(
                 &format!("no factor is called `{unknown}`"),
-                "its `{…}` names no factor",
+                "`{…}` does not name a factor",
             )
             .help(suggestion(unknown, "factors", factor_names(factors))),
         );
@@ -174,12 +170,12 @@ fn authority_target(
         return Some(Target::Server(authority.to_owned()));
     }
     if authority.is_empty() {
-        reader.report(wrong("the URL names no server", "nothing between `//` and `/`").help(FORM));
+        reader.report(wrong("the URL has no host", "nothing between `//` and `/`").help(FORM));
         return None;
     }
     if authority.contains('@') {
         reader.report(
-            wrong("a user in the URL is not possible", "remove it")
+            wrong("a user in the URL is not supported", "remove it")
                 .help("send an Authorization header instead: [load] headers"),
         );
         return None;
@@ -197,7 +193,7 @@ fn authority_target(
                 "servers",
                 names.iter().copied(),
                 &format!(
-                    "for something that already runs write its port, too: http://{}:80/",
+                    "for something that already runs give its port too: http://{}:80/",
                     shown(authority)
                 ),
             )),
@@ -219,7 +215,7 @@ fn authority_target(
         Ok(1..=65_535) => {}
         _ => {
             reader.report(wrong(
-                &format!("`{}` is no port", shown(&port[1..])),
+                &format!("`{}` is not a port", shown(&port[1..])),
                 "expected a port from 1 to 65535",
             ));
             return None;
@@ -228,7 +224,7 @@ fn authority_target(
     let good = |c: char| c.is_ascii_alphanumeric() || ".-_[]:%".contains(c);
     if host.is_empty() || !host.chars().all(good) {
         reader.report(wrong(
-            &format!("`{}` is no host", shown(host)),
+            &format!("`{}` is not a host", shown(host)),
             "expected a name or an address",
         ));
         return None;
@@ -236,8 +232,8 @@ fn authority_target(
     Some(Target::Address(authority.to_owned()))
 }
 
-/// Why a path cannot be sent in a request line. Braces may stand for factors until they are
-/// filled in.
+/// Why a path cannot be sent in a request line. Before a condition is
+/// resolved, braces may name factors.
 pub(super) fn path_problem(path: &str, braces: bool) -> Option<String> {
     let bad = path.chars().find(|c| match c {
         '{' | '}' => !braces,

@@ -54,7 +54,7 @@ pub(super) fn read(reader: &mut Reader, top: &Section<'_>) -> Vec<WrittenFactor>
                     format!("the factor `{}` is empty", shown(&entry.name)),
                     "expected at least one level",
                 )
-                .help("remove the factor if nothing is to be varied"),
+                .help("remove the factor if it varies nothing"),
             );
         }
         conditions = conditions.saturating_mul(items.len().max(1));
@@ -110,10 +110,10 @@ fn levels(reader: &mut Reader, path: &str, items: &[Node]) -> Vec<WrittenLevel> 
             reader.report(
                 Problem::at(
                     item.place,
-                    format!("`{path}` has the level `{}` twice", shown(&text)),
-                    "this is the second time",
+                    format!("`{path}` lists the level `{}` twice", shown(&text)),
+                    "the second",
                 )
-                .and(first.node.place, "this is the first"),
+                .and(first.node.place, "the first"),
             );
             continue;
         }

@@ -1,4 +1,4 @@
-//! Folders of the user's that hold a folder per recipe or driver.
+//! The user's folders, which hold a folder per recipe or driver.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn folders_with(dir: &Path, file: &str) -> io::Result<Vec<(String, Pa
     Ok(found)
 }
 
-/// What a folder holds, in no order.
+/// A folder's entries, unordered.
 pub(crate) fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(dir)?;
     entries

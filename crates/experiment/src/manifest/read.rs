@@ -81,7 +81,7 @@ fn param(reader: &mut Reader, entry: &Entry, section: &Section<'_>) -> Option<Pa
             Ok(value) => param.default = Some(value),
             Err(refusal) => reader.report(Problem::at(
                 entry.node.place,
-                format!("`{path}` does not fit its own parameter"),
+                format!("`{path}` is not a valid value of the parameter"),
                 refusal.expected,
             )),
         }
@@ -131,7 +131,7 @@ pub(crate) fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String>
     words.into_iter().map(|(word, _)| word).collect()
 }
 
-/// How a program tells its version; `example` is what may stand before it.
+/// How a program reports its version; `example` is a text that may precede it.
 pub(crate) fn version(reader: &mut Reader, top: &Section<'_>, example: &str) -> Option<Version> {
     let section = top.section(reader, "version")?;
     section.only(reader, &["command", "after"]);
@@ -167,8 +167,8 @@ pub(crate) fn template(reader: &mut Reader, place: Place, what: &str, text: &str
     if let Err(error) = environment().template_from_str(text) {
         reader.report(Problem::at(
             place,
-            format!("{what} is no template: {}", complaint(&error)),
-            "this one",
+            format!("{what} is not a valid template: {}", complaint(&error)),
+            "invalid template",
         ));
     }
 }

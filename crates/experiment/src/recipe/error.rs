@@ -20,10 +20,10 @@ pub enum RecipeError {
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
-    /// Its folder holds more than a recipe should.
+    /// Its folder is too large.
     #[error("the recipe in {} is too large: {what}", path.display())]
     TooLarge {
         /// The recipe's folder.
@@ -32,7 +32,7 @@ pub enum RecipeError {
         what: String,
     },
     /// A template cannot be filled in.
-    #[error("recipe `{recipe}`: {place} cannot be filled in: {why}")]
+    #[error("recipe `{recipe}`: {place} cannot be rendered: {why}")]
     Template {
         /// The recipe.
         recipe: String,
@@ -42,7 +42,7 @@ pub enum RecipeError {
         why: String,
     },
     /// A path that a template gave leads out of the server's folder, or to nothing.
-    #[error("recipe `{recipe}`: {place} gives the path `{path}`: {why}")]
+    #[error("recipe `{recipe}`: {place} has the path `{path}`: {why}")]
     Path {
         /// The recipe.
         recipe: String,
@@ -75,12 +75,12 @@ pub enum RecipeError {
     },
     /// The server's folder has too long a path for it.
     #[error(
-        "recipe `{recipe}` bears a folder path of at most {longest} bytes, found {found}: use a shorter --out"
+        "recipe `{recipe}` supports a folder path of at most {longest} bytes, found {found}: use a shorter --out"
     )]
     DirTooLong {
         /// The recipe.
         recipe: String,
-        /// The longest path it bears.
+        /// The longest path that it supports.
         longest: usize,
         /// The path's length.
         found: usize,

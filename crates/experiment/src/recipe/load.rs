@@ -1,4 +1,4 @@
-//! Recipes of the program, and those in folders of the user's.
+//! The built-in recipes, and those in the user's folders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

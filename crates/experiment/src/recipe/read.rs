@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::render::stays_inside;
 use super::settings::settings;
-use super::{Copy, Need, Ready, Recipe, RecipeError, Upstreams};
+use super::{Need, Ready, Recipe, RecipeError, RecipeFile, Upstreams};
 use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
@@ -130,7 +130,7 @@ fn templates(
     top: &Section<'_>,
     params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Copy> {
+) -> Vec<RecipeFile> {
     let templates = copies(reader, top, "files", params, files);
     let Some(section) = top.section(reader, "files") else {
         return templates;
@@ -146,7 +146,7 @@ fn templates(
             Err(_) => reader.report(Problem::at(
                 place,
                 format!("the template `{from}` is not UTF-8"),
-                "files that are no text belong under [copy]",
+                "put binary files under [copy]",
             )),
         }
     }
@@ -159,7 +159,7 @@ fn copies(
     key: &str,
     params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Copy> {
+) -> Vec<RecipeFile> {
     let Some(section) = top.section(reader, key) else {
         return Vec::new();
     };
@@ -191,7 +191,7 @@ fn copies(
         if !from.contains('{') && !files.contains_key(&from) {
             no_such_file(reader, place, &from, files);
         }
-        copies.push(Copy {
+        copies.push(RecipeFile {
             to: entry.name.clone(),
             from,
             each,
@@ -205,10 +205,7 @@ fn each(reader: &mut Reader, section: &Section<'_>, params: &[Param]) -> Option<
     let name = section.text(reader, "each")?;
     let lists = || params.iter().filter(|param| param.kind == Kind::List);
     if !lists().any(|param| param.name == name) {
-        let place = section
-            .table
-            .get("each")
-            .map_or(section.place, |e| e.node.place);
+        let place = section.value_place("each");
         reader.report(
             Problem::at(
                 place,
@@ -233,13 +230,10 @@ fn mode(reader: &mut Reader, section: &Section<'_>) -> u32 {
     match u32::from_str_radix(&text, 8) {
         Ok(mode) if mode <= 0o777 => mode,
         _ => {
-            let place = section
-                .table
-                .get("mode")
-                .map_or(section.place, |e| e.node.place);
+            let place = section.value_place("mode");
             reader.report(Problem::at(
                 place,
-                format!("`{}` is no file mode", units::shown(&text)),
+                format!("`{}` is not a file mode", units::shown(&text)),
                 "expected three or four octal digits, such as \"0755\"",
             ));
             USUAL
@@ -293,15 +287,12 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
         }
     }
     if let Some(path) = section.text(reader, "path") {
-        let place = section
-            .table
-            .get("path")
-            .map_or(section.place, |e| e.node.place);
+        let place = section.value_place("path");
         if !path.starts_with('/') {
             reader.report(Problem::at(
                 place,
-                format!("`ready.path` is no path: `{}`", units::shown(&path)),
-                "expected something that begins with `/`",
+                format!("`ready.path` is not a path: `{}`", units::shown(&path)),
+                "expected a path that begins with `/`",
             ));
         }
         template(reader, place, "the path", &path);
@@ -350,7 +341,7 @@ fn inner_paths(reader: &mut Reader, top: &Section<'_>, key: &str) -> Vec<String>
         if !stays_inside(&path) {
             reader.report(Problem::at(
                 place,
-                format!("`{}` leads out of the server's folder", units::shown(&path)),
+                format!("`{}` is outside the server's folder", units::shown(&path)),
                 "expected a path inside it, without `..`",
             ));
         }
@@ -368,7 +359,7 @@ fn no_such_file(reader: &mut Reader, place: Place, name: &str, files: &BTreeMap<
         Problem::at(
             place,
             format!("the recipe's folder has no file `{}`", units::shown(name)),
-            "not there",
+            "no such file",
         )
         .help(suggestion(name, "files", there)),
     );

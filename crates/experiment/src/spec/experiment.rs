@@ -9,7 +9,7 @@ use readings::HostSpec;
 use super::load::{Choice, LoadChange, LoadSpec};
 use crate::manifest::Value;
 
-/// A question, with all that is needed to answer it. Every name in it is defined in it.
+/// An experiment. Every name that it uses is defined in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Its short name, for folders and lists.
@@ -53,7 +53,7 @@ pub struct Server {
     /// What it passes requests on to.
     pub upstreams: Vec<Upstream>,
     /// All of its recipe's parameters, defaults included.
-    pub with: BTreeMap<String, Given>,
+    pub with: BTreeMap<String, ParamValue>,
     /// The port it listens on; without one a free port is chosen.
     pub port: Option<u16>,
 }
@@ -69,8 +69,8 @@ pub enum Upstream {
 
 /// A parameter's value in an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// A value. A string or list in which a factor's `{name}` stands is filled in per condition.
+pub enum ParamValue {
+    /// A value. A factor's `{name}` in a string or list is replaced per condition.
     Value(Value),
     /// All of it is a factor's level.
     Factor {
@@ -81,7 +81,7 @@ pub enum Given {
     },
 }
 
-/// Something that happens to a server in every measured window.
+/// A fault that is injected in every measured window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// When, after the measured window begins.
@@ -89,14 +89,14 @@ pub struct Event {
     /// The server's name.
     pub server: String,
     /// What is done to it.
-    pub what: GivenFault,
+    pub what: EventFault,
     /// When it is undone, after the measured window begins; without it, at the window's end.
     pub until: Option<Duration>,
 }
 
-/// What is done to a server, in an experiment.
+/// The fault of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GivenFault {
+pub enum EventFault {
     /// The same under every condition.
     Fault(Fault),
     /// As a factor's level says.
@@ -108,7 +108,7 @@ pub enum GivenFault {
     },
 }
 
-/// What is done to a server.
+/// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// All its processes are killed (SIGKILL); undone, it is started again.
@@ -120,7 +120,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Everything that can be done.
+    /// All faults.
     pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
 
     /// The word in an experiment file.
@@ -132,20 +132,20 @@ impl Fault {
         }
     }
 
-    /// What a word stands for.
+    /// The fault of that word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }
 
-/// One way of reaching the work.
+/// A URL that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// Its name.
     pub name: String,
-    /// How it is asked: the scheme of its URL, `http` in most cases.
+    /// The scheme of its URL, `http` in most cases.
     pub scheme: String,
-    /// Who is asked.
+    /// Where its requests go.
     pub target: Target,
     /// Path and query of the request; a factor's `{name}` in it is filled in per condition.
     pub path: String,
@@ -162,7 +162,7 @@ pub enum Target {
     Address(String),
 }
 
-/// Something that is varied.
+/// A factor: something that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
     /// Its name.
@@ -229,7 +229,7 @@ pub struct LoadPart {
 pub struct Expect {
     /// Its status.
     pub status: u16,
-    /// A text that its body holds.
+    /// A text that its body contains.
     pub contains: Option<String>,
     /// Whether all its bodies are the same.
     pub body: BodyCheck,
@@ -252,7 +252,7 @@ pub enum BodyCheck {
     Same,
     /// They differ from answer to answer.
     Varies,
-    /// Found out before the load: `Same` where a few answers in a row were the same.
+    /// Decided before the load: `Same` where a few responses in a row were equal.
     Auto,
 }
 
@@ -261,7 +261,7 @@ pub enum BodyCheck {
 pub struct Design {
     /// The subject that the others are compared with.
     pub baseline: String,
-    /// How often everything is started afresh and measured.
+    /// Number of blocks; each starts all servers afresh.
     pub blocks: u32,
     /// Load before measuring, per subject and block.
     pub warmup: Duration,
@@ -276,27 +276,27 @@ pub struct Design {
     pub matters: f64,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
-    /// How often a condition of a block is made again because of trials that cannot be used.
+    /// How often a condition of a block is repeated after invalid trials.
     pub retries: u32,
-    /// Whether subjects are measured one after the other instead of side by side.
+    /// Whether subjects are measured sequentially instead of in alternation.
     pub apart: Apart,
-    /// Whether what held the throughput is looked for after the last block.
+    /// Whether bottlenecks are looked for after the last block.
     pub bottleneck: bool,
 }
 
-/// Whether each subject has the machine for itself while it is measured.
+/// Whether each subject's servers run alone while it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
-    /// Where servers take CPU time while nobody asks them, or do not come up beside each other.
+    /// Where servers take CPU time while idle, or cannot run at the same time.
     Auto,
-    /// All subjects of a condition are up at once, whatever they do.
+    /// All servers of a condition run at the same time.
     Never,
-    /// They are started and measured one after the other.
+    /// They run and are measured one after the other.
     Always,
 }
 
 impl Design {
-    /// The values that stand where a file gives none.
+    /// The defaults.
     pub fn with_baseline(baseline: &str) -> Self {
         Self {
             baseline: baseline.to_owned(),

@@ -16,7 +16,7 @@ pub struct LoadSpec {
     pub threads: Option<u32>,
     /// Whether a connection carries more than one request.
     pub keepalive: bool,
-    /// After so many requests a connection is closed and another opened.
+    /// Requests after which a connection is closed and another opened.
     pub requests_per_connection: Option<u64>,
     /// The HTTP method.
     pub method: String,

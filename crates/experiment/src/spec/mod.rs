@@ -5,8 +5,8 @@ mod load;
 mod resolved_condition;
 
 pub use experiment::{
-    Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
-    Level, LoadPart, Published, Role, Server, SliceLength, Subject, Target, Upstream,
+    Apart, BodyCheck, Design, Effect, Event, EventFault, Expect, Experiment, Factor, Fault, Level,
+    LoadPart, ParamValue, Published, Role, Server, SliceLength, Subject, Target, Upstream,
 };
 pub use load::{Choice, ENGINE, LoadChange, LoadSpec, Rate};
 pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};

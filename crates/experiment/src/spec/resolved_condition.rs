@@ -6,7 +6,7 @@ use std::time::Duration;
 use readings::{Access, Condition};
 
 use super::experiment::{
-    Effect, Event, Experiment, Fault, Given, GivenFault, Role, Server, Target, Upstream,
+    Effect, Event, EventFault, Experiment, Fault, ParamValue, Role, Server, Target, Upstream,
 };
 use super::load::{Choice, LoadSpec};
 use crate::manifest::Value;
@@ -25,7 +25,7 @@ pub struct ResolvedCondition {
     pub events: Vec<EventSpec>,
 }
 
-/// Something that happens to a server under one condition.
+/// An event under one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
     /// When, after the measured window begins.
@@ -64,7 +64,7 @@ pub struct SubjectSpec {
     pub name: String,
     /// The scheme of its URL.
     pub scheme: String,
-    /// Who is asked.
+    /// Where its requests go.
     pub target: Target,
     /// Path and query.
     pub path: String,
@@ -241,8 +241,8 @@ impl Experiment {
         let mut params = BTreeMap::new();
         for (name, given) in &server.with {
             let value = match given {
-                Given::Value(value) => self.filled_value(value, condition),
-                Given::Factor { factor, by_level } => {
+                ParamValue::Value(value) => self.filled_value(value, condition),
+                ParamValue::Factor { factor, by_level } => {
                     let text = condition.get(factor);
                     let level = by_level
                         .iter()
@@ -344,8 +344,8 @@ impl Experiment {
 
 fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
     let fault = match &event.what {
-        GivenFault::Fault(fault) => *fault,
-        GivenFault::Factor { factor, by_level } => {
+        EventFault::Fault(fault) => *fault,
+        EventFault::Factor { factor, by_level } => {
             let text = condition.get(factor);
             let level = by_level.iter().find(|(level, _)| Some(level) == text);
             level.or(by_level.first())?.1

@@ -133,7 +133,8 @@ fn the_example_of_a_driver_can_be_loaded() {
     let shown = rendered(&Drivers::load(std::slice::from_ref(&*dir)).unwrap_err());
     let helps = shown.split("help: ").skip(1);
     let mut names = 0;
-    for help in helps.filter(|help| help.starts_with("keys here") || help.starts_with("names here"))
+    for help in
+        helps.filter(|help| help.starts_with("known keys") || help.starts_with("known names"))
     {
         let list = help.split("Error:").next().unwrap();
         for name in list.split('`').skip(1).step_by(2) {
