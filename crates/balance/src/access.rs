@@ -39,7 +39,6 @@ pub enum PrefixError {
     Bits {
         /// The address length.
         most: u8,
-        /// What was found.
         found: String,
     },
 }

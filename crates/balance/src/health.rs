@@ -77,7 +77,6 @@ pub struct HealthPolicy {
     pub slow_start_ns: u64,
 }
 
-/// A health event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthEvent {
     /// A client's connection failed.
@@ -88,7 +87,6 @@ pub enum HealthEvent {
     ResponseOk,
     /// A probe succeeded.
     ProbeOk,
-    /// A probe failed.
     ProbeFailed,
     /// An operator set the state.
     SetByOperator(State),
@@ -127,7 +125,6 @@ impl Health {
         health
     }
 
-    /// The state.
     pub fn state(&self) -> State {
         self.state
     }

@@ -37,9 +37,7 @@ pub enum BodyRule {
 /// The answers that count as good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expect {
-    /// Their status.
     pub status: StatusRule,
-    /// Their body.
     pub body: BodyRule,
 }
 

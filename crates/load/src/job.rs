@@ -208,7 +208,6 @@ pub enum JobError {
     Rows(Duration),
 }
 
-/// Shortest row.
 pub const ROW_MIN: Duration = Duration::from_millis(10);
 
 fn stages_are_valid(stages: &[Stage]) -> bool {

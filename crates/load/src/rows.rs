@@ -27,7 +27,6 @@ pub struct Row {
 /// What a thread sends of its rows.
 #[derive(Debug)]
 pub(crate) enum RowMessage {
-    /// A row.
     Row {
         thread: usize,
         segment: usize,
@@ -39,7 +38,6 @@ pub(crate) enum RowMessage {
     Over { thread: usize, segment: usize },
 }
 
-/// The rows of one reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadingRows {
     pub(crate) rows: Vec<LoadRow>,

@@ -42,7 +42,6 @@ pub enum Progress {
     },
     /// Counts of one thread since its last tick.
     Tick {
-        /// The thread.
         thread: usize,
         /// Number of the segment.
         segment: usize,
@@ -84,7 +83,6 @@ pub enum LoadError {
     /// A thread could not be bound to its CPU.
     #[error("cannot bind a thread to CPU {cpu}: {source}")]
     Bind {
-        /// The CPU.
         cpu: u32,
         /// Why not.
         source: io::Error,

@@ -26,7 +26,6 @@ pub(crate) trait StopRule {
     fn stop(&mut self);
 }
 
-/// After a time.
 #[derive(Debug)]
 pub(crate) struct AfterTime {
     pub(crate) time: Duration,

@@ -65,7 +65,6 @@ impl UnixPath {
         Ok(Self(path))
     }
 
-    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }

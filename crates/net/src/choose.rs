@@ -12,7 +12,6 @@ use crate::{Io, IoOptions, Uring};
 pub enum IoKind {
     /// io_uring.
     Uring,
-    /// epoll.
     Epoll,
 }
 

@@ -15,7 +15,6 @@ pub struct Answer {
     pub status: u16,
     /// The header fields in order, names as they were sent.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

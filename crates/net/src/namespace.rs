@@ -13,7 +13,6 @@ use rustix::thread::{self, UnshareFlags};
 pub enum Namespace {
     /// Devices, addresses, routes, sockets, and the kernel's settings of the network.
     Net,
-    /// Mounts.
     Mount,
     /// The host's name.
     Uts,

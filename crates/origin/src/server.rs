@@ -41,7 +41,6 @@ pub enum OriginError {
     /// It cannot listen.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// Why not.
         source: io::Error,

@@ -10,9 +10,7 @@ use crate::Condition;
 /// experiment has it and, between them, some with one thing changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BottleneckReading {
-    /// The condition.
     pub condition: Condition,
-    /// The subject.
     pub subject: String,
     /// The loads, in the order in which they were made.
     pub probes: Vec<Probe>,
@@ -53,9 +51,7 @@ pub enum Change {
     ClientThread,
     /// The client gets a CPU that no server of the path uses, in place of a shared one.
     ClientApart,
-    /// Twice the connections.
     TwiceTheConnections,
-    /// Half of the connections.
     HalfTheConnections,
     /// The servers of the path get half of the CPU time that they could use.
     HalfTheServerCpu,
@@ -70,7 +66,6 @@ pub enum Change {
 pub struct Probe {
     /// What was changed.
     pub change: Change,
-    /// Connections.
     pub connections: u32,
     /// Measured time, s.
     pub duration_s: f64,

@@ -21,7 +21,6 @@ pub struct EventsReading {
 /// Something that happened to a server, at times since the measured window began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventReading {
-    /// The server.
     pub server: String,
     /// What was done: `kill`, `stop` or `cut`.
     pub what: String,

@@ -114,7 +114,6 @@ pub struct LinkCounters {
     pub down: DirectionCounters,
     /// Packets that were handed to the host.
     pub delivered: u64,
-    /// The bytes of those.
     pub delivered_bytes: u64,
     /// Packets from the host that went nowhere: not IPv4, or to an address that no host has.
     pub unroutable: u64,

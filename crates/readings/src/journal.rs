@@ -29,7 +29,6 @@ pub enum JournalTextError {
 /// A run's journal: all that is known of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
-    /// What run it is.
     pub header: RunHeader,
     /// The rows after the header, in the order in which they were written.
     pub rows: Vec<JournalRow>,
@@ -188,7 +187,6 @@ impl JournalRow {
     }
 }
 
-/// What a run is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// Version of the program that wrote the journal.
@@ -230,7 +228,6 @@ pub struct Published {
     pub what: String,
     /// The figure.
     pub value: f64,
-    /// Its unit.
     pub unit: String,
     /// Where it stands.
     pub source: String,
@@ -254,7 +251,6 @@ pub struct Trial {
     pub trial: u32,
     /// Number of the block, from 1.
     pub block: u32,
-    /// Its condition.
     pub condition: Condition,
     /// The subject's name.
     pub subject: String,

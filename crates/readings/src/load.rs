@@ -143,7 +143,6 @@ pub struct LoadRow {
     pub requests: u64,
     /// Failures.
     pub errors: u64,
-    /// Bytes read.
     pub bytes_read: u64,
     /// The response times of the good answers.
     pub latency_us: Quantiles,
@@ -265,9 +264,7 @@ pub struct ThreadReading {
 /// A wrong answer, kept for the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrong {
-    /// What was wrong with it.
     pub kind: WrongKind,
-    /// What was expected.
     pub expected: String,
     /// What came.
     pub found: String,

@@ -74,7 +74,6 @@ pub struct ServerMetrics {
 pub struct ThreadMetrics {
     /// Its number on its machine.
     pub thread: i32,
-    /// Its name.
     pub name: String,
     /// CPU time in its own code, s.
     pub user_s: f64,
@@ -139,13 +138,9 @@ pub struct NetworkMetrics {
 /// What passed an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceMetrics {
-    /// Bytes received.
     pub bytes_received: u64,
-    /// Packets received.
     pub packets_received: u64,
-    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Packets sent.
     pub packets_sent: u64,
 }
 
@@ -154,7 +149,6 @@ pub struct InterfaceMetrics {
 pub struct SocketMetrics {
     /// Connected: established, or closed by the other side only.
     pub established: u64,
-    /// In TIME_WAIT.
     pub time_wait: u64,
     /// Closed by their program, but not yet by the kernel.
     pub orphan: u64,

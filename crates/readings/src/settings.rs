@@ -9,7 +9,6 @@ use crate::Condition;
 /// The settings of all subjects' servers under one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsReading {
-    /// The condition.
     pub condition: Condition,
     /// Each subject, as declared.
     pub subjects: Vec<SubjectSettings>,
@@ -18,18 +17,14 @@ pub struct SettingsReading {
 /// The settings of one subject's servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectSettings {
-    /// The subject.
     pub subject: String,
     /// The servers of its path, the one that is asked first.
     pub servers: Vec<ServerSettings>,
 }
 
-/// The settings of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The server.
     pub server: String,
-    /// Its recipe.
     pub recipe: String,
     /// Its version, where it could be read.
     pub version: Option<String>,

@@ -19,17 +19,12 @@ pub enum Tool {
     Wrk2,
     /// ApacheBench.
     Ab,
-    /// httperf.
     Httperf,
     /// h2load of nghttp2.
     H2load,
-    /// hey.
     Hey,
-    /// oha.
     Oha,
-    /// k6.
     K6,
-    /// redis-benchmark.
     RedisBenchmark,
     /// Our own engine, by the command line: `weigh load`.
     Weigh,
@@ -98,9 +93,7 @@ pub struct ToolLatency {
     pub mean_us: Option<f64>,
     /// The standard deviation.
     pub stdev_us: Option<f64>,
-    /// The smallest.
     pub min_us: Option<f64>,
-    /// The largest.
     pub max_us: Option<f64>,
     /// Quantiles between 0 and 1 with their values, in ascending order.
     pub quantiles_us: Vec<(f64, f64)>,
@@ -109,7 +102,6 @@ pub struct ToolLatency {
 /// What one run of a tool said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolReading {
-    /// The tool.
     pub tool: Tool,
     /// The text that it was read from, where there are several: a file's name. Readers leave it
     /// open.
@@ -204,6 +196,5 @@ pub struct ProcessLine {
     pub tool: Tool,
     /// The line, counted from 1.
     pub line: usize,
-    /// Its text.
     pub text: String,
 }

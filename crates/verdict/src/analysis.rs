@@ -47,7 +47,6 @@ pub struct Analysis {
 /// A reason for which trials failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureCount {
-    /// The reason.
     pub reason: String,
     /// How many trials.
     pub count: usize,
@@ -60,13 +59,10 @@ pub struct FailureCount {
 pub struct InvalidTrial {
     /// Number within the run.
     pub trial: u32,
-    /// Its block.
     pub block: u32,
-    /// Its subject.
     pub subject: String,
     /// Whether it is the baseline's second copy.
     pub baseline_copy: bool,
-    /// Its condition.
     pub condition: Condition,
     /// Why, each with the load that it is about.
     pub reasons: Vec<String>,

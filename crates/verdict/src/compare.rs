@@ -119,9 +119,7 @@ pub struct Comparison {
     pub condition: Condition,
     /// What was compared.
     pub metric: Metric,
-    /// The subject.
     pub subject: String,
-    /// The baseline.
     pub baseline: String,
     /// The geometric mean of the blocks' ratios; absent when no block can be used.
     pub ratio: Option<f64>,

@@ -92,7 +92,6 @@ pub struct EventsRow {
     pub trials: usize,
     /// Requests of all of them.
     pub requests: u64,
-    /// Those that failed.
     pub failed: u64,
     /// Those that failed over all.
     pub failed_share: f64,

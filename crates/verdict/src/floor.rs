@@ -13,7 +13,6 @@ pub struct NoiseFloor {
     pub condition: Condition,
     /// What was compared.
     pub metric: Metric,
-    /// The baseline.
     #[serde(skip)]
     pub baseline: String,
     /// The geometric mean of the blocks' ratios.

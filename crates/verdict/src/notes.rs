@@ -47,9 +47,7 @@ pub enum Note {
     ClientLimits(Option<String>),
     /// The latency was taken by the clocks of load generators other than the engine.
     Clock {
-        /// The subject's.
         subject: String,
-        /// The baseline's.
         baseline: String,
         /// Whether they ran a closed loop.
         closed_loop: bool,
@@ -63,11 +61,8 @@ pub enum Note {
 /// The failures of one side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailuresOf {
-    /// The subject.
     pub subject: String,
-    /// Requests.
     pub requests: u64,
-    /// Those that failed.
     pub failed: u64,
     /// The share that failures can have at most, as a fraction, where none was seen.
     pub share_at_most: f64,
@@ -76,7 +71,6 @@ pub struct FailuresOf {
 /// How the rate of one side of a comparison came back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FullRateOf {
-    /// The subject.
     pub subject: String,
     /// Blocks in which it was full all the time.
     pub always: usize,
@@ -87,9 +81,7 @@ pub struct FullRateOf {
 /// A subject under a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The subject.
     pub subject: String,
-    /// The condition.
     pub condition: Condition,
 }
 
@@ -114,35 +106,29 @@ pub enum Warning {
     Unsettled {
         /// The subject.
         at: Place,
-        /// The baseline.
         baseline: String,
         /// Blocks in which it had none.
         unsettled: usize,
-        /// Blocks.
         blocks: usize,
     },
     /// The ratios of blocks are like those of the blocks before.
     DependentBlocks {
         /// The subject.
         at: Place,
-        /// The baseline.
         baseline: String,
         /// What was compared.
         metric: Metric,
         /// The correlation of each ratio with the next.
         lag1: f64,
-        /// Blocks.
         blocks: usize,
     },
     /// Longer slices give another ratio.
     SliceLength {
         /// The subject.
         at: Place,
-        /// The baseline.
         baseline: String,
         /// The ratio by slices of twice the length, over that by the others.
         ratio: f64,
-        /// Blocks.
         blocks: usize,
     },
     /// The client was the bottleneck.
@@ -151,16 +137,13 @@ pub enum Warning {
         at: Place,
         /// Trials in which it was.
         limited: usize,
-        /// Trials.
         trials: usize,
     },
     /// Fewer requests were answered than were offered.
     RateNotKept {
         /// The subject.
         at: Place,
-        /// What was answered.
         answered_per_s: f64,
-        /// What was offered.
         offered_per_s: f64,
     },
     /// Requests failed, too few to make a trial invalid.
@@ -169,7 +152,6 @@ pub enum Warning {
         at: Place,
         /// Requests that failed.
         failed: u64,
-        /// Requests.
         requests: u64,
     },
     /// By Little's law connections were idle.
@@ -178,7 +160,6 @@ pub enum Warning {
         at: Place,
         /// Connections that were busy.
         busy: f64,
-        /// Connections.
         connections: u64,
     },
     /// Connections took as long to open as a SYN that is sent again.
@@ -187,7 +168,6 @@ pub enum Warning {
         at: Place,
         /// Connections that did.
         late: u64,
-        /// Connections.
         connections: u64,
         /// The median time to open one, us.
         median_us: f64,

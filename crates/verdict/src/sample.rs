@@ -5,7 +5,6 @@ use crate::student::{t_quantile, t_two_sided_p};
 pub(crate) struct Sample {
     /// How many blocks.
     pub blocks: usize,
-    /// Their mean.
     pub mean: f64,
     /// Their standard deviation (n - 1); 0 for a single block.
     pub sd: f64,

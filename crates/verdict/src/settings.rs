@@ -9,7 +9,6 @@ use crate::{Analysis, Warning};
 /// The settings that are the same under some conditions, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SideBySide {
-    /// The conditions.
     pub conditions: Vec<Condition>,
     /// Each subject with the servers of its path, the one that is asked first.
     pub subjects: Vec<SubjectSettings>,
@@ -20,7 +19,6 @@ pub struct SideBySide {
 /// A setting in which subjects differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingDifference {
-    /// The setting.
     pub setting: String,
     /// Each value with the subjects that have it.
     pub values: Vec<SettingValue>,
@@ -31,7 +29,6 @@ pub struct SettingDifference {
 pub struct SettingValue {
     /// The value; several, where servers of a subject have different ones.
     pub value: String,
-    /// The subjects.
     pub subjects: Vec<String>,
 }
 

@@ -11,9 +11,7 @@ use crate::pairs::{enough, resolves};
 /// left out).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SubjectRow {
-    /// The condition.
     pub condition: Condition,
-    /// The subject.
     pub subject: String,
     /// Trials measured, valid or not.
     pub trials: usize,

@@ -51,7 +51,6 @@ impl Default for Config {
 /// A service: where clients connect, and the back ends they are sent to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// Its name.
     pub name: String,
     /// At least one. Port 0 takes a free port.
     pub listen: Vec<SocketAddr>,
@@ -137,7 +136,6 @@ impl Service {
 pub enum ServiceKind {
     /// Plain TCP: the least work.
     Tcp,
-    /// HTTP/1.1.
     Http {
         /// Which messages of a connection are inspected.
         inspect: Inspect,
@@ -166,7 +164,6 @@ pub enum Inspect {
 /// How a back end is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dispatch {
-    /// Round robin.
     RoundRobin,
     /// Random, in proportion to weights.
     Random,
@@ -206,7 +203,6 @@ pub enum Dispatch {
     },
     /// The same for the same key; few clients move when back ends come and go.
     ConsistentHash {
-        /// The key.
         key: HashKey,
     },
 }
@@ -241,7 +237,6 @@ pub enum HashKey {
     ClientIp,
     /// A request's header field.
     Header(String),
-    /// A cookie.
     Cookie(String),
     /// The path of the request target, without the query.
     Path,
@@ -254,7 +249,6 @@ pub enum Check {
     Tcp,
     /// By a request.
     Http {
-        /// Its path.
         path: String,
         /// `Host`; `None`: the back end's address.
         host: Option<String>,
@@ -360,9 +354,7 @@ impl Default for Timeouts {
 /// A back end of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backend {
-    /// Its name.
     pub name: String,
-    /// Its address.
     pub address: Address,
     /// Its weight. Default: a share of 1.
     pub weight: Weight,
@@ -416,7 +408,6 @@ impl Backend {
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// The host.
     pub host: Host,
     /// The port, from 1.
     pub port: u16,
@@ -427,7 +418,6 @@ pub struct Address {
 pub enum Host {
     /// Its address.
     Ip(IpAddr),
-    /// Its name.
     Name(String),
 }
 
@@ -495,7 +485,6 @@ pub struct Hooks {
     pub on_fail: Option<Template>,
 }
 
-/// A sticky cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
     /// The cookie's name.
@@ -506,12 +495,10 @@ pub struct StickyCookie {
     pub set: bool,
 }
 
-/// A header edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderEdit {
     /// In which messages.
     pub recipient: Recipient,
-    /// How.
     pub how: EditKind,
     /// The field's name.
     pub name: String,

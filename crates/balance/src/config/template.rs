@@ -26,11 +26,9 @@ pub enum Part {
 /// Values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Placeholders<'f> {
-    /// The client.
     pub client: IpAddr,
     /// The back end; empty while none is chosen.
     pub backend: &'f str,
-    /// The service.
     pub service: &'f str,
 }
 
@@ -90,7 +88,6 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Its parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }

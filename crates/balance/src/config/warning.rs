@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// What it is about.
     pub kind: WarningKind,
-    /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
@@ -29,7 +27,6 @@ pub enum WarningKind {
     Ignored {
         /// The keyword.
         what: String,
-        /// Why.
         why: &'static str,
     },
 }

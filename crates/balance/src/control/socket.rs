@@ -43,14 +43,10 @@ pub enum SocketError {
     #[error(
         "{} exists and is no socket; remove it, or give another --socket", path.display()
     )]
-    NoSocket {
-        /// The path.
-        path: PathBuf,
-    },
+    NoSocket { path: PathBuf },
     /// It cannot be created.
     #[error("cannot make the socket {}: {source}", path.display())]
     Make {
-        /// The path.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -95,7 +91,6 @@ impl Socket {
         })
     }
 
-    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }

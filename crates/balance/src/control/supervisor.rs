@@ -53,7 +53,6 @@ pub enum ReloadError {
 /// An operator's change to a back end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// Its state.
     State(State),
     /// Its address: host and port.
     Server(String),
@@ -77,7 +76,6 @@ pub enum TellError {
     /// No such back end.
     #[error("service `{service}` has no back end `{name}`; {help}")]
     Backend {
-        /// The service.
         service: String,
         /// The given name.
         name: String,

@@ -30,7 +30,6 @@ pub(super) fn emits_events(service: &Service) -> bool {
 /// The logged part of a request's head, as the client sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLine {
-    /// The method.
     pub method: Box<str>,
     /// The request target.
     pub target: Box<str>,
@@ -42,25 +41,19 @@ pub struct RequestLine {
     pub user_agent: Option<Box<str>>,
 }
 
-/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection to a back end was opened for a client.
     ConnectionOpened {
-        /// The service.
         service: usize,
         /// The back end.
         backend: usize,
-        /// The client.
         client: SocketAddr,
     },
-    /// Such a connection was closed.
     ConnectionClosed {
-        /// The service.
         service: usize,
         /// The back end.
         backend: usize,
-        /// The client.
         client: SocketAddr,
         /// Bytes from the client.
         bytes_to: u64,
@@ -71,11 +64,9 @@ pub enum Event {
     },
     /// A request was answered, or given up.
     RequestFinished {
-        /// The service.
         service: usize,
         /// The back end; `None` where the balancer answered.
         backend: Option<usize>,
-        /// The client.
         client: SocketAddr,
         /// The request; `None` where its head could not be parsed.
         line: Option<Box<RequestLine>>,
@@ -88,7 +79,6 @@ pub enum Event {
     },
     /// A back end could not be reached.
     BackendFailed {
-        /// The service.
         service: usize,
         /// The back end.
         backend: usize,
@@ -97,11 +87,9 @@ pub enum Event {
     },
     /// Data was relayed; only for back ends with a traffic log.
     Traffic {
-        /// The service.
         service: usize,
         /// The back end.
         backend: usize,
-        /// The client.
         client: SocketAddr,
         /// Whether the client sent it.
         to_backend: bool,
@@ -110,7 +98,6 @@ pub enum Event {
     },
     /// A back end became usable or unusable.
     BackendChanged {
-        /// The service.
         service: usize,
         /// The back end.
         backend: usize,

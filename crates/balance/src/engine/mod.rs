@@ -50,7 +50,6 @@ pub enum BalancerError {
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The cause.
         source: io::Error,
@@ -61,7 +60,6 @@ pub enum BalancerError {
     /// A back end's host name does not resolve.
     #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
     Resolve {
-        /// The service.
         service: String,
         /// The back end.
         backend: String,
@@ -73,7 +71,6 @@ pub enum BalancerError {
     /// An access list file cannot be read, or has errors.
     #[error("service `{service}`: invalid access lists")]
     Access {
-        /// The service.
         service: String,
         /// The errors, with their locations.
         source: Box<ConfigError>,
@@ -84,7 +81,6 @@ pub enum BalancerError {
     /// Commands cannot run as the service's `user_account`.
     #[error("service `{service}`: `user_account` cannot be used: {why}")]
     Account {
-        /// The service.
         service: String,
         /// The cause.
         why: String,
@@ -92,7 +88,6 @@ pub enum BalancerError {
     /// The configuration asks for something that is not supported.
     #[error("service `{service}`: {what}")]
     Unsupported {
-        /// The service.
         service: String,
         /// What it asks for, and what to do.
         what: &'static str,
@@ -102,7 +97,6 @@ pub enum BalancerError {
         "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
     )]
     Header {
-        /// The service.
         service: String,
         /// The back end.
         backend: String,

@@ -94,7 +94,6 @@ pub(super) enum Choice {
     Backend(usize),
     /// All usable ones are at their limit.
     Full,
-    /// None is usable.
     NoneUsable,
     /// The external chooser has to be asked first.
     AskProgram,

@@ -21,7 +21,6 @@ use crate::health::{Health, HealthEvent, HealthPolicy, State};
 /// Shared state of a back end.
 #[derive(Debug)]
 pub struct BackendState {
-    /// Its name.
     pub name: String,
     health: Mutex<Health>,
     usable: AtomicBool,
@@ -146,7 +145,6 @@ impl BackendState {
             .store(address_overridden, Ordering::Relaxed);
     }
 
-    /// The weight.
     pub fn weight(&self) -> Weight {
         *self.weight.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -244,9 +242,7 @@ impl BackendState {
 /// Shared state of a service.
 #[derive(Debug)]
 pub struct ServiceState {
-    /// Its name.
     pub name: String,
-    /// Its health policy.
     pub policy: HealthPolicy,
     /// Back ends, in the order of the configuration.
     pub backends: Vec<Arc<BackendState>>,

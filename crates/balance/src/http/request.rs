@@ -10,21 +10,13 @@ use super::{Direction, EMPTY_LINES_MAX, Framing, HEADERS_MAX, Refusal};
 /// A method, as far as it matters to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// GET
     Get,
-    /// HEAD
     Head,
-    /// POST
     Post,
-    /// PUT
     Put,
-    /// DELETE
     Delete,
-    /// OPTIONS
     Options,
-    /// TRACE
     Trace,
-    /// Any other.
     Other,
 }
 
@@ -212,7 +204,6 @@ impl<'a> RequestHead<'a> {
         self.raw
     }
 
-    /// The method.
     pub fn method(&self) -> Method {
         self.method
     }

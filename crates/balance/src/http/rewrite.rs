@@ -47,9 +47,7 @@ pub struct ToClient<'e> {
 /// The result of rewriting a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseRewrite {
-    /// The head.
     pub head: Rewritten,
-    /// The body.
     pub body: BodyPass,
     /// Whether the client connection persists, as the head says. True after 101.
     pub keep_alive: bool,

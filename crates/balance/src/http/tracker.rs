@@ -20,9 +20,7 @@ pub enum Direction {
 pub enum Framing {
     /// No body.
     None,
-    /// By its length.
     Length(u64),
-    /// Chunked.
     Chunked,
     /// By the connection's end; in responses only.
     UntilClose,
@@ -114,7 +112,6 @@ impl BodyTracker {
 /// Largest chunk of a request: fits a signed 32-bit number, as some servers would truncate a larger
 /// one.
 const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
-/// Largest chunk of a response.
 const RESPONSE_CHUNK_MAX: u64 = i64::MAX as u64;
 
 /// Longest name in `HEAD_ONLY`.

@@ -14,12 +14,10 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-/// Largest page.
 const PAGE_BYTES_MAX: usize = 64 << 20;
 /// Most redirects one after the other; as many as wget follows.
 const REDIRECTS_MAX: usize = 20;
 
-/// Limits of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlLimits {
     /// Most pages.
@@ -35,9 +33,7 @@ pub struct CrawlLimits {
 pub struct Page {
     /// Path and query.
     pub path: String,
-    /// Its status.
     pub status: u16,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -68,7 +64,6 @@ pub enum CrawlError {
     Start {
         /// The page.
         path: String,
-        /// Its status.
         status: u16,
     },
 }

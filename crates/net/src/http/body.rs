@@ -100,7 +100,6 @@ pub(super) enum Body {
     Empty,
     /// So many bytes.
     Length(u64),
-    /// Chunks.
     Chunked(Chunk),
     /// Until the connection closes.
     UntilClose,
@@ -110,25 +109,43 @@ pub(super) enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
     /// In a size: what it is so far, and digits seen.
-    Size { size: u64, digits: u8 },
+    Size {
+        size: u64,
+        digits: u8,
+    },
     /// In blanks behind a size; `line` counts the bytes behind it.
-    Blanks { size: u64, line: u16 },
+    Blanks {
+        size: u64,
+        line: u16,
+    },
     /// In an extension of a size line.
-    Extension { size: u64, line: u16 },
+    Extension {
+        size: u64,
+        line: u16,
+    },
     /// After the carriage return of a size line.
-    SizeEnd { size: u64 },
-    /// In the data.
-    Data { left: u64 },
+    SizeEnd {
+        size: u64,
+    },
+    Data {
+        left: u64,
+    },
     /// Before the carriage return after the data.
     DataEnd,
     /// Before the line feed after the data.
     DataEndLf,
     /// At the start of a trailer line, or the last empty line.
-    Trailer { bytes: u16 },
+    Trailer {
+        bytes: u16,
+    },
     /// Inside a trailer line.
-    TrailerLine { bytes: u16 },
+    TrailerLine {
+        bytes: u16,
+    },
     /// After the carriage return of a trailer line.
-    TrailerLf { bytes: u16 },
+    TrailerLf {
+        bytes: u16,
+    },
     /// After the carriage return of the last empty line.
     LastLf,
 }

@@ -7,7 +7,6 @@ use super::{HEADERS_MAX, HttpError};
 /// A request whose head and body have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
     pub method: String,
     /// The request target as it was sent.
     pub target: String,

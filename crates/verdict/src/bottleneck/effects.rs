@@ -11,7 +11,6 @@ const ERRORS: f64 = 3.0;
 /// What one change did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// The change.
     pub change: Change,
     /// Throughput changed over unchanged: geometric means.
     pub ratio: f64,

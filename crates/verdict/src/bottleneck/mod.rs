@@ -76,9 +76,7 @@ pub enum Standing {
 /// What was found for one subject under one condition. There may be several for the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// The condition.
     pub condition: Condition,
-    /// The subject.
     pub subject: String,
     /// What limits it.
     pub bottleneck: Bottleneck,

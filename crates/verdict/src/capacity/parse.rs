@@ -60,7 +60,6 @@ pub enum ObjectiveError {
         "`{quantity}` is limited twice in the same direction (at character {at}); keep one of the limits"
     )]
     Twice {
-        /// The quantity.
         quantity: String,
         /// Where the second limit is, in characters from 1.
         at: usize,

@@ -93,7 +93,6 @@ impl From<&Judgement> for Outcome {
     }
 }
 
-/// The trials at one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateTrials {
     /// The rate that was offered.
@@ -176,7 +175,6 @@ pub struct Capacity {
     pub lower_per_s: Option<f64>,
     /// The lowest rate that did not hold; absent when none was found.
     pub upper_per_s: Option<f64>,
-    /// What the upper bound is.
     pub upper_is: Bound,
     /// Lower end of the interval of the rate at which half of the trials hold; absent where no
     /// trial bounds it.

@@ -26,7 +26,6 @@ pub struct SubjectTally {
     pub speed: f64,
     /// What matters, as a fraction.
     pub matters: f64,
-    /// Comparisons.
     pub comparisons: u32,
     /// Called faster.
     pub faster: u32,

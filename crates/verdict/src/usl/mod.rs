@@ -76,7 +76,6 @@ pub struct Peak {
 /// A throughput that the law expects.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The concurrency.
     pub concurrency: f64,
     /// The throughput of the curve, not of a single measurement.
     pub requests_per_s: Estimate,
@@ -141,7 +140,6 @@ pub enum UslError {
         "expected concurrencies of at least 1 and throughputs above 0, found {requests_per_s} requests/s at {concurrency}"
     )]
     Point {
-        /// Its concurrency.
         concurrency: f64,
         /// Its throughput.
         requests_per_s: f64,

@@ -9,7 +9,6 @@ use crate::validity::reasons;
 /// A closed loop at one concurrency in one round.
 #[derive(Clone, Debug)]
 pub struct LevelStep {
-    /// Connections.
     pub connections: u32,
     /// The round, which is the block.
     pub round: u32,
@@ -20,7 +19,6 @@ pub struct LevelStep {
 /// All rounds of one concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {
-    /// Connections.
     pub connections: u32,
     /// Rounds that were measured and valid.
     pub rounds: u32,
