@@ -84,7 +84,6 @@ impl ChildGuard {
         Self { pid, guarded }
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }

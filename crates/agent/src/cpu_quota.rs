@@ -8,7 +8,6 @@ use std::path::Path;
 const PERIOD_US: u64 = 10_000;
 /// The kernel's longest period...
 const PERIOD_US_MAX: u64 = 1_000_000;
-/// ...and its smallest quota.
 const QUOTA_US_MIN: u64 = 1_000;
 
 /// Where cgroup v1 has its CPU controller, if it has one.

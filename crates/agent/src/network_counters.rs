@@ -16,7 +16,6 @@ const INTERFACES: usize = 32;
 pub(super) struct Namespace {
     /// A process in it, or `self`.
     process: String,
-    /// The servers in it.
     pub(super) servers: Vec<String>,
     /// Whether the load is made in it.
     pub(super) load: bool,

@@ -17,7 +17,6 @@ pub enum Order {
     Hello,
     /// Make an empty folder for a server; answered with its path.
     Folder {
-        /// The server.
         server: String,
         /// Its owner; ignored when the agent is not root.
         user: Option<String>,
@@ -28,14 +27,12 @@ pub enum Order {
     Await(AwaitServer),
     /// Stop a server, gently first.
     Stop {
-        /// The server.
         server: String,
         /// Signals to send and how long to wait after each, ms.
         signals: Vec<(String, u64)>,
     },
     /// Suspend all processes of a server, or resume them.
     Freeze {
-        /// The server.
         server: String,
         /// Whether to suspend them.
         frozen: bool,
@@ -49,22 +46,17 @@ pub enum Order {
     },
     /// Report what a server has used so far.
     Usage {
-        /// The server.
         server: String,
         /// Count open connections at this port.
         #[serde(default)]
         port: Option<u16>,
     },
     /// Send a server's logs.
-    Logs {
-        /// The server.
-        server: String,
-    },
+    Logs { server: String },
     /// Make load.
     Load(LoadOrder),
     /// Sample scheduling of servers of this agent for a time, without load.
     SampleScheduling {
-        /// The servers.
         servers: Vec<String>,
         /// Servers of other agents on this machine.
         #[serde(default)]
@@ -83,10 +75,7 @@ pub enum Order {
     /// Look for what a recipe or a driver needs.
     Find(FindOrder),
     /// Report whether a server could listen at an address.
-    IsFree {
-        /// The address.
-        address: SocketAddr,
-    },
+    IsFree { address: SocketAddr },
     /// Begin to sample the servers of this agent, while a load is made elsewhere.
     StartSampling,
     /// End that, and send what was measured.
@@ -102,7 +91,6 @@ pub enum Order {
 /// How to start a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartServer {
-    /// The server.
     pub server: String,
     /// Folders to make below its folder.
     pub dirs: Vec<String>,
@@ -179,7 +167,6 @@ pub struct LoadOrder {
 /// A limit on the CPU time of servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuotaOrder {
-    /// The servers.
     pub servers: BTreeSet<String>,
     /// CPUs for all of them together.
     pub cpus: f64,
@@ -202,9 +189,7 @@ pub struct FindOrder {
 /// A server that another agent on this machine has started, in another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherServer {
-    /// The server.
     pub server: String,
-    /// Its process.
     pub pid: i32,
     /// Its control group, if it has one.
     pub group: Option<String>,
@@ -236,11 +221,8 @@ pub enum Answer {
     Hello {
         /// Version of its program; must equal the caller's.
         version: String,
-        /// Its process.
         pid: i32,
-        /// Its folder.
         folder: String,
-        /// Its program.
         program: String,
         /// Identifies its network namespace, across machines.
         network: String,
@@ -269,7 +251,6 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
-    /// What was measured.
     Measured {
         /// By the numbers of the readings.
         readings: Vec<Measured>,
@@ -338,7 +319,6 @@ pub enum Answer {
 /// What a load measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
-    /// The readings.
     pub readings: Vec<LoadReading>,
     /// What servers and machine did during each of them.
     pub measured: Vec<Measured>,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use written::units::shown;
+use ::config::units::shown;
 
 /// An address prefix.
 ///

@@ -52,7 +52,7 @@ impl FromStr for State {
             "unavailable" => State::Unavailable,
             "waking" => State::Waking,
             "down" => State::Down,
-            other => return Err(UnknownState(written::units::shown(other))),
+            other => return Err(UnknownState(::config::units::shown(other))),
         })
     }
 }

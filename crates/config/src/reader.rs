@@ -52,16 +52,6 @@ impl Problem {
     }
 }
 
-// The balancer's reader still has these names.
-pub use Problem as Fault;
-
-impl Reader {
-    /// As [`Reader::report`].
-    pub fn fault(&mut self, problem: Problem) {
-        self.report(problem);
-    }
-}
-
 /// The sources that are read together, and the mistakes found in them so far.
 #[derive(Debug)]
 pub struct Reader {

@@ -215,7 +215,6 @@ impl Reader {
         }
     }
 
-    /// A boolean.
     pub fn boolean(&mut self, node: &Node, path: &str) -> Option<bool> {
         match node.tree {
             Tree::Boolean(value) => Some(value),

@@ -41,9 +41,7 @@ pub enum Tree {
     Boolean(bool),
     /// A date or a time, as written.
     Date(String),
-    /// An array.
     Array(Vec<Node>),
-    /// A table.
     Table(Table),
 }
 

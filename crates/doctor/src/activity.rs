@@ -11,7 +11,6 @@ const APART: Duration = Duration::from_millis(200);
 /// The kernel reports CPU time in ticks of 10 ms on every supported machine.
 const TICKS_PER_S: f64 = 100.0;
 
-/// One look.
 #[derive(Clone, Debug, Default)]
 struct Look {
     cpu: CpuTicks,

@@ -23,9 +23,7 @@ pub struct Listing {
 /// An experiment of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedExperiment {
-    /// Its name.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// The question in full, where it has one.
     pub question: Option<String>,
@@ -37,10 +35,8 @@ pub struct ListedExperiment {
     pub command: String,
 }
 
-/// A recipe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedRecipe {
-    /// Its name.
     pub name: String,
     /// What it is, in a sentence.
     pub summary: String,
@@ -69,7 +65,6 @@ pub enum RecipeSource {
 /// What can make the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedDriver {
-    /// Its name.
     pub name: String,
     /// What it is or how it works here, in a sentence.
     pub summary: String,
@@ -77,7 +72,6 @@ pub struct ListedDriver {
     pub version: Option<String>,
     /// Whether it can run.
     pub can_run: bool,
-    /// What is missing.
     pub missing: Vec<String>,
     /// The command that installs it; absent where none is needed or known.
     pub install_command: Option<String>,

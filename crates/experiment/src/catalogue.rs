@@ -17,7 +17,6 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments")
 pub struct ExperimentFile {
     /// What to call it in messages.
     pub source_name: String,
-    /// Its text.
     pub text: String,
 }
 

@@ -65,7 +65,6 @@ pub struct Block {
 /// One condition in one block: all its subjects are up at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The condition.
     pub condition: Condition,
     /// The trials, in random order.
     pub trials: Vec<PlannedTrial>,
@@ -76,7 +75,6 @@ pub struct Group {
 pub struct PlannedTrial {
     /// Its number within the run, from 1, in the order of the plan.
     pub trial: u32,
-    /// The subject.
     pub subject: String,
     /// Whether it is the baseline's second copy, measured for the noise floor.
     pub baseline_copy: bool,

@@ -17,11 +17,9 @@ pub struct Recipes {
 /// A recipe or driver that cannot be loaded.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum LoadError {
-    /// A recipe.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Recipe(#[from] RecipeError),
-    /// A driver.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Driver(#[from] DriverError),
@@ -51,7 +49,6 @@ impl Recipes {
         Self::load(&[], &[])
     }
 
-    /// The drivers.
     pub fn drivers(&self) -> &Drivers {
         &self.drivers
     }

@@ -15,7 +15,6 @@ use readings::{LinkCounters, LinkKind};
 pub(super) enum HolderOrder {
     /// Create hosts and links; once, and first.
     Build {
-        /// The hosts.
         hosts: Vec<HostSpec>,
         /// What carries the packets; `None` to choose by what the machine can do.
         kind: Option<LinkKind>,
@@ -33,7 +32,6 @@ pub(super) enum HolderOrder {
     },
 }
 
-/// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub(super) enum HolderAnswer {
@@ -49,10 +47,7 @@ pub(super) enum HolderAnswer {
         hosts: Vec<HeldHost>,
     },
     /// Counters by host; empty where the kernel carries the packets.
-    Counters {
-        /// The counters.
-        links: Vec<LinkCounters>,
-    },
+    Counters { links: Vec<LinkCounters> },
     /// The order succeeded.
     Done,
     /// A setting of a host is invalid.

@@ -87,7 +87,6 @@ pub trait Host {
         None
     }
 
-    /// Its link.
     fn link(&self) -> Option<LinkSpec> {
         None
     }

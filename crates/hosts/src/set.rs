@@ -37,7 +37,6 @@ pub enum HostsSpec {
     Local,
     /// Namespaces of this machine.
     Namespaces {
-        /// The hosts.
         hosts: Vec<HostSpec>,
         /// Options of their links.
         options: TopologyOptions,
@@ -57,12 +56,7 @@ pub enum HostsError {
     Topology(#[from] TopologyError),
     /// A machine cannot be used.
     #[error("host `{host}`: {why}")]
-    Machine {
-        /// The host.
-        host: String,
-        /// Why.
-        why: String,
-    },
+    Machine { host: String, why: String },
 }
 
 /// The links between hosts.

@@ -35,39 +35,21 @@ pub enum SettingError {
         "host `{host}`: this kernel has no setting `{setting}` for single hosts; settings of the whole \
          machine are set with sysctl"
     )]
-    Unknown {
-        /// The host.
-        host: String,
-        /// The setting.
-        setting: String,
-    },
+    Unknown { host: String, setting: String },
     /// The sysctl is the machine's.
     #[error(
         "host `{host}`: `{setting}` is a setting of the whole machine, not of a host; set it with \
          sysctl"
     )]
-    WholeMachine {
-        /// The host.
-        host: String,
-        /// The setting.
-        setting: String,
-    },
+    WholeMachine { host: String, setting: String },
     /// The sysctl is read-only.
     #[error("host `{host}`: `{setting}` is read-only")]
-    ReadOnly {
-        /// The host.
-        host: String,
-        /// The setting.
-        setting: String,
-    },
+    ReadOnly { host: String, setting: String },
     /// The kernel refuses the value.
     #[error("host `{host}`: the kernel does not accept `{value}` for `{setting}`")]
     Value {
-        /// The host.
         host: String,
-        /// The setting.
         setting: String,
-        /// The value.
         value: String,
     },
 }

@@ -36,13 +36,11 @@ pub enum TopologyError {
     /// The holder process was lost.
     #[error("lost the hosts: {0}")]
     Lost(String),
-    /// There is no such host.
     #[error("there is no host `{0}`")]
     NoHost(String),
     /// An agent did not start.
     #[error("host `{host}`: {source}")]
     Agent {
-        /// The host.
         host: String,
         /// Why.
         source: AgentError,
@@ -65,7 +63,6 @@ pub struct TopologyOptions {
 pub struct BuiltHost {
     /// Its declaration.
     pub spec: HostSpec,
-    /// Its address.
     pub address: IpAddr,
     /// Its address for hosts with external access.
     pub external_address: IpAddr,

@@ -17,7 +17,6 @@ pub enum RunError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
         why: String,
     },
     /// A requirement of the experiment is missing on this machine.
@@ -30,20 +29,13 @@ pub enum RunError {
     #[error(
         "server `{server}` is to listen on port {port}, which is in use; stop what listens there, or remove `port` so that a free one is chosen"
     )]
-    Port {
-        /// The server.
-        server: String,
-        /// The port.
-        port: u16,
-    },
+    Port { server: String, port: u16 },
     /// A host is bound to a CPU that cannot be used.
     #[error(
         "host `{host}` is bound to CPU {cpu}, which does not exist or may not be used here (available: {have})"
     )]
     Cpu {
-        /// The host.
         host: String,
-        /// The CPU.
         cpu: u32,
         /// The CPUs that this process may use.
         have: String,
@@ -62,12 +54,7 @@ pub enum RunError {
     Agent(#[from] AgentError),
     /// A machine cannot be used.
     #[error("host `{host}`: {why}")]
-    Host {
-        /// The host.
-        host: String,
-        /// Why.
-        why: String,
-    },
+    Host { host: String, why: String },
     /// Namespaces or links cannot be created.
     #[error("cannot create the hosts of this experiment: {0}")]
     Topology(TopologyError),

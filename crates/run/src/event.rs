@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use readings::{Condition, RateChoice, Trial};
 
-/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
     /// The run starts.
@@ -13,7 +12,6 @@ pub enum RunEvent {
         trials: usize,
         /// Groups (a condition in a block) left to measure.
         groups: usize,
-        /// Groups per block.
         groups_per_block: usize,
         /// Blocks of the whole run at most.
         blocks: u32,
@@ -24,11 +22,9 @@ pub enum RunEvent {
     },
     /// A group starts.
     GroupBegins {
-        /// The block.
         block: u32,
         /// Blocks of the run.
         blocks: u32,
-        /// The condition.
         condition: Condition,
     },
     /// The current activity, such as "starting servers".
@@ -38,7 +34,6 @@ pub enum RunEvent {
     },
     /// Progress of a load.
     Load {
-        /// The subject.
         subject: String,
         /// Good answers since the last event.
         requests: u64,
@@ -61,9 +56,7 @@ pub enum RunEvent {
     },
     /// The search for a subject's bottleneck starts, after the last block.
     BottleneckBegins {
-        /// The condition.
         condition: Condition,
-        /// The subject.
         subject: String,
         /// Searches left, this one included.
         left: usize,

@@ -50,7 +50,6 @@ use session::Session;
 
 /// What to run and where.
 pub struct RunOptions<'a> {
-    /// The experiment.
     pub experiment: &'a Experiment,
     /// The recipes that it may use.
     pub recipes: &'a Recipes,

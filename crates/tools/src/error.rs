@@ -16,7 +16,6 @@ pub enum ReadError {
     /// A line is the tool's, but a figure in it is none.
     #[error("line {line}: expected {expected} of {tool}, found `{found}`")]
     Figure {
-        /// The tool.
         tool: Tool,
         /// The line, counted from 1.
         line: usize,
@@ -28,7 +27,6 @@ pub enum ReadError {
     /// The output ends before it says how many requests there were.
     #[error("line {line}: the output of {tool} is cut off here, expected {expected} after it")]
     Cut {
-        /// The tool.
         tool: Tool,
         /// The last line that was read, counted from 1.
         line: usize,
@@ -38,7 +36,6 @@ pub enum ReadError {
     /// An output in a longer text lacks its result: it was cut off, or quoted only in part.
     #[error("{}: the output of {tool} is not all there: {expected} is missing", in_lines(*.lines))]
     Part {
-        /// The tool.
         tool: Tool,
         /// The lines that are there, counted from 1, both included.
         lines: (usize, usize),
@@ -48,7 +45,6 @@ pub enum ReadError {
     /// The tool ended without a result and said why.
     #[error("line {line}: {tool} gave up: {said}")]
     GaveUp {
-        /// The tool.
         tool: Tool,
         /// The line, counted from 1.
         line: usize,
@@ -58,7 +54,6 @@ pub enum ReadError {
     /// The text begins like JSON, but is none, or not the tool's.
     #[error("line {line}: expected the JSON of {tool}: {reason}")]
     Json {
-        /// The tool.
         tool: Tool,
         /// The line, counted from 1.
         line: usize,

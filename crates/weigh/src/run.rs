@@ -128,7 +128,6 @@ fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
 
 /// A run that is wanted.
 pub struct Wanted<'a> {
-    /// The experiment.
     pub experiment: &'a Experiment,
     /// The recipes that it may use.
     pub recipes: &'a Recipes,

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use written::open;
-use written::reader::{Fault, Reader};
-use written::tree::Place;
-use written::units::shown;
+use ::config::open;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
+use ::config::units::shown;
 
 use super::ConfigError;
 use super::model::Access;
@@ -50,8 +50,8 @@ fn prefixes(name: &str, text: &str) -> Result<Vec<Prefix>, ConfigError> {
             let at = start + (word.as_ptr() as usize - line.as_ptr() as usize);
             match word.parse() {
                 Ok(prefix) => prefixes.push(prefix),
-                Err(error) if !reader.is_full() => reader.fault(
-                    Fault::at(
+                Err(error) if !reader.is_full() => reader.report(
+                    Problem::at(
                         Place {
                             source: 0,
                             start: at,

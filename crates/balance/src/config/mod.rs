@@ -17,9 +17,9 @@ pub mod write;
 use std::fmt;
 use std::path::Path;
 
+use ::config::reader::{Problem, Reader};
+use ::config::{Mistakes, OpenError, open};
 use miette::{Diagnostic, LabeledSpan, SourceCode};
-use written::reader::{Fault, Reader};
-use written::{Mistakes, OpenError, open};
 
 pub use crossroads::Includes;
 pub use lists::access_rules;
@@ -62,7 +62,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// The errors, by location; none if the file could not be read.
-    pub fn mistakes(&self) -> &[written::Mistake] {
+    pub fn mistakes(&self) -> &[::config::Mistake] {
         match self {
             Self::Open(_) => &[],
             Self::Mistakes(mistakes) => mistakes.all(),
@@ -141,7 +141,7 @@ pub fn parse_text_with(
         if reader.is_clean() {
             // A parser without a result has reported an error; otherwise report one here rather
             // than panic.
-            reader.fault(Fault::of_the_file("the configuration could not be read"));
+            reader.report(Problem::of_the_file("the configuration could not be read"));
         }
         Config::new()
     });

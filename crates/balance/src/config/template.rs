@@ -63,7 +63,7 @@ impl Template {
                     return Err(TemplateError {
                         found: after.map_or_else(
                             || "%".to_owned(),
-                            |c| format!("%{}", written::units::shown(c.encode_utf8(&mut [0; 4]))),
+                            |c| format!("%{}", ::config::units::shown(c.encode_utf8(&mut [0; 4]))),
                         ),
                         at: text.len() - rest.len() + at,
                     });

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use written::reader::{Fault, Reader};
-use written::tree::Place;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
 
 pub(super) use crate::sticky::is_name as is_field_name;
 
@@ -60,8 +60,8 @@ pub(super) fn check(
                 continue;
             }
             if let Some((other, first)) = taken.insert(*address, (&service.name, *place)) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         *place,
                         format!("{address} is listened on twice"),
                         format!("the service `{other}` listens there"),
@@ -77,8 +77,8 @@ pub(super) fn check(
                 continue;
             };
             if located.service.listen.contains(&address) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         places.address,
                         format!("the balancer would be its own upstream: {address}"),
                         "the service itself listens there",
@@ -92,7 +92,7 @@ pub(super) fn check(
         .prometheus
         .and_then(|address| Some((address, taken.get(&address)?)))
     {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             *place,
             format!("the service `{name}` and the Prometheus page both listen on {prometheus}"),
             "expected another address than that of `prometheus`",
@@ -103,8 +103,8 @@ pub(super) fn check(
 /// Reports what a TCP service cannot do.
 fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
     let mut fault = |place: Place, what: &str| {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!(
                     "{what} needs HTTP, and `{}` passes on bytes",
@@ -140,8 +140,8 @@ fn same_cookie(reader: &mut Reader, located: &LocatedService) {
         };
         let key = (cookie.name.as_str(), cookie.value.as_str());
         if let Some(first) = seen.insert(key, place) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!(
                         "two back ends of `{}` have the sticky cookie {}={}",

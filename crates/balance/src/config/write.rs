@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use written::units::duration_text;
+use ::config::units::duration_text;
 
 use super::model::{
     Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, Probing,

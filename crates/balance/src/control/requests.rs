@@ -7,9 +7,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use ::config::nearest::suggestion;
+use ::config::units::shown;
 use serde_json::{Value, json};
-use written::nearest::suggestion;
-use written::units::shown;
 
 use super::status::status;
 use super::supervisor::{ReloadError, Supervisor, Tell};

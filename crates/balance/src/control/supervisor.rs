@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ::config::nearest::suggestion;
+use ::config::units::shown;
 use net::{IoKind, os};
-use written::nearest::suggestion;
-use written::units::shown;
 
 use super::access_log;
 use crate::command::refusal;

@@ -26,7 +26,6 @@ pub enum DriverError {
     /// A template cannot be filled in.
     #[error("driver `{driver}`: `{place}` cannot be rendered: {why}")]
     Template {
-        /// The driver.
         driver: String,
         /// The key or the word.
         place: String,
@@ -36,7 +35,6 @@ pub enum DriverError {
     /// A parameter is missing, unknown or out of its limits.
     #[error("driver `{driver}`, parameter `{param}`: {why}")]
     Param {
-        /// The driver.
         driver: String,
         /// The parameter.
         param: String,

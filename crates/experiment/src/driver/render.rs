@@ -43,7 +43,6 @@ pub struct RunContext {
     pub scheme: String,
     /// The host: a name or an address.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// Path and query.
     pub path: String,
@@ -65,7 +64,6 @@ pub struct RunContext {
     pub requests_per_connection: Option<u64>,
     /// The time limit for a response.
     pub timeout: Duration,
-    /// The method.
     pub method: String,
     /// Headers to add: names and values.
     pub headers: Vec<(String, String)>,

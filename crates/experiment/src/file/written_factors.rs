@@ -18,7 +18,6 @@ pub(super) struct WrittenFactor {
     pub levels: Vec<WrittenLevel>,
 }
 
-/// A level as it was written.
 #[derive(Debug)]
 pub(super) struct WrittenLevel {
     pub node: Node,

@@ -56,7 +56,6 @@ impl Kind {
 /// One parameter of a recipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its name.
     pub name: String,
     /// Its type.
     pub kind: Kind,

@@ -34,7 +34,6 @@ pub enum RecipeError {
     /// A template cannot be filled in.
     #[error("recipe `{recipe}`: {place} cannot be rendered: {why}")]
     Template {
-        /// The recipe.
         recipe: String,
         /// The template or the key.
         place: String,
@@ -44,11 +43,9 @@ pub enum RecipeError {
     /// A path that a template gave leads out of the server's folder, or to nothing.
     #[error("recipe `{recipe}`: {place} has the path `{path}`: {why}")]
     Path {
-        /// The recipe.
         recipe: String,
         /// The key.
         place: String,
-        /// The path.
         path: String,
         /// What is wrong with it.
         why: String,
@@ -56,7 +53,6 @@ pub enum RecipeError {
     /// A parameter is missing, unknown or out of its limits.
     #[error("recipe `{recipe}`, parameter `{param}`: {why}")]
     Param {
-        /// The recipe.
         recipe: String,
         /// The parameter.
         param: String,
@@ -66,9 +62,7 @@ pub enum RecipeError {
     /// The number of upstreams does not fit.
     #[error("recipe `{recipe}` takes {takes}, found {found}")]
     Upstreams {
-        /// The recipe.
         recipe: String,
-        /// What it takes.
         takes: &'static str,
         /// How many were given.
         found: usize,
@@ -78,7 +72,6 @@ pub enum RecipeError {
         "recipe `{recipe}` supports a folder path of at most {longest} bytes, found {found}: use a shorter --out"
     )]
     DirTooLong {
-        /// The recipe.
         recipe: String,
         /// The longest path that it supports.
         longest: usize,

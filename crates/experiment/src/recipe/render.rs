@@ -18,7 +18,6 @@ pub struct RenderContext {
     pub name: String,
     /// The server's own folder, absolute.
     pub dir: PathBuf,
-    /// The address to listen on.
     pub listen_addr: SocketAddr,
     /// The servers it passes requests on to.
     pub upstreams: Vec<Behind>,

@@ -14,7 +14,6 @@ use crate::manifest::Value;
 pub struct Experiment {
     /// Its short name, for folders and lists.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// The question in full.
     pub question: Option<String>,
@@ -94,7 +93,6 @@ pub struct Event {
     pub until: Option<Duration>,
 }
 
-/// The fault of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventFault {
     /// The same under every condition.
@@ -120,7 +118,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All faults.
     pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
 
     /// The word in an experiment file.
@@ -141,7 +138,6 @@ impl Fault {
 /// A URL that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
-    /// Its name.
     pub name: String,
     /// The scheme of its URL, `http` in most cases.
     pub scheme: String,
@@ -165,7 +161,6 @@ pub enum Target {
 /// A factor: something that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
-    /// Its name.
     pub name: String,
     /// What it changes.
     pub role: Role,
@@ -216,7 +211,6 @@ pub enum Effect {
 /// One key of the load, of several that a level changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPart {
-    /// The key.
     pub key: String,
     /// Its value as it was written.
     pub value: Value,
@@ -227,7 +221,6 @@ pub struct LoadPart {
 /// What a good answer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// Its status.
     pub status: u16,
     /// A text that its body contains.
     pub contains: Option<String>,
@@ -330,7 +323,6 @@ pub struct Published {
     pub what: String,
     /// The figure.
     pub value: f64,
-    /// Its unit.
     pub unit: String,
     /// Who published it, and where.
     pub source: String,

@@ -19,7 +19,6 @@ pub struct ResolvedCondition {
     pub servers: Vec<ServerSpec>,
     /// The subjects, in the order they were written.
     pub subjects: Vec<SubjectSpec>,
-    /// The load.
     pub load: LoadSpec,
     /// What happens to servers in each measured window, in the order it was written.
     pub events: Vec<EventSpec>,
@@ -41,7 +40,6 @@ pub struct EventSpec {
 /// One server under one condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSpec {
-    /// Its name.
     pub name: String,
     /// Its recipe's name.
     pub recipe: String,
@@ -60,7 +58,6 @@ pub struct ServerSpec {
 /// One subject under one condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubjectSpec {
-    /// Its name.
     pub name: String,
     /// The scheme of its URL.
     pub scheme: String,

@@ -17,7 +17,6 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 pub struct Addresses {
     /// Its own.
     pub internal: Ipv4Addr,
-    /// The external one.
     pub external: Ipv4Addr,
 }
 

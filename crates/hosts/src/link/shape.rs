@@ -15,7 +15,6 @@ pub struct Shape {
     free_at_ns: f64,
     /// When the last packet leaves, ns.
     last_ns: u64,
-    /// Its counters.
     pub counters: DirectionCounters,
 }
 

@@ -21,7 +21,6 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Requests beyond a quantile that resolve it, and some more for those that fail.
 const BEYOND: f64 = 110.0;
 
-/// What was found.
 pub(super) struct Found {
     pub capacity: Capacity,
     pub steps: Vec<RateStep>,

@@ -1,6 +1,6 @@
 //! A Crossroads file as blocks of statements, with source locations.
 
-use written::tree::Place;
+use ::config::tree::Place;
 
 /// A file with everything it includes.
 #[derive(Clone, Debug, Default)]

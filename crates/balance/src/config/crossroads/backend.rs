@@ -1,8 +1,8 @@
 //! `backend NAME { … }`
 
-use written::reader::Fault;
-use written::tree::Place;
-use written::units::shown;
+use ::config::reader::Problem;
+use ::config::tree::Place;
+use ::config::units::shown;
 
 use super::Diagnostics;
 use super::ast::{Block, Statement};
@@ -125,8 +125,8 @@ fn place(
         if block.incomplete {
             return None;
         }
-        diagnostics.fault(
-            Fault::at(
+        diagnostics.report(
+            Problem::at(
                 block.place,
                 format!("the back end `{}` has no server", shown(&block.name)),
                 "expected `server` between its braces",
@@ -143,14 +143,14 @@ fn place(
     let Some(host) = host else {
         let fault =
             diagnostics.expected(server, "a host, such as 10.1.1.100 or web.example.org:80");
-        diagnostics.fault(fault);
+        diagnostics.report(fault);
         return None;
     };
     match (own, port) {
         (Some(own), None) => Some(own),
         (Some(_), Some(port)) => {
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     port.place,
                     format!("the back end `{}` has two ports", shown(&block.name)),
                     "expected no `port`",
@@ -165,8 +165,8 @@ fn place(
         }),
         (None, None) if block.incomplete => None,
         (None, None) => {
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     end(server.value_place),
                     format!("the back end `{}` has no port", shown(&block.name)),
                     "expected a colon and a port here, or `port` between the braces",
@@ -199,7 +199,7 @@ fn sticky_cookie(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Op
         }
         _ => {
             let fault = diagnostics.expected(statement, "a cookie such as \"BalanceID=one\"");
-            diagnostics.fault(fault);
+            diagnostics.report(fault);
             None
         }
     }
@@ -250,16 +250,16 @@ fn header(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<He
     let (name, value) = (name.trim_end(), value.trim());
     if !text.contains(':') || !validate::is_field_name(name) || !validate::is_field_value(value) {
         let fault = diagnostics.expected(statement, "a header such as \"X-Real-IP: %r\"");
-        diagnostics.fault(fault);
+        diagnostics.report(fault);
         return None;
     }
     if value.is_empty() {
         let fault = diagnostics.expected(statement, "a value after the header's name");
-        diagnostics.fault(fault);
+        diagnostics.report(fault);
         return None;
     }
     if validate::is_framing(name) {
-        diagnostics.fault(Fault::at(
+        diagnostics.report(Problem::at(
             statement.value_place,
             format!(
                 "`{keyword}` cannot change `{}`: it says where messages end, or belongs to one \

@@ -3,8 +3,8 @@
 //! A comment begins only where a word could begin, so `http://…` and `/tmp/*` are words. A
 //! directive begins in the first column.
 
-use written::reader::{Fault, Reader};
-use written::tree::Place;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
 
 /// The kind of a [`Token`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl<'t> Lexer<'t> {
         }
         let line = self.rest().find('\n').unwrap_or(self.rest().len());
         self.at += line;
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             self.place(start),
             "a string has no end",
             "expected a closing quote in this line",
@@ -186,7 +186,7 @@ impl<'t> Lexer<'t> {
         let Some(length) = rest[2..].find("*/") else {
             let start = self.at;
             self.at += 2;
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 self.place(start),
                 "a comment has no end",
                 "expected */ after this",
@@ -211,14 +211,17 @@ impl<'t> Lexer<'t> {
             "include" => self.include(reader, line_end, place),
             "define" => self.define(reader, line_end, place),
             _ => {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         place,
-                        format!("no directive is called `#{}`", written::units::shown(&name)),
+                        format!(
+                            "no directive is called `#{}`",
+                            ::config::units::shown(&name)
+                        ),
                         "expected #include or #define",
                     )
                     .help(
-                        match written::nearest::nearest(&name, ["include", "define"]) {
+                        match ::config::nearest::nearest(&name, ["include", "define"]) {
                             Some(near) => format!("did you mean `#{near}`?"),
                             None => {
                                 "a comment begins with // or stands between /* and */".to_owned()
@@ -263,7 +266,7 @@ impl<'t> Lexer<'t> {
             }),
             other => {
                 let place = other.first().map_or(place, |token| token.place);
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     place,
                     "#include takes the name of a file in quotes",
                     "expected #include \"name\" and nothing else in the line",
@@ -283,7 +286,7 @@ impl<'t> Lexer<'t> {
             }) if is_identifier(word) => (word.clone(), *place),
             other => {
                 let place = other.map_or(place, |token| token.place);
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     place,
                     "#define takes a symbol and what it stands for",
                     "expected a letter or an underscore, then letters, digits and underscores",

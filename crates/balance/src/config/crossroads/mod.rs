@@ -24,9 +24,9 @@ mod values;
 
 use std::path::Path;
 
-use written::open;
-use written::reader::{Fault, Reader};
-use written::tree::Place;
+use ::config::open;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
 
 use super::model::Config;
 use super::validate::{self, HelpTerms};
@@ -72,7 +72,7 @@ pub(super) fn parse(
     let tokens = preprocess::tokens(reader, includes);
     let file = parse::file(reader, &tokens);
     if file.services.is_empty() && reader.is_clean() {
-        reader.fault(Fault::of_the_file("expected a service, found none").help(
+        reader.report(Problem::of_the_file("expected a service, found none").help(
             "a minimal file: service web { port 8080; backend one { server \
                  127.0.0.1:8081; } }",
         ));
@@ -96,8 +96,8 @@ struct Diagnostics<'r> {
 }
 
 impl Diagnostics<'_> {
-    fn fault(&mut self, fault: Fault) {
-        self.reader.fault(fault);
+    fn report(&mut self, fault: Problem) {
+        self.reader.report(fault);
     }
 
     fn warn(&mut self, place: Place, kind: super::warning::WarningKind) {
@@ -107,7 +107,7 @@ impl Diagnostics<'_> {
             return;
         }
         let (name, text) = self.reader.source(place.source).unwrap_or_default();
-        let (line, column) = written::reader::line_and_column(text, place.start);
+        let (line, column) = ::config::reader::line_and_column(text, place.start);
         self.warnings.push(Warning {
             kind,
             file: name.to_owned(),

@@ -1,9 +1,9 @@
 //! The parser: tokens to blocks of statements.
 
-use written::nearest::suggestion;
-use written::reader::{Fault, Reader};
-use written::tree::Place;
-use written::units::shown;
+use ::config::nearest::suggestion;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
+use ::config::units::shown;
 
 use super::ast::{Block, File, Statement};
 use super::keywords::{Scope, is_keyword};
@@ -36,7 +36,7 @@ pub(super) fn file(reader: &mut Reader, tokens: &[Token]) -> File {
             other => {
                 let found = spelled(other);
                 parser.at += 1;
-                parser.reader.fault(Fault::at(
+                parser.reader.report(Problem::at(
                     place,
                     format!("expected `service`, found `{}`", shown(&found)),
                     "not expected here",
@@ -79,8 +79,8 @@ impl<'t> Parser<'_, 't> {
     /// A word other than `service` at the top. A block is parsed as a service all the same, to
     /// report its errors too.
     fn unexpected_word(&mut self, word: &str, place: Place, file: &mut File) {
-        self.reader.fault(
-            Fault::at(
+        self.reader.report(
+            Problem::at(
                 place,
                 format!("expected `service`, found `{}`", shown(word)),
                 "not expected here",
@@ -117,7 +117,7 @@ impl<'t> Parser<'_, 't> {
         }) = self.peek()
         else {
             let place = self.after_last();
-            self.reader.fault(Fault::at(
+            self.reader.report(Problem::at(
                 place,
                 format!("expected `{{` after the name of {}", scope.noun()),
                 "expected `{` here",
@@ -144,7 +144,7 @@ impl<'t> Parser<'_, 't> {
                 }
                 TokenKind::Semicolon => self.at += 1,
                 TokenKind::Open => {
-                    self.reader.fault(Fault::at(
+                    self.reader.report(Problem::at(
                         token.place,
                         "expected a keyword, found `{`",
                         "not expected here",
@@ -152,7 +152,7 @@ impl<'t> Parser<'_, 't> {
                     self.skip_braces();
                 }
                 TokenKind::Quoted(text) => {
-                    self.reader.fault(Fault::at(
+                    self.reader.report(Problem::at(
                         token.place,
                         format!("expected a keyword, found \"{}\"", shown(text)),
                         "not expected here",
@@ -182,8 +182,8 @@ impl<'t> Parser<'_, 't> {
 
     fn unclosed(&mut self, scope: Scope, opened: Place) {
         let place = self.after_last();
-        self.reader.fault(
-            Fault::at(
+        self.reader.report(
+            Problem::at(
                 place,
                 format!("{} is not closed", scope.noun()),
                 "expected `}` here",
@@ -215,7 +215,7 @@ impl<'t> Parser<'_, 't> {
             }
             _ => (String::new(), self.after_last()),
         };
-        self.reader.fault(Fault::at(
+        self.reader.report(Problem::at(
             place,
             if found.is_empty() {
                 format!("{} has no name", scope.noun())
@@ -250,7 +250,7 @@ impl<'t> Parser<'_, 't> {
         if !ended {
             block.incomplete = true;
             let at = self.after_last();
-            self.reader.fault(Fault::at(
+            self.reader.report(Problem::at(
                 at,
                 format!("`{keyword}` has no end"),
                 "expected `;` here",
@@ -295,8 +295,8 @@ impl<'t> Parser<'_, 't> {
             }
             suggestion(keyword, "keywords", known)
         };
-        self.reader.fault(
-            Fault::at(
+        self.reader.report(
+            Problem::at(
                 place,
                 format!("{} does not know `{}`", scope.noun(), shown(keyword)),
                 "no such keyword",

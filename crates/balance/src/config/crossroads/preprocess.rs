@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use written::reader::{Fault, Reader};
-use written::tree::Place;
-use written::units::shown;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
+use ::config::units::shown;
 
 use super::Includes;
 use super::lexer::{Item, Lexer, Token, TokenKind};
@@ -41,11 +41,11 @@ pub(super) fn tokens(reader: &mut Reader, includes: &mut dyn Includes) -> Vec<To
         Some((name, text)) => (name.to_owned(), text.to_owned()),
         None => return Vec::new(),
     };
-    if text.len() > written::open::LARGEST_BYTES as usize {
-        reader.fault(Fault::of_the_file(format!(
+    if text.len() > ::config::open::LARGEST_BYTES as usize {
+        reader.report(Problem::of_the_file(format!(
             "{} bytes of text; a file of this kind has at most {}",
             text.len(),
-            written::open::LARGEST_BYTES
+            ::config::open::LARGEST_BYTES
         )));
         return Vec::new();
     }
@@ -81,7 +81,7 @@ impl Preprocessor<'_> {
 
     fn include(&mut self, reader: &mut Reader, name: &str, place: Place) {
         let mut refuse = |message: String, label: &str| {
-            reader.fault(Fault::at(place, message, label));
+            reader.report(Problem::at(place, message, label));
         };
         if self.files.len() >= DEPTH_MAX {
             return refuse(
@@ -108,7 +108,8 @@ impl Preprocessor<'_> {
         }
         self.files_read += 1;
         self.bytes_read += text.len();
-        if self.bytes_read > TOTAL_BYTES_MAX || text.len() > written::open::LARGEST_BYTES as usize {
+        if self.bytes_read > TOTAL_BYTES_MAX || text.len() > ::config::open::LARGEST_BYTES as usize
+        {
             return refuse(
                 format!("`{}` makes the configuration too large", shown(&name)),
                 "a configuration has a few kilobytes; is it the right file?",
@@ -122,8 +123,8 @@ impl Preprocessor<'_> {
 
     fn define(&mut self, reader: &mut Reader, symbol: String, place: Place, tokens: Vec<Token>) {
         if let Some(first) = self.definitions.get(&symbol) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!("`{}` is defined twice", shown(&symbol)),
                     "the second time",
@@ -151,7 +152,7 @@ impl Preprocessor<'_> {
     fn exhausted(&mut self, reader: &mut Reader, at: &Token) -> bool {
         let exhausted = self.replacements > REPLACEMENTS_MAX;
         if exhausted && !std::mem::replace(&mut self.too_many, exhausted) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 at.place,
                 format!("more than {REPLACEMENTS_MAX} words come from #define"),
                 "not replaced any more",
@@ -171,8 +172,8 @@ impl Preprocessor<'_> {
         };
         // Bounds the recursion: a chain of definitions may be as long as a file.
         if active.iter().any(|one| one == symbol) || active.len() >= DEPTH_MAX {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     at.place,
                     format!("`{}` is defined by itself, or too deep", shown(symbol)),
                     "replaced without end",

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use written::nearest::suggestion;
-use written::reader::Fault;
-use written::tree::Place;
-use written::units::shown;
+use ::config::nearest::suggestion;
+use ::config::reader::Problem;
+use ::config::tree::Place;
+use ::config::units::shown;
 
 use super::Diagnostics;
 use super::ast::{Block, File, Statement};
@@ -41,8 +41,8 @@ fn check_unique_names(diagnostics: &mut Diagnostics<'_>, blocks: &[Block], noun:
     let mut seen: HashMap<&str, Place> = HashMap::new();
     for block in blocks {
         if let Some(first) = seen.insert(&block.name, block.place) {
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     block.place,
                     format!("two {noun}s are called `{}`", shown(&block.name)),
                     "expected a name of its own",
@@ -96,8 +96,8 @@ fn service(diagnostics: &mut Diagnostics<'_>, block: &Block) -> LocatedService {
                 },
             };
         }
-        (_, Some((_, statement))) => diagnostics.fault(
-            Fault::at(
+        (_, Some((_, statement))) => diagnostics.report(
+            Problem::at(
                 statement.place,
                 "`headerinspection` selects HTTP messages, and this is TCP",
                 "not possible in a TCP service",
@@ -114,8 +114,8 @@ fn service(diagnostics: &mut Diagnostics<'_>, block: &Block) -> LocatedService {
         }
     }
     if block.backends.is_empty() && !block.incomplete {
-        diagnostics.fault(
-            Fault::at(
+        diagnostics.report(
+            Problem::at(
                 block.place,
                 format!("the service `{}` has no back end", shown(&block.name)),
                 "expected at least one between its braces",
@@ -140,8 +140,8 @@ impl Listen {
             if block.incomplete {
                 return;
             }
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     block.place,
                     format!("the service `{}` has no port", shown(&block.name)),
                     "expected `port` between its braces",
@@ -162,7 +162,7 @@ fn bind(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<IpAd
     let address = statement.value.parse().ok();
     if address.is_none() {
         let fault = diagnostics.expected(statement, "an IP address of this machine");
-        diagnostics.fault(fault);
+        diagnostics.report(fault);
     }
     address
 }
@@ -173,7 +173,7 @@ fn kind(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<bool
         "http" => Some(true),
         other => {
             let fault = diagnostics.expected(statement, "any, tcp or http");
-            diagnostics.fault(fault.help(suggestion(other, "types", ["any", "tcp", "http"])));
+            diagnostics.report(fault.help(suggestion(other, "types", ["any", "tcp", "http"])));
             None
         }
     }
@@ -248,8 +248,8 @@ fn prefixes(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Vec<Pre
     {
         match word.parse() {
             Ok(prefix) => prefixes.push(prefix),
-            Err(error) => diagnostics.fault(
-                Fault::at(
+            Err(error) => diagnostics.report(
+                Problem::at(
                     statement.value_place,
                     format!(
                         "`{}`: `{}` is no address prefix: {error}",
@@ -264,7 +264,7 @@ fn prefixes(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Vec<Pre
     }
     if statement.value.trim().is_empty() {
         let fault = diagnostics.expected(statement, "prefixes such as 10/8 or 192.168.1.7");
-        diagnostics.fault(fault);
+        diagnostics.report(fault);
     }
     prefixes
 }
@@ -292,8 +292,8 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
             Some(over)
         }
         (word, _) => {
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     statement.value_place,
                     format!(
                         "`dispatchmode {}` does not go on with `{}`",
@@ -321,7 +321,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         "byclientip" => Dispatch::ByClientIp,
         "externalhandler" if rest.is_empty() => {
             let fault = diagnostics.expected(statement, "externalhandler and a command");
-            diagnostics.fault(fault);
+            diagnostics.report(fault);
             return None;
         }
         "externalhandler" => {
@@ -336,7 +336,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         }
         other => {
             let fault = diagnostics.expected(statement, "a mode");
-            diagnostics.fault(fault.help(suggestion(other, "modes", MODES)));
+            diagnostics.report(fault.help(suggestion(other, "modes", MODES)));
             return None;
         }
     })

@@ -1,7 +1,7 @@
 //! The grammar alone: what is written from a tree is read as that tree.
 
+use ::config::reader::Reader;
 use proptest::prelude::*;
-use written::reader::Reader;
 
 use super::ast::Block;
 use super::keywords::Scope;

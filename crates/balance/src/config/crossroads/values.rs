@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use written::nearest::suggestion;
-use written::reader::Fault;
-use written::units::shown;
+use ::config::nearest::suggestion;
+use ::config::reader::Problem;
+use ::config::units::shown;
 
 use super::Diagnostics;
 use super::ast::{Block, Statement};
@@ -21,8 +21,8 @@ pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
             continue;
         }
         if let Some(first) = seen.insert(&statement.keyword, statement) {
-            diagnostics.fault(
-                Fault::at(
+            diagnostics.report(
+                Problem::at(
                     statement.place,
                     format!(
                         "`{}` is given twice in `{}`",
@@ -39,12 +39,12 @@ pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
 
 impl Diagnostics<'_> {
     /// Reports an invalid value.
-    pub fn expected(&mut self, statement: &Statement, what: &str) -> Fault {
+    pub fn expected(&mut self, statement: &Statement, what: &str) -> Problem {
         let found = match statement.value.as_str() {
             "" => "nothing".to_owned(),
             other => format!("`{}`", shown(other)),
         };
-        let fault = Fault::at(
+        let fault = Problem::at(
             statement.value_place,
             format!("`{}` takes {what}, found {found}", statement.keyword),
             format!("expected {what}"),
@@ -72,7 +72,7 @@ impl Diagnostics<'_> {
         let number = text.parse::<u64>().ok().filter(|n| range.contains(n));
         if !plain || number.is_none() {
             let fault = self.expected(statement, &what);
-            self.fault(fault);
+            self.report(fault);
             return None;
         }
         number
@@ -109,7 +109,7 @@ impl Diagnostics<'_> {
             "false" | "no" | "off" => Some(false),
             other => {
                 let fault = self.expected(statement, "true, yes, on, false, no or off");
-                self.fault(fault.help(suggestion(
+                self.report(fault.help(suggestion(
                     other,
                     "booleans",
                     ["true", "yes", "on", "false", "no", "off"],
@@ -124,7 +124,7 @@ impl Diagnostics<'_> {
         let text = &statement.value;
         if text.trim().is_empty() || text.chars().any(char::is_control) {
             let fault = self.expected(statement, what);
-            self.fault(fault);
+            self.report(fault);
             return None;
         }
         Some(text.clone())
@@ -135,8 +135,8 @@ impl Diagnostics<'_> {
         let template = match Template::parse(text) {
             Ok(template) => template,
             Err(error) => {
-                self.fault(
-                    Fault::at(
+                self.report(
+                    Problem::at(
                         statement.value_place,
                         format!("`{}`: {error}", statement.keyword),
                         "a percent sign that is to stay one is doubled",

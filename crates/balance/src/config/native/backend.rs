@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use written::reader::{Fault, Reader};
-use written::section::Section;
-use written::tree::{Entry, Node, Place, Tree};
-use written::units::shown;
+use ::config::reader::{Problem, Reader};
+use ::config::section::Section;
+use ::config::tree::{Entry, Node, Place, Tree};
+use ::config::units::shown;
 
 use super::fields;
 use super::service::required;
@@ -118,7 +118,7 @@ fn address_of(reader: &mut Reader, node: &Node, text: &str) -> Option<Address> {
     let address = address::with_port(text);
     if address.is_none() {
         let fault = fields::no_address(node.place, text, "not a host and a port");
-        reader.fault(
+        reader.report(
             fault.help("a host is an IP address or a name; an IPv6 address stands in brackets"),
         );
     }
@@ -135,8 +135,8 @@ fn weight(reader: &mut Reader, section: &Section<'_>) -> Weight {
     if let (Some((first, _)), Some((entry, path))) =
         (section.entry("weight"), section.entry("penalty"))
     {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.place,
                 format!("`{path}` and `weight` say the same in opposite senses"),
                 "expected one of the two",
@@ -161,7 +161,7 @@ fn cookie(reader: &mut Reader, section: &Section<'_>) -> Option<StickyCookie> {
         let text = table.text(reader, key)?;
         let (entry, path) = table.entry(key)?;
         if !good(&text) || text.is_empty() {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("`{path}` cannot stand in a cookie: `{}`", shown(&text)),
                 "expected letters, digits and `-`",
@@ -217,7 +217,7 @@ fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
     let value = fields::template(reader, section, "value")?;
     let mut refuse = |key: &str, why: &str, label: &str| {
         if let Some((entry, path)) = section.entry(key) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("`{path}` {why}"),
                 label,

@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use written::reader::{Fault, Reader};
-use written::section::Section;
-use written::tree::{Node, Place, Tree};
-use written::units::shown;
+use ::config::reader::{Problem, Reader};
+use ::config::section::Section;
+use ::config::tree::{Node, Place, Tree};
+use ::config::units::shown;
 
 use crate::config::template::Template;
 
@@ -61,7 +61,7 @@ pub(super) fn text(reader: &mut Reader, section: &Section<'_>, key: &str) -> Opt
     let text = section.text(reader, key)?;
     let (entry, path) = section.entry(key)?;
     if text.trim().is_empty() || text.chars().any(char::is_control) {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             format!(
                 "`{path}` is empty or has control characters: `{}`",
@@ -85,8 +85,8 @@ pub(super) fn template(reader: &mut Reader, section: &Section<'_>, key: &str) ->
     match Template::parse(&text) {
         Ok(template) => Some(template),
         Err(error) => {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.node.place,
                     format!("`{path}`: {error}"),
                     "a percent sign that is to stay one is doubled",
@@ -110,16 +110,16 @@ pub(super) fn socket_of(reader: &mut Reader, node: &Node, path: &str) -> Option<
     let address = text.parse().ok();
     if address.is_none() {
         let fault = no_address(node.place, &text, "not an IP address and a port");
-        reader.fault(fault.help("an IPv6 address stands in brackets: [::1]:8080"));
+        reader.report(fault.help("an IPv6 address stands in brackets: [::1]:8080"));
     }
     address
 }
 
 /// The error for a malformed address.
-pub(super) fn no_address(place: Place, text: &str, label: &str) -> Fault {
+pub(super) fn no_address(place: Place, text: &str, label: &str) -> Problem {
     let found = shown(text);
     let message = format!("expected an address such as 127.0.0.1:8080, found `{found}`");
-    Fault::at(place, message, label)
+    Problem::at(place, message, label)
 }
 
 /// A string, or a list of strings.
@@ -143,7 +143,7 @@ pub(super) fn one_or_more<'t>(
 pub(in crate::config) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             place,
             format!("{what} cannot be called `{}`", shown(name)),
             "expected 1 to 64 letters, digits, `-`, `_` or `.`",

@@ -5,9 +5,9 @@ mod fields;
 mod service;
 mod short;
 
-use written::open;
-use written::reader::{Fault, Reader};
-use written::section::Section;
+use ::config::open;
+use ::config::reader::{Problem, Reader};
+use ::config::section::Section;
 
 use super::model::Config;
 use super::validate::{self, HelpTerms};
@@ -38,9 +38,11 @@ pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
     }
     if table.get("services").is_none() {
         top.only(reader, &KEYS);
-        reader.fault(
-            Fault::of_the_file("expected a service, found none: `listen` or `services` is missing")
-                .help(SMALLEST),
+        reader.report(
+            Problem::of_the_file(
+                "expected a service, found none: `listen` or `services` is missing",
+            )
+            .help(SMALLEST),
         );
         return None;
     }
@@ -69,7 +71,7 @@ fn long(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         }
     }
     if services.table.entries.is_empty() || services.table.entries.len() > NAMES_MAX {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             services.place,
             format!(
                 "expected 1 to {NAMES_MAX} services, found {}",

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use written::nearest::suggestion;
-use written::reader::{Fault, Reader};
-use written::section::Section;
-use written::tree::{Place, Tree};
-use written::units::shown;
+use ::config::nearest::suggestion;
+use ::config::reader::{Problem, Reader};
+use ::config::section::Section;
+use ::config::tree::{Place, Tree};
+use ::config::units::shown;
 
 use super::fields;
 use super::{NAMES_MAX, backend};
@@ -122,7 +122,7 @@ pub(super) fn service(
         }
         let count = table.table.entries.len();
         if count == 0 || count > NAMES_MAX {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 table.place,
                 format!("expected 1 to {NAMES_MAX} back ends, found {count}"),
                 "the back ends of this service",
@@ -143,7 +143,7 @@ pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) ->
     if section.entry(key).is_some() {
         return Some(());
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         section.place,
         format!("`{}` is missing", section.name_of(key)),
         format!("`{key}` is expected here"),
@@ -179,8 +179,8 @@ fn kind(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
             },
         };
     } else if let (Some((entry, path)), Some(_)) = (section.entry("inspect"), inspect) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` selects HTTP messages, and this is TCP"),
                 "not possible in a TCP service",
@@ -234,8 +234,8 @@ fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
         "by-client-ip" => Dispatch::ByClientIp,
         "external" => {
             let Some(arguments) = arguments else {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         entry.node.place,
                         format!("`{path}` needs the command that is asked"),
                         "the command is missing",
@@ -271,8 +271,8 @@ fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
             },
         },
         other => {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.node.place,
                     format!("`{path}` does not know `{}`", shown(other)),
                     "not one of its modes",
@@ -295,7 +295,7 @@ fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
     let named = matches!(word.as_str(), "header" | "cookie");
     if !named {
         if let Some((entry, path)) = arguments.entry("name") {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("`{path}` goes with key = \"header\" or \"cookie\""),
                 "not expected here",
@@ -310,7 +310,7 @@ fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
     let name = fields::text(reader, arguments, "name")?;
     if !validate::is_field_name(&name) {
         let (entry, path) = arguments.entry("name")?;
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             format!("`{path}` is no name of a {word}: `{}`", shown(&name)),
             "expected letters, digits and `-`",
@@ -342,7 +342,7 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
     if kind.as_deref() != Some("http") {
         for key in ["path", "host", "status"] {
             if let Some((entry, path)) = table.entry(key) {
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     entry.place,
                     format!("`{path}` goes with kind = \"http\""),
                     "not expected here",
@@ -361,7 +361,7 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
         ("host", host.as_ref().is_none_or(good_host)),
     ] {
         if let (false, Some((entry, path))) = (good, table.entry(key)) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("`{path}` cannot be sent in a request"),
                 if key == "path" {
@@ -416,8 +416,8 @@ fn access(reader: &mut Reader, section: &Section<'_>) -> Access {
         for (text, place) in table.texts(reader, key).unwrap_or_default() {
             match text.parse() {
                 Ok(prefix) => prefixes.push(prefix),
-                Err(error) => reader.fault(
-                    Fault::at(
+                Err(error) => reader.report(
+                    Problem::at(
                         place,
                         format!("`{}` is no address prefix: {error}", shown(&text)),
                         "expected a prefix",

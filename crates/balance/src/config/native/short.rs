@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use written::reader::{Fault, Reader};
-use written::section::Section;
+use ::config::reader::{Problem, Reader};
+use ::config::section::Section;
 
 use super::fields;
 use super::service::required;
@@ -52,7 +52,7 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
     upstreams?;
     service.listen = vec![fields::socket(reader, top, "listen")?];
     let (entry, path) = top.entry("upstreams")?;
-    let written::tree::Tree::Array(items) = &entry.node.tree else {
+    let ::config::tree::Tree::Array(items) = &entry.node.tree else {
         reader.expected(
             &entry.node,
             &path,
@@ -66,7 +66,7 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
             continue;
         };
         if address.port() == 0 {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 item.place,
                 format!("an upstream needs a port from 1 to 65535, found {address}"),
                 "nobody listens on port 0",
@@ -81,7 +81,7 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         });
     }
     if items.is_empty() {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             "expected at least one upstream",
             "no address in it",
