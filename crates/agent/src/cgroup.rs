@@ -1,5 +1,5 @@
-//! Control groups: the CPU time of everything that a server starts, also of processes that are
-//! gone and that nobody waited for, and a list of all that is left of it.
+//! Control groups of servers: the CPU time of everything that a server starts, also of children that
+//! nobody waited for, and the list of its processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::control_group::Hierarchy;
 use crate::leftovers::HOST_PREFIX;
 
-/// A server's group. Removed, once it is empty, when dropped.
+/// A server's group. Removed when dropped.
 pub(super) struct Cgroup {
     folder: PathBuf,
     time: CpuTime,
 }
 
 /// Where the CPU time of all that ever ran in a group is read.
+#[derive(Clone)]
 pub(super) struct CpuTime {
     file: PathBuf,
     form: Usage,
 }
 
 impl CpuTime {
-    /// That of a group that someone has made.
     pub(super) fn of(folder: &Path) -> Option<Self> {
         let forms = [
             ("cpuacct.usage", Usage::Nanoseconds),
@@ -33,7 +33,6 @@ impl CpuTime {
         })
     }
 
-    /// The CPU time, in seconds.
     pub(super) fn read_s(&self) -> Option<f64> {
         let text = fs::read_to_string(&self.file).ok()?;
         match self.form {
@@ -56,11 +55,11 @@ enum Usage {
 }
 
 impl Cgroup {
-    /// Makes a group where the system has control groups and lets this process make some.
+    /// `None` where this process cannot make control groups.
     pub(super) fn make(name: &str) -> Option<Self> {
         let places = Hierarchy::OF_TIME.iter().flat_map(|one| one.places());
         places.into_iter().find_map(|place| {
-            // Where none are mounted it would be a folder as any other.
+            // Otherwise no hierarchy is mounted here, and it would be an ordinary folder.
             let is_one = place.join("cgroup.procs").exists();
             is_one.then_some(())?;
             let folder = place.join(name);
@@ -75,12 +74,15 @@ impl Cgroup {
         })
     }
 
-    /// Where it is.
+    pub(super) fn time(&self) -> &CpuTime {
+        &self.time
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file that a process enters the group by: it writes `0` to it.
+    /// A process that writes `0` to this file enters the group.
     pub(super) fn entrance(&self) -> Option<File> {
         OpenOptions::new()
             .write(true)
@@ -88,17 +90,16 @@ impl Cgroup {
             .ok()
     }
 
-    /// Whether it counts a process that was to enter it, or did until that ended.
+    /// Whether a process has entered it; it may have ended since.
     pub(super) fn has_taken(&self, pid: i32) -> bool {
         self.processes().contains(&pid) || self.usage_s().is_some_and(|s| s > 0.0)
     }
 
-    /// CPU time of all that ever ran in it, in seconds.
+    /// CPU time of all that ever ran in it, s.
     pub(super) fn usage_s(&self) -> Option<f64> {
         self.time.read_s()
     }
 
-    /// The processes that are in it now.
     pub(super) fn processes(&self) -> Vec<i32> {
         processes_in(&self.folder)
     }
@@ -110,7 +111,6 @@ impl Drop for Cgroup {
     }
 }
 
-/// The processes that are in a group now.
 pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
     fs::read_to_string(folder.join("cgroup.procs"))
         .unwrap_or_default()
@@ -119,8 +119,7 @@ pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Removes the groups of an agent that did not live to do so itself; their names begin with the
-/// name of its folder.
+/// Removes the groups of an agent that was killed; their names begin with that of its folder.
 pub(super) fn remove_all(agent: &str) {
     let [time, v2] = Hierarchy::OF_TIME;
     let places = [time, Hierarchy::V1("cpu"), v2].map(Hierarchy::places);
@@ -145,9 +144,8 @@ pub(super) fn remove_all(agent: &str) {
     }
 }
 
-/// Removes a group's folder as soon as nothing is in it: a process that was just killed leaves its
-/// group a moment later.
-fn remove(folder: &Path) {
+/// Removes a group once it is empty: a killed process leaves its group a moment later.
+pub(super) fn remove(folder: &Path) {
     for _ in 0..40 {
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
             return;

@@ -1,4 +1,4 @@
-//! Child processes that must not be left behind, whatever becomes of the thread that asks them.
+//! Child processes that do not outlive this one, whatever becomes of the thread that talks to them.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,38 +11,37 @@ use net::os;
 
 use super::cgroup;
 
-/// How long a child may take to end once its input has.
+/// How long a child may take to end after its input was closed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// How much longer a thread may be busy with a child before that is killed under its hands.
+/// How much longer a thread may use a child before that is killed while it is still used.
 const BUSY_MAX: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 const SIGKILL: i32 = 9;
 
-/// All children that are held, with their numbers.
-static ALL: Mutex<Vec<(u32, Arc<Mutex<Kept>>)>> = Mutex::new(Vec::new());
+/// By pid.
+static ALL: Mutex<Vec<(u32, Arc<Mutex<Guarded>>)>> = Mutex::new(Vec::new());
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in them is whole at any time.
+    // Their contents are consistent at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Kept {
+struct Guarded {
     child: Child,
     orders: Option<ChildStdin>,
-    /// Process groups that it started, killed here should it not end well.
+    /// Process groups that it started; killed here unless it ends with status 0.
     groups: Vec<i32>,
-    /// Its folder, removed here then, by whose name its control groups are called.
+    /// Its folder, removed here in the same case. Its control groups begin with the folder's name.
     folder: Option<PathBuf>,
 }
 
-impl Kept {
-    /// Ends it by closing its input; where that does not help until `end`, kills it and what it
-    /// has started.
+impl Guarded {
+    /// Closes its input, and at `end` kills it with all that it has started.
     fn end(&mut self, end: Instant) {
         self.orders = None;
         loop {
             match self.child.try_wait() {
-                Ok(None) if Instant::now() < end => sleep(LOOK),
+                Ok(None) if Instant::now() < end => sleep(POLL),
                 Ok(Some(status)) if status.success() => return,
                 _ => break,
             }
@@ -64,105 +63,104 @@ impl Kept {
     }
 }
 
-/// A child and the pipe to it. Dropping it closes the pipe, at which the child ends; one that does
-/// not is killed.
+/// A child and the pipe to it. Dropping it closes the pipe, which ends the child; otherwise it is
+/// killed.
 pub struct ChildGuard {
     pid: u32,
-    kept: Arc<Mutex<Kept>>,
+    guarded: Arc<Mutex<Guarded>>,
 }
 
 impl ChildGuard {
     /// Guards a child that was started with a piped input and output.
     pub fn new(mut child: Child) -> Self {
         let pid = child.id();
-        let kept = Arc::new(Mutex::new(Kept {
+        let guarded = Arc::new(Mutex::new(Guarded {
             orders: child.stdin.take(),
             child,
             groups: Vec::new(),
             folder: None,
         }));
-        locked(&ALL).push((pid, kept.clone()));
-        Self { pid, kept }
+        locked(&ALL).push((pid, guarded.clone()));
+        Self { pid, guarded }
     }
 
-    /// Its process number.
+    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Writes a line into its input.
     pub fn send(&self, line: &[u8]) -> io::Result<()> {
-        match &mut locked(&self.kept).orders {
+        match &mut locked(&self.guarded).orders {
             Some(pipe) => pipe.write_all(line),
             None => Err(io::Error::other("the pipe is closed")),
         }
     }
 
-    /// How it has ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&self) -> io::Result<Option<ExitStatus>> {
-        locked(&self.kept).child.try_wait()
+        locked(&self.guarded).child.try_wait()
     }
 
-    /// Kills the child and all that it has started.
+    /// Kills the child; dropping this then kills all that it has started.
     pub fn kill(&self) {
-        // One that cannot be killed has ended.
-        let _ = locked(&self.kept).child.kill();
+        // It fails only where the child has ended.
+        let _ = locked(&self.guarded).child.kill();
     }
 
-    /// What is removed here should it not do that itself.
+    /// A folder to remove if the child does not do so itself.
     pub(super) fn owns_folder(&self, folder: &Path) {
-        locked(&self.kept).folder = Some(folder.to_path_buf());
+        locked(&self.guarded).folder = Some(folder.to_path_buf());
     }
 
-    /// It has started a group of processes.
+    /// The child has started a process group.
     pub(super) fn has_started(&self, group: i32) {
-        locked(&self.kept).groups.push(group);
+        locked(&self.guarded).groups.push(group);
     }
 
-    /// The last group that it has started is gone.
+    /// The last process group that it has started is gone.
     pub(super) fn last_is_gone(&self) {
-        locked(&self.kept).groups.pop();
+        locked(&self.guarded).groups.pop();
     }
 }
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        locked(&self.kept).end(Instant::now() + ENDS_WITHIN);
-        locked(&ALL).retain(|(_, kept)| !Arc::ptr_eq(kept, &self.kept));
+        locked(&self.guarded).end(Instant::now() + ENDS_WITHIN);
+        locked(&ALL).retain(|(_, guarded)| !Arc::ptr_eq(guarded, &self.guarded));
     }
 }
 
-/// Ends all agents, and the processes that hold hosts, before the program is left in the midst of
-/// its work. What does not end by itself, such as a process that was stopped, is killed with all
-/// that it has started.
+/// Ends all guarded children before the program exits early. A child that does not end by itself, as
+/// after SIGSTOP, is killed with all that it has started.
 pub fn end_all() {
     let all = locked(&ALL).clone();
     let end = Instant::now() + ENDS_WITHIN;
     let mut free = Vec::new();
-    for (pid, kept) in &all {
-        free.extend(lock_until(kept, *pid, end + BUSY_MAX));
+    for (pid, guarded) in &all {
+        free.extend(lock_until(guarded, *pid, end + BUSY_MAX));
     }
-    // First all of them, so that they end side by side.
-    for kept in &mut free {
-        kept.orders = None;
+    // All inputs first, so that they end in parallel.
+    for guarded in &mut free {
+        guarded.orders = None;
     }
-    for kept in &mut free {
-        kept.end(end);
+    for guarded in &mut free {
+        guarded.end(end);
     }
 }
 
-/// Waits for the thread that is busy with a child, which may be one that writes into a pipe that
-/// nobody reads.
-fn lock_until(kept: &Mutex<Kept>, pid: u32, end: Instant) -> Option<MutexGuard<'_, Kept>> {
+/// Waits for the thread that uses a child, which may block on a full pipe; kills the child at `end`,
+/// which unblocks it.
+fn lock_until(guarded: &Mutex<Guarded>, pid: u32, end: Instant) -> Option<MutexGuard<'_, Guarded>> {
     loop {
-        match kept.try_lock() {
-            Ok(kept) => return Some(kept),
-            Err(TryLockError::Poisoned(kept)) => return Some(kept.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOOK),
+        match guarded.try_lock() {
+            Ok(guarded) => return Some(guarded),
+            Err(TryLockError::Poisoned(guarded)) => return Some(guarded.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(POLL),
             Err(TryLockError::WouldBlock) => break,
         }
     }
-    // That thread awaits it, so that the number is still its own.
+    // Nobody has waited for the child yet, so the pid is still its own.
     let _ = i32::try_from(pid).map(|pid| os::kill(pid, SIGKILL));
-    Some(locked(kept))
+    Some(locked(guarded))
 }

@@ -1,4 +1,4 @@
-//! The lab's side of the pipe.
+//! The caller's side of the pipe.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use super::reply_timeout::ReplyTimeout;
 use super::ssh::LastWords;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
-/// How long an answer is waited for before it is looked whether the run is to stop.
+/// Longest wait for an answer before `stop` is checked.
 const WAIT: Duration = Duration::from_millis(50);
-/// How often another clock is asked for.
+/// Exchanges that an offset between clocks is measured by.
 const CLOCK_EXCHANGES: usize = 12;
 
 /// Why an order was not carried out.
@@ -37,24 +37,24 @@ pub enum AgentError {
 pub struct Agent {
     child: ChildGuard,
     pub(super) answers: Receiver<io::Result<String>>,
-    /// What it was killed for.
+    /// Why it was killed.
     killed: Option<String>,
     folder: PathBuf,
     program: PathBuf,
     network: String,
-    /// On another machine: the host's name and what its pipe complains of. Its process numbers and
-    /// paths mean nothing here.
+    /// On another machine: the host's name, and errors that its pipe printed. Its pids and paths mean
+    /// nothing here.
     elsewhere: Option<(String, LastWords)>,
 }
 
-/// How another machine's clock stands to this one's.
+/// The offset of another machine's clocks to this one's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Clock {
-    /// How far the other's clock that is set is ahead, ns.
+    /// How far the other CLOCK_REALTIME is ahead, ns.
     pub ahead_ns: i64,
-    /// The same of the clocks that nobody sets; they begin when a machine does.
+    /// The same of CLOCK_MONOTONIC, which starts at boot, ns.
     pub monotonic_ahead_ns: i64,
-    /// The round trip in which that was measured, ns: the offset is known to half of it.
+    /// The round trip in which that was measured, ns: the error is at most half of it.
     pub round_trip_ns: i64,
 }
 
@@ -64,7 +64,7 @@ impl Agent {
     /// # Errors
     /// When it does not start, or is of another version.
     pub fn start(program: &Path) -> Result<Self, AgentError> {
-        // A session of its own: the terminal's Ctrl-C is for the caller, which then tells it.
+        // In a session of its own Ctrl-C does not reach it; the caller ends it.
         let setup = ChildSetup {
             own_session: true,
             ..ChildSetup::default()
@@ -72,7 +72,7 @@ impl Agent {
         Self::start_with(program, setup)
     }
 
-    /// The same, with what makes the child one of a host.
+    /// The same in the namespaces, groups and CPUs of a host.
     ///
     /// # Errors
     /// When it does not start, or is of another version.
@@ -110,7 +110,6 @@ impl Agent {
         })
     }
 
-    /// Takes its greeting.
     pub(super) fn greeted(&mut self, answer: Answer) -> Result<(), AgentError> {
         match answer {
             Answer::Hello {
@@ -136,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// Measures how its clock stands to this machine's: of several exchanges the quickest counts
+    /// Measures the offset of its clocks; of several exchanges the quickest counts
     /// (F. Cristian, Probabilistic clock synchronization, 1989).
     ///
     /// # Errors
@@ -165,7 +164,7 @@ impl Agent {
         Ok(best.unwrap_or_default())
     }
 
-    /// Its program, as it calls it.
+    /// The path of its program on its machine.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -175,12 +174,11 @@ impl Agent {
         self.elsewhere.is_some()
     }
 
-    /// Tells the network that it is in from all others.
+    /// Identifies its network namespace, across machines.
     pub fn network(&self) -> &str {
         &self.network
     }
 
-    /// That it was lost, with what is known of how.
     fn lost(&self, why: impl std::fmt::Display) -> AgentError {
         let why = self.killed.clone().unwrap_or_else(|| why.to_string());
         AgentError::Lost(match &self.elsewhere {
@@ -192,7 +190,7 @@ impl Agent {
         })
     }
 
-    /// Why it is gone, if it is: no order has to be given to see that.
+    /// Why it is gone, if it is. Needs no order.
     pub fn gone(&mut self) -> Option<AgentError> {
         match self.child.ended() {
             Ok(None) if self.killed.is_none() => None,
@@ -200,8 +198,7 @@ impl Agent {
         }
     }
 
-    /// It has started a process; what is on another machine its agent there kills itself, as its
-    /// input has ended.
+    /// Notes a process of it. On another machine the agent itself kills them when its input ends.
     fn has_started(&self, pid: i32) {
         if !self.is_elsewhere() {
             self.child.has_started(pid);
@@ -225,24 +222,24 @@ impl Agent {
             .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
     }
 
-    /// The next answer, if it comes soon. Tells the agent, once, that `stop` is set. One that does
-    /// not answer any more is killed.
+    /// The next answer, if one comes in `wait`. Forwards `stop` to the agent once. Kills an agent that
+    /// exceeds its timeout.
     fn next_answer(
         &mut self,
         stop: &AtomicBool,
-        patience: &mut ReplyTimeout,
+        timeout: &mut ReplyTimeout,
         wait: Duration,
     ) -> Result<Option<Answer>, AgentError> {
-        if !patience.cancelled && stop.load(Ordering::Relaxed) {
-            patience.cancel();
+        if !timeout.cancelled && stop.load(Ordering::Relaxed) {
+            timeout.cancel();
             self.send(&Order::Cancel)?;
         }
         match self.answers.recv_timeout(wait) {
             Ok(line) => {
-                patience.answered();
+                timeout.answered();
                 Self::answer(line).map(Some)
             }
-            Err(RecvTimeoutError::Timeout) => match patience.is_over_after(wait) {
+            Err(RecvTimeoutError::Timeout) => match timeout.is_over_after(wait) {
                 None => Ok(None),
                 Some(waited) => {
                     let seconds = waited.as_secs();
@@ -252,6 +249,28 @@ impl Agent {
                 }
             },
             Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
+        }
+    }
+
+    /// Sends an order; `take` gets each answer, or `None` where none came in `wait`, until it returns
+    /// something.
+    fn converse<T>(
+        &mut self,
+        order: &Order,
+        stop: &AtomicBool,
+        wait: Duration,
+        mut take: impl FnMut(&mut Self, Option<Answer>) -> Result<Option<T>, AgentError>,
+    ) -> Result<T, AgentError> {
+        self.send(order)?;
+        let mut timeout = ReplyTimeout::with(order);
+        loop {
+            let answer = match self.next_answer(stop, &mut timeout, wait)? {
+                Some(Answer::Failed { reason }) => return Err(AgentError::Failed(reason)),
+                answer => answer,
+            };
+            if let Some(result) = take(self, answer)? {
+                return Ok(result);
+            }
         }
     }
 
@@ -268,21 +287,12 @@ impl Agent {
     /// # Errors
     /// When the agent is lost or says that it cannot.
     pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
-        self.send(order)?;
-        let mut patience = ReplyTimeout::with(order);
-        let answer = loop {
-            if let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? {
-                break answer;
+        self.converse(order, stop, WAIT, |agent, answer| {
+            if let Some(Answer::Started { pid, .. }) = answer {
+                agent.has_started(pid);
             }
-        };
-        match answer {
-            Answer::Failed { reason } => Err(AgentError::Failed(reason)),
-            Answer::Started { pid, group } => {
-                self.has_started(pid);
-                Ok(Answer::Started { pid, group })
-            }
-            other => Ok(other),
-        }
+            Ok(answer)
+        })
     }
 
     /// Has a load made. When `stop` is set the load is cut short and what was measured is
@@ -293,27 +303,21 @@ impl Agent {
         stop: &AtomicBool,
         observer: &mut dyn LoadObserver,
     ) -> Result<Loaded, AgentError> {
-        let order = Order::Load(order);
-        self.send(&order)?;
-        let mut patience = ReplyTimeout::with(&order);
-        loop {
-            let answer = self.next_answer(stop, &mut patience, observer.interval())?;
+        let wait = observer.interval();
+        self.converse(&Order::Load(order), stop, wait, |_, answer| {
             observer.tick(matches!(answer, Some(Answer::WindowOpens { .. })));
-            let Some(answer) = answer else {
-                continue;
-            };
             match answer {
-                Answer::WindowOpens { .. } => {}
-                Answer::Progress {
+                None | Some(Answer::WindowOpens { .. }) => {}
+                Some(Answer::Progress {
                     segment,
                     requests,
                     errors,
-                } => observer.progress(segment, requests, errors),
-                Answer::Loaded(loaded) => return Ok(*loaded),
-                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
-                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+                }) => observer.progress(segment, requests, errors),
+                Some(Answer::Loaded(loaded)) => return Ok(Some(*loaded)),
+                Some(other) => return Err(unexpected(&other)),
             }
-        }
+            Ok(None)
+        })
     }
 
     /// Has an outside driver run once. When `stop` is set it is killed.
@@ -321,30 +325,29 @@ impl Agent {
     /// # Errors
     /// When the agent is lost, or the driver cannot be started.
     pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
-        let order = Order::Drive(order);
-        self.send(&order)?;
-        let mut patience = ReplyTimeout::with(&order);
-        loop {
-            let Some(answer) = self.next_answer(stop, &mut patience, WAIT)? else {
-                continue;
-            };
+        self.converse(&Order::Drive(order), stop, WAIT, |agent, answer| {
             match answer {
-                Answer::Started { pid, .. } => self.has_started(pid),
-                Answer::Driven(driven) => {
-                    // What it started is gone, and its number may become another's.
-                    if !self.is_elsewhere() {
-                        self.child.last_is_gone();
+                None => {}
+                Some(Answer::Started { pid, .. }) => agent.has_started(pid),
+                Some(Answer::Driven(driven)) => {
+                    // Its processes are gone, and its pid may be reused.
+                    if !agent.is_elsewhere() {
+                        agent.child.last_is_gone();
                     }
-                    return Ok(*driven);
+                    return Ok(Some(*driven));
                 }
-                Answer::Failed { reason } => return Err(AgentError::Failed(reason)),
-                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+                Some(other) => return Err(unexpected(&other)),
             }
-        }
+            Ok(None)
+        })
     }
 }
 
-/// Reads what a child says, on a thread of its own.
+fn unexpected(answer: &Answer) -> AgentError {
+    AgentError::Lost(format!("unexpected answer: {answer:?}"))
+}
+
+/// Reads a child's lines on a thread of its own.
 pub fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

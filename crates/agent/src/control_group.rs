@@ -1,4 +1,4 @@
-//! Which control groups a process is in.
+//! Hierarchies of control groups, and where this process may make groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ impl Hierarchy {
     /// Where the hierarchy of CPU time is, in both versions.
     pub const OF_TIME: [Self; 2] = [Self::V1("cpuacct"), Self::V2];
 
-    /// Where it is mounted, if it is.
+    /// Its mount point, if it is mounted.
     pub fn base(self) -> PathBuf {
         match self {
             Self::V1(controller) => Path::new("/sys/fs/cgroup").join(controller),
@@ -27,7 +27,7 @@ impl Hierarchy {
     }
 
     /// The path of a process's group below the [`base`](Self::base), from the text of its file
-    /// `/proc/PID/cgroup`. In a container it may lie outside of what is mounted.
+    /// `/proc/PID/cgroup`. In a container it may be outside of the mount.
     pub fn path(self, text: &str) -> Option<&str> {
         text.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -40,10 +40,9 @@ impl Hierarchy {
         })
     }
 
-    /// The folders in which this process may be able to make groups, those of most use first. Where
-    /// its host has a group, which bounds all that is in it, that alone. Otherwise that of the
-    /// whole machine, which is root's, and its own, which is an ordinary user's where the service
-    /// manager has given it to them.
+    /// The folders in which this process may be able to make groups, the best first: in the group of
+    /// its host, if it has one, since that bounds all that is in it. Otherwise in the root group, which
+    /// needs root, or in its own, which works in a user's delegated cgroup.
     pub fn places(self) -> Vec<PathBuf> {
         let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         self.places_of(&text)

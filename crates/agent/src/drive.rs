@@ -1,6 +1,5 @@
 //! Runs an outside driver once, and measures what that costs.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,23 +13,25 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use super::clock::Window;
 use super::load::keep_off;
+use super::proc_files::{peak_rss_bytes, tree};
+use super::sample::Parts;
+use super::sampler::Sampler;
 use super::servers::{Servers, kill_family, read_end};
 use super::system_counters::SystemSources;
-use super::watch::{self, Watched};
-use super::window_sampler::WindowSampler;
+use super::timeline::{Measured, Spans};
 use super::wire::{DriveEnd, DriveOrder, Driven};
 
 /// Its folder among those of the servers, whose names have no dots.
 const FOLDER: &str = "load.driver";
 const OUTPUT: &str = "output";
 const ERRORS: &str = "errors";
-/// No driver's result is so long.
+/// Longer than any driver's result.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How often memory and the time limit are looked at.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often memory and the time limit are checked.
+const POLL: Duration = Duration::from_millis(10);
 
-/// Runs a driver to its end, its time limit, or until `stop` is set. `started` gets its process,
-/// which leads a process group of its own.
+/// Runs a driver to its end, its time limit, or until `stop` is set. `started` gets its pid, which
+/// leads a process group of its own.
 pub(super) fn carry_out(
     order: &DriveOrder,
     servers: &Servers,
@@ -44,25 +45,19 @@ pub(super) fn carry_out(
         .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let command = command(order, &folder, group.as_ref())?;
-    let around = SystemSources::of(order.watch.clone(), &order.watch_others);
-    let sampler = WindowSampler::new(&watched, around);
-    std::thread::scope(|scope| {
-        scope.spawn(|| sampler.tick());
-        // All of the run is one window.
-        sampler.open(0);
-        let driven = run(
-            order,
-            command,
-            &folder,
-            group.as_ref(),
-            &watched,
-            stop,
-            started,
-        );
-        sampler.close();
-        let probed = sampler.end().remove(&0);
-        driven.map(|driven| Driven { probed, ..driven })
-    })
+    let system = SystemSources::of(order.watch.clone(), &order.watch_others);
+    let sampler = Sampler::in_windows(watched, system);
+    let mut driven = run(
+        order,
+        command,
+        &folder,
+        group.as_ref(),
+        &sampler,
+        stop,
+        started,
+    )?;
+    driven.measured = sampler.end().cut(driven.measured.spans);
+    Ok(driven)
 }
 
 fn run(
@@ -70,26 +65,30 @@ fn run(
     mut command: Command,
     folder: &Path,
     group: Option<&Cgroup>,
-    watched: &BTreeMap<String, Watched<'_>>,
+    sampler: &Sampler,
     stop: &AtomicBool,
     started: impl FnOnce(i32),
 ) -> Result<Driven, String> {
-    let opens_before = watch::passive_opens(&order.watch_others);
-    let servers_before = watch::cpu_s(watched);
+    // All of the run is one window.
+    let parts = Parts {
+        accepted: true,
+        cpu: true,
+        ..Parts::default()
+    };
+    let open = sampler.open(parts);
     let children_before = os::children_cpu_ns();
     let begin = Instant::now();
-    let mut window = Window::begins();
     let mut child = command
         .spawn()
         .map_err(|e| format!("cannot start {}: {e}", order.command[0]))?;
     let pid = child.id() as i32;
     started(pid);
-    // One that it could not enter would count nothing.
+    // A group that the driver could not enter counts nothing.
     let group = group.filter(|group| group.has_taken(pid));
     let limit = Duration::from_millis(order.limit_ms);
     let mut memory = 0;
     let (end, gone) = loop {
-        memory = memory.max(largest(group, pid));
+        memory = memory.max(peak_memory_bytes(group, pid));
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
             break (ended(status), true);
         }
@@ -103,38 +102,34 @@ fn run(
         if printed.iter().any(|bytes| *bytes > OUTPUT_BYTES_MAX) {
             break (DriveEnd::Talkative, false);
         }
-        sleep(LOOK);
+        sleep(POLL);
     };
     let wall_s = begin.elapsed().as_secs_f64();
-    window.ends();
+    let close = sampler.close(parts);
+    let window = Window {
+        from_ns: open.at_ns,
+        to_ns: close.at_ns,
+    };
+    let spans = Spans::of_one(window, open.is_full && close.is_full);
     let family = if group.is_none() && !gone {
-        watch::tree(pid)
+        tree(pid)
     } else {
         Vec::new()
     };
     kill_family(&mut child, gone, group, family);
     let cpu_s = group.and_then(Cgroup::usage_s);
-    let servers_after = watch::cpu_s(watched);
     Ok(Driven {
         output: read_start(&folder.join(OUTPUT)),
         errors: read_end(&folder.join(ERRORS)).unwrap_or_default(),
         end,
         wall_s,
-        // Without a group: what was waited for meanwhile is this driver and what it waited for.
+        // Without a group: children that ended meanwhile are this driver and what it waited for.
         cpu_s: cpu_s.unwrap_or_else(|| (os::children_cpu_ns() - children_before) as f64 / 1e9),
         max_rss_bytes: (memory > 0).then_some(memory),
-        servers_cpu_s: servers_after
-            .into_iter()
-            .map(|(server, after)| {
-                let before = servers_before.get(&server).copied().unwrap_or(after);
-                (server, (after - before).max(0.0))
-            })
-            .collect(),
-        accepted: opens_before
-            .zip(watch::passive_opens(&order.watch_others))
-            .map(|(before, after)| after.saturating_sub(before)),
-        window,
-        probed: None,
+        measured: Measured {
+            spans,
+            ..Measured::default()
+        },
     })
 }
 
@@ -177,17 +172,16 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |about| about.len())
 }
 
-/// The most memory that the largest process of a driver has held so far, in bytes. The kernel's
-/// figure for a child that has ended counts what its parent held when it was started; this one
-/// begins with the program.
-fn largest(group: Option<&Cgroup>, pid: i32) -> u64 {
+/// The peak resident memory of a driver's largest process so far. Unlike `ru_maxrss` of a child that
+/// has ended, it does not count what the parent held at the fork.
+fn peak_memory_bytes(group: Option<&Cgroup>, pid: i32) -> u64 {
     let processes = match group {
         Some(group) => group.processes(),
-        None => watch::tree(pid),
+        None => tree(pid),
     };
     processes
         .into_iter()
-        .filter_map(watch::most_memory_bytes)
+        .filter_map(peak_rss_bytes)
         .max()
         .unwrap_or(0)
 }

@@ -1,58 +1,57 @@
-//! What a server's threads had that have ended.
+//! Usage of a server's threads that have exited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::proc_files::{Thread, ThreadUsage};
-use super::taskstats::Exit;
+use super::taskstats::ThreadExit;
 
-/// So many that ended, and may be a server's, are kept until the next look.
-const STRANGERS_MAX: usize = 4096;
+/// At most so many unattributed exits are kept until the next sample.
+const UNATTRIBUTED_MAX: usize = 4096;
 
-/// Adds up what threads had that have ended.
+/// Adds up the usage of threads that have exited.
 ///
-/// Of those that the last look has seen it is what they had then, or, where the kernel
-/// [tells](super::exits), what they had in the end. Those that no look has seen are known only from
-/// the kernel: they are a server's when their process is, or the one that began it.
+/// For threads of the last sample it is their usage in it, or, where the kernel
+/// [reports exits](super::thread_exits), their final usage. Threads that no sample has seen are
+/// known from those reports only: they are a server's when their process is, or its parent.
 #[derive(Default)]
 pub(super) struct ExitedThreads {
     sum: ThreadUsage,
-    /// What those had in the end of which the end was told, by number, until they are missed.
+    /// Final usage by tid, until a sample misses the thread.
     finals: BTreeMap<i32, ThreadUsage>,
-    /// What was added for those that were missed before their end was told: at the last look, and
-    /// at the one before it.
+    /// Usage that was added for threads that a sample missed before their exit was reported, by tid:
+    /// of the last sample, and of the one before.
     missed: [BTreeMap<i32, ThreadUsage>; 2],
-    /// Of whom nobody knew at the last look whose they are.
-    unattributed: Vec<Exit>,
+    /// Exits that belonged to no server at the last sample.
+    unattributed: Vec<ThreadExit>,
 }
 
 impl ExitedThreads {
-    /// What they had.
     pub(super) fn sum(&self) -> ThreadUsage {
         self.sum
     }
 
-    /// Notes ends that were told since the last look, which saw those processes and threads.
-    pub(super) fn told(
+    /// Takes exits since the last sample, which saw those processes and threads.
+    pub(super) fn take_exits(
         &mut self,
-        exits: &[Exit],
+        exits: &[ThreadExit],
         processes: &BTreeSet<i32>,
         threads: &BTreeMap<i32, Arc<Thread>>,
     ) {
         let mut fresh = Vec::new();
         for exit in exits {
-            let last = threads.get(&exit.number).map(|thread| thread.usage);
+            let last = threads.get(&exit.tid).map(|thread| thread.usage);
             let mut missed = self.missed.iter_mut();
             if last.is_some_and(|last| is_same(exit.usage, last)) {
-                self.finals.insert(exit.number, exit.usage);
-            } else if let Some(added) = missed.find_map(|of| of.remove(&exit.number)) {
+                self.finals.insert(exit.tid, exit.usage);
+            } else if let Some(added) = missed.find_map(|of| of.remove(&exit.tid)) {
                 self.sum.add(exit.usage.since(added));
-            } else if fresh.len() < STRANGERS_MAX {
+            } else if fresh.len() < UNATTRIBUTED_MAX {
                 fresh.push(*exit);
             }
         }
-        // A child may end before the one that began it, and no look has seen either; or at the
-        // end of the time before the last look, which was the first to see the other.
+        // A child may exit before its parent, and no sample has seen either; or just before the
+        // last sample, which was the first to see the parent.
         let mut before = std::mem::take(&mut self.unattributed);
         let mut own = BTreeSet::new();
         let mut found = true;
@@ -60,10 +59,10 @@ impl ExitedThreads {
             for unattributed in [&mut before, &mut fresh] {
                 unattributed.retain(|exit| {
                     let knows = |one: &i32| processes.contains(one) || own.contains(one);
-                    let is_own = knows(&exit.process) || knows(&exit.parent);
+                    let is_own = knows(&exit.pid) || knows(&exit.parent_pid);
                     if is_own {
                         self.sum.add(exit.usage);
-                        own.insert(exit.process);
+                        own.insert(exit.pid);
                         found = true;
                     }
                     !is_own
@@ -73,33 +72,33 @@ impl ExitedThreads {
         self.unattributed = fresh;
     }
 
-    /// Notes which threads the look before had seen, and which there are now.
-    pub(super) fn look(
+    /// Takes the threads of the last sample and of this one.
+    pub(super) fn take_threads(
         &mut self,
         last: &BTreeMap<i32, Arc<Thread>>,
         now: &BTreeMap<i32, Arc<Thread>>,
     ) {
         let mut missed = BTreeMap::new();
-        for (number, last) in last {
-            let is_there = now.get(number).map(|now| now.usage);
+        for (tid, last) in last {
+            let is_there = now.get(tid).map(|now| now.usage);
             if is_there.is_some_and(|now| is_same(now, last.usage)) {
                 continue;
             }
-            match self.finals.remove(number) {
+            match self.finals.remove(tid) {
                 Some(all) => self.sum.add(all),
                 None => {
                     self.sum.add(last.usage);
-                    missed.insert(*number, last.usage);
+                    missed.insert(*tid, last.usage);
                 }
             }
         }
-        self.finals.retain(|number, _| now.contains_key(number));
+        self.finals.retain(|tid, _| now.contains_key(tid));
         self.missed.swap(0, 1);
         self.missed[0] = missed;
     }
 }
 
-/// Whether it can be the same thread: a number that counts less than before is another's.
+/// Whether it can be the same thread: where a counter is lower than before, its tid was reused.
 fn is_same(now: ThreadUsage, before: ThreadUsage) -> bool {
     now.switches_voluntary >= before.switches_voluntary && now.faults_minor >= before.faults_minor
 }
@@ -127,41 +126,41 @@ mod tests {
         }
     }
 
-    fn exit((number, process, parent): (i32, i32, i32), figure: u64) -> Exit {
-        Exit {
-            number,
-            process,
-            parent,
+    fn exit((tid, pid, parent_pid): (i32, i32, i32), figure: u64) -> ThreadExit {
+        ThreadExit {
+            tid,
+            pid,
+            parent_pid,
             usage: usage(figure),
         }
     }
 
-    /// What was told before a look, and the threads that it sees.
-    type Looked<'a> = (&'a [Exit], &'a [(i32, u64)]);
+    /// Exits before a sample, and its threads.
+    type Sampled<'a> = (&'a [ThreadExit], &'a [(i32, u64)]);
 
-    /// What is counted after looks at one process, 10.
-    fn counted(looks: &[Looked<'_>]) -> u64 {
+    /// Usage after samples of one process, 10.
+    fn counted(samples: &[Sampled<'_>]) -> u64 {
         let processes = BTreeSet::from([10]);
-        let mut departed = ExitedThreads::default();
+        let mut exited = ExitedThreads::default();
         let mut last = BTreeMap::from([(10, thread(5))]);
-        for (exits, threads) in looks {
-            departed.told(exits, &processes, &last);
+        for (exits, threads) in samples {
+            exited.take_exits(exits, &processes, &last);
             let now = threads
                 .iter()
                 .map(|(n, usage)| (*n, thread(*usage)))
                 .collect();
-            departed.look(&last, &now);
+            exited.take_threads(&last, &now);
             last = now;
         }
-        let figure = departed.sum().user_ns;
-        assert_eq!(departed.sum(), usage(figure));
+        let figure = exited.sum().user_ns;
+        assert_eq!(exited.sum(), usage(figure));
         figure
     }
 
     #[test]
-    fn without_being_told_it_is_what_was_seen_last() {
+    fn without_reports_it_is_the_usage_in_the_last_sample() {
         assert_eq!(counted(&[(&[], &[(10, 6), (11, 7)]), (&[], &[(10, 8)])]), 7);
-        // The number is another's now.
+        // The tid was reused.
         assert_eq!(
             counted(&[(&[], &[(10, 6), (11, 7)]), (&[], &[(11, 1)])]),
             13
@@ -169,10 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn what_one_had_in_the_end_counts_once_whenever_it_is_told() {
+    fn final_usage_counts_once_whenever_it_is_reported() {
         let end = &[exit((11, 10, 1), 9)][..];
         let (both, one): (&[_], &[_]) = (&[(10, 6), (11, 7)], &[(10, 8)]);
-        // Before it is missed, as it is missed, after it was missed.
+        // Reported before a sample misses it, with it, and after it.
         assert_eq!(counted(&[(&[], both), (end, both), (&[], one)]), 9);
         assert_eq!(counted(&[(&[], both), (end, one), (&[], one)]), 9);
         assert_eq!(counted(&[(&[], both), (&[], one), (end, one)]), 9);
@@ -183,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn those_that_no_look_has_seen_are_counted_where_they_belong() {
+    fn threads_that_no_sample_has_seen_are_counted_where_they_belong() {
         let only: &[_] = &[(10, 6)];
         let thread = exit((11, 10, 1), 2);
         let child = exit((12, 12, 10), 4);
         let childs_child = exit((13, 13, 12), 8);
         let of_another = exit((20, 20, 1), 16);
-        let told = [of_another, childs_child, thread, child];
-        assert_eq!(counted(&[(&told, only)]), 14);
-        // It ended before the one that began it, and that at the next look.
+        let all = [of_another, childs_child, thread, child];
+        assert_eq!(counted(&[(&all, only)]), 14);
+        // It exits before its parent, which exits before the next sample.
         let first = [childs_child, of_another];
         assert_eq!(counted(&[(&first, only), (&[child], only)]), 12);
         assert_eq!(counted(&[(&first, only), (&[], only), (&[child], only)]), 4);

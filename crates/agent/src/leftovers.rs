@@ -1,7 +1,7 @@
-//! What a program leaves behind that was killed before it could tidy up: folders of agents and
-//! control groups. Their names say whose they are, and the next run removes those of the dead.
+//! Removes what killed programs have left: folders of agents and control groups. Their names identify
+//! their owners, and the next run removes those of dead ones.
 //!
-//! Namespaces and devices need none of this: they have no name and are gone with their processes.
+//! Namespaces and devices need no removal: they are unnamed and go with their processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +10,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::control_group::Hierarchy;
+use crate::proc_files::Process;
 
-/// Where agents and hosts have control groups.
+/// Where agents and hosts make control groups.
 const HIERARCHIES: [Hierarchy; 4] = [
     Hierarchy::V1("cpuacct"),
     Hierarchy::V1("cpu"),
@@ -20,15 +21,15 @@ const HIERARCHIES: [Hierarchy; 4] = [
 ];
 
 const PREFIX: &str = "weigh-";
-/// How the groups of hosts begin, before the owner's mark.
+/// Names of hosts' groups begin with it; the owner's mark follows.
 pub const HOST_PREFIX: &str = "weigh-host-";
 const SIGKILL: i32 = 9;
-/// Agents notice within a second that their program is dead, and take up to another to tidy up.
+/// Agents notice within a second that their program is dead, and take up to another to clean up.
 const TIDYING: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Tells a process from all others of this machine until it is started again: its number, when it
-/// began in ticks since the machine did, and the namespace that the number is from.
+/// Identifies a process on this machine until the next boot: pid, start in ticks since boot, and the
+/// inode of its pid namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
@@ -64,22 +65,18 @@ impl Owner {
         parts.next().is_none().then_some(owner)
     }
 
-    /// Whether it is known to be gone. Of a process elsewhere that is not known.
+    /// Whether it is known to be gone; not known of processes of other pid namespaces.
     fn is_dead(&self) -> bool {
         self.pids == pid_namespace() && start_ticks(self.pid) != Some(self.start_ticks)
     }
 }
 
-/// When a process that runs began. One that has ended and was not waited for does not run.
+/// When a process started. `None` for one that has ended, zombies included.
 fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X");
-    (!ended).then(|| fields.nth(18)?.parse().ok()).flatten()
+    Some(Process::read(pid as i32)?.start_ticks)
 }
 
-/// The number of this process's namespace of process numbers; 0 where the kernel does not tell.
+/// The inode of this process's pid namespace; 0 where that cannot be read.
 fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
@@ -92,13 +89,13 @@ fn owner_of(name: &str) -> Option<Owner> {
 /// Removes what dead programs have left on this machine: kills what still runs in their control
 /// groups, and removes those groups and the agents' folders. Returns what it has removed.
 ///
-/// In the groups of a program that was killed just now, its agents tidy up; an agent that is killed
-/// at that leaves its folder, perhaps where this process does not look. So they get their time.
+/// Agents of a program that was killed just now are still cleaning up in its groups; one that is
+/// killed at that leaves its folder, perhaps in another mount namespace. So they are waited for.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
     let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
     let groups = places.flat_map(|place| of_the_dead(&place));
-    // Listed once: what is killed while this waits gets its time at the next start.
+    // Listed once: groups of programs that are killed during the wait are left to the next sweep.
     let groups: Vec<PathBuf> = groups.collect();
     let is_at_work = |group: &PathBuf| is_of_a_host(group) && !processes_in(group).is_empty();
     let end = Instant::now() + TIDYING;
@@ -113,7 +110,7 @@ pub fn sweep() -> Vec<PathBuf> {
     }
     let (user, _) = net::namespace::user_and_group();
     for path in of_the_dead(&std::env::temp_dir()) {
-        // In a folder that all may write to, a name proves nothing.
+        // In a world-writable folder a name proves nothing.
         let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
         if own && fs::remove_dir_all(&path).is_ok() {
             removed.push(path);
@@ -138,7 +135,7 @@ fn is_of_a_host(group: &Path) -> bool {
     name.to_string_lossy().starts_with(HOST_PREFIX)
 }
 
-/// What runs in a control group and the groups in it.
+/// Processes in a control group and its descendants.
 fn processes_in(group: &Path) -> Vec<i32> {
     with_inner(group)
         .iter()
@@ -148,12 +145,12 @@ fn processes_in(group: &Path) -> Vec<i32> {
 
 fn listed(group: &Path) -> Vec<i32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process of another namespace, and to `kill` it is this process's group.
+    // 0 is a process of another namespace; for `kill` it means this process's own group.
     let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
     numbers.filter(|pid| *pid > 0).collect()
 }
 
-/// Kills all that is in a control group and the groups in it, and removes them.
+/// Kills all that is in a control group and its descendants, and removes them.
 pub fn kill_and_remove(group: &Path) {
     for _ in 0..200 {
         let groups = with_inner(group);
@@ -162,7 +159,7 @@ pub fn kill_and_remove(group: &Path) {
                 let _ = net::os::kill(pid, SIGKILL);
             }
         }
-        // What is killed leaves its group a moment later.
+        // A killed process leaves its group a moment later.
         if groups.iter().all(|one| fs::remove_dir(one).is_ok()) || !group.exists() {
             return;
         }
@@ -170,7 +167,7 @@ pub fn kill_and_remove(group: &Path) {
     }
 }
 
-/// A group and those in it, the innermost first.
+/// A group and its descendants, the innermost first.
 fn with_inner(group: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
@@ -193,7 +190,7 @@ mod tests {
         assert_eq!(read, me);
         assert_eq!(owner_of(&format!("weigh-host-{}-vm", me.mark())), Some(me));
         assert!(!me.is_dead());
-        // The same number, but another process.
+        // The same pid, but another process.
         let before = Owner {
             start_ticks: me.start_ticks + 1,
             ..me

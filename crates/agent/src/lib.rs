@@ -1,8 +1,8 @@
-//! What happens on a host happens through an agent.
+//! What happens on a host: servers, load, samples.
 //!
 //! An agent is a process that reads orders from its standard input and writes answers to its
-//! standard output, a JSON document a line. When its input ends, everything that it started is
-//! killed and its folder removed: that is what keeps a machine clean when `weigh` itself dies.
+//! standard output, a JSON document a line. When its input ends, it kills everything that it
+//! started and removes its folder, so that a machine stays clean even when `weigh` is killed.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -11,45 +11,46 @@ mod child_guard;
 mod client;
 mod clock;
 pub mod control_group;
-mod counts;
 pub mod cpu_quota;
 mod drive;
 mod exited_threads;
-mod exits;
 mod handle;
 pub mod leftovers;
 mod link;
 mod load;
-mod look;
+mod load_sampler;
 pub mod machine;
 pub mod netlink;
+mod network_counters;
 mod ports;
-mod probe;
 mod proc_files;
 mod processes;
 mod quota;
-mod recorder;
+mod readiness;
 mod reply_timeout;
 pub mod route;
 mod run_times;
+mod sample;
+mod sampler;
+mod scheduling;
 mod serve;
+mod server_counters;
 mod servers;
 mod ssh;
 mod system_counters;
 mod taskstats;
 #[cfg(test)]
-mod told_shell;
-mod watch;
-mod window_sampler;
+mod test_processes;
+mod thread_exits;
+mod timeline;
+mod watched;
 pub mod wire;
 
-pub use child_guard::ChildGuard;
-pub use child_guard::end_all;
-pub use client::read_answers;
-pub use client::{Agent, AgentError, Clock};
+pub use child_guard::{ChildGuard, end_all};
+pub use client::{Agent, AgentError, Clock, read_answers};
 pub use clock::Window;
 pub use handle::{AgentHandle, LoadObserver};
-pub use probe::{parse_port_range, port_range, port_reuse};
-pub use recorder::Samples;
+pub use ports::{parse_port_range, port_range, port_reuse};
 pub use serve::serve;
 pub use ssh::{Far, Program};
+pub use timeline::{Measured, Spans};

@@ -1,12 +1,12 @@
-//! The link of a host that is a namespace, as its own agent switches it.
+//! The link of a host that is a network namespace, set up and down by the host's agent.
 
 use std::io;
 
 use crate::route::DEVICE;
 use crate::route::Route;
 
-/// Takes the host's link down, or up again. `routed` says that everything goes into it: that route
-/// goes down with it, where the one to its own network comes back by itself.
+/// Sets the host's link up or down. `routed` says that it has the default route, which is lost when
+/// it goes down; the route to its own network comes back by itself.
 pub(super) fn set(up: bool, routed: bool) -> io::Result<()> {
     let mut route = Route::open()?;
     let index = route.index(DEVICE)?;

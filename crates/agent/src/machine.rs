@@ -1,11 +1,11 @@
-//! What machine this is.
+//! The description of this machine.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
 
-/// Settings of the kernel that change what is measured.
+/// Kernel settings that change results.
 const SYSCTLS: [&str; 12] = [
     "net/core/somaxconn",
     "net/core/netdev_max_backlog",
@@ -21,7 +21,7 @@ const SYSCTLS: [&str; 12] = [
     "kernel/io_uring_disabled",
 ];
 
-/// What machine this is: kernel, CPUs, memory and the settings that change results.
+/// Kernel, CPUs, memory and the settings that change results.
 pub fn describe() -> Value {
     let read = |path: &str| {
         fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! Messages to the kernel and from it: netlink(7), with the numbers of `linux/netlink.h`.
+//! netlink(7) messages, with the numbers of `linux/netlink.h`.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd as _;
@@ -21,12 +21,12 @@ pub struct Message {
 }
 
 impl Message {
-    /// One that has an answer, and nothing behind it.
+    /// A request that is answered by one message.
     pub fn question(kind: u16, header: &[u8]) -> Self {
         Self::new(kind, 0, header)
     }
 
-    /// One that the kernel is to say of whether it was done.
+    /// A request that the kernel acknowledges or refuses.
     pub fn acknowledged(kind: u16, flags: u16, header: &[u8]) -> Self {
         Self::new(kind, flags | NLM_F_ACK, header)
     }
@@ -51,7 +51,7 @@ impl Message {
         self
     }
 
-    /// Appends a text with the zero byte that ends it.
+    /// Appends a zero-terminated text.
     pub fn name(&mut self, kind: u16, name: &str) -> &mut Self {
         let mut bytes = name.as_bytes().to_vec();
         bytes.push(0);
@@ -63,7 +63,7 @@ impl Message {
         self.attribute(kind, &number.to_ne_bytes())
     }
 
-    /// An attribute that holds others.
+    /// Appends an attribute that `fill` adds others to.
     pub fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
         let at = self.bytes.len();
         self.attribute(kind, &[]);
@@ -87,7 +87,7 @@ impl Message {
     }
 }
 
-/// A conversation with a part of the kernel, about the network namespace that it was opened in.
+/// A socket to a part of the kernel, in the network namespace that it was opened in.
 pub struct Netlink {
     socket: Socket,
     buffer: Vec<u8>,
@@ -110,10 +110,14 @@ impl Netlink {
         })
     }
 
+    pub(crate) fn send(&mut self, message: &mut Message) -> io::Result<()> {
+        (&self.socket).write_all(message.finish())
+    }
+
     /// Sends a request that is to be acknowledged; returns the body of the first answer that is
     /// no acknowledgement.
     pub fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
-        (&self.socket).write_all(message.finish())?;
+        self.send(&mut message)?;
         let mut answer = Vec::new();
         loop {
             let length = self.receive()?;
@@ -128,8 +132,8 @@ impl Netlink {
         }
     }
 
-    /// What the kernel tells by itself from now on waits, in so many bytes at least where that is
-    /// allowed, until it is [heard](Self::hear).
+    /// From now on, queues messages that the kernel sends by itself until they are
+    /// [drained](Self::drain): in at least so many bytes, where that is allowed.
     pub fn listen(&mut self, bytes: usize) -> io::Result<()> {
         if net::os::force_receive_buffer(self.socket.as_raw_fd(), bytes).is_err() {
             self.socket.set_recv_buffer_size(bytes)?;
@@ -137,16 +141,16 @@ impl Netlink {
         self.socket.set_nonblocking(true)
     }
 
-    /// Tells of each message that has come. Some that have come may have found no room.
-    pub fn hear(&mut self, mut tell: impl FnMut(&[u8])) {
+    /// Takes all queued messages. Some may have been lost for want of room.
+    pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         const ENOBUFS: i32 = 105;
         loop {
             match self.receive() {
                 Ok(length) => {
-                    let heard = messages(&self.buffer[..length]);
-                    heard.for_each(|(_, body)| tell(body));
+                    let queued = messages(&self.buffer[..length]);
+                    queued.for_each(|(_, body)| take(body));
                 }
-                // Said once, when some found no room; those that did are still there.
+                // Reported once after messages were lost; the others are still queued.
                 Err(error) if error.raw_os_error() == Some(ENOBUFS) => {}
                 Err(_) => return,
             }
@@ -155,7 +159,7 @@ impl Netlink {
 
     /// Asks a question; returns the body of its answer.
     pub fn ask(&mut self, question: &mut Message) -> io::Result<&[u8]> {
-        (&self.socket).write_all(question.finish())?;
+        self.send(question)?;
         let length = self.receive()?;
         let none = || io::Error::other("the kernel's answer has no body");
         let (kind, body) = messages(&self.buffer[..length]).next().ok_or_else(none)?;
@@ -165,7 +169,7 @@ impl Netlink {
         }
     }
 
-    /// How many bytes of the buffer are what was said next.
+    /// Fills the buffer with the next message; returns its length.
     fn receive(&mut self) -> io::Result<usize> {
         loop {
             match (&self.socket).read(&mut self.buffer) {
@@ -176,7 +180,7 @@ impl Netlink {
     }
 }
 
-/// What the body of an `NLMSG_ERROR` says; nothing where it acknowledges.
+/// The error in the body of an `NLMSG_ERROR`; `None` for an acknowledgement.
 fn refusal(body: &[u8]) -> Option<io::Error> {
     let errno = body.get(..4).map_or(0, |_| -(u32_at(body, 0) as i32));
     (errno != 0).then(|| io::Error::from_raw_os_error(errno))

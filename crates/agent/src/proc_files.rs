@@ -1,14 +1,14 @@
-//! What `/proc` tells of a process and of a thread.
+//! What `/proc` has of processes and threads.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The kernel's unit of time in `/proc`, on every Linux that Rust knows.
+/// USER_HZ, on every Linux that Rust supports.
 pub(super) const TICKS_PER_S: f64 = 100.0;
 pub(super) const TICK_NS: u64 = 10_000_000;
 
-/// What a thread has had since it began, or several together.
+/// Usage of a thread since it began, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadUsage {
     pub(super) user_ns: u64,
@@ -20,29 +20,26 @@ pub(super) struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    pub(super) fn add(&mut self, more: ThreadUsage) {
-        self.user_ns += more.user_ns;
-        self.system_ns += more.system_ns;
-        self.switches_voluntary += more.switches_voluntary;
-        self.switches_involuntary += more.switches_involuntary;
-        self.faults_minor += more.faults_minor;
-        self.faults_major += more.faults_major;
+    pub(super) fn add(&mut self, more: Self) {
+        *self = self.with(more, u64::saturating_add);
     }
 
-    pub(super) fn since(self, before: ThreadUsage) -> ThreadUsage {
-        let since = u64::saturating_sub;
-        ThreadUsage {
-            user_ns: since(self.user_ns, before.user_ns),
-            system_ns: since(self.system_ns, before.system_ns),
-            switches_voluntary: since(self.switches_voluntary, before.switches_voluntary),
-            switches_involuntary: since(self.switches_involuntary, before.switches_involuntary),
-            faults_minor: since(self.faults_minor, before.faults_minor),
-            faults_major: since(self.faults_major, before.faults_major),
+    pub(super) fn since(self, before: Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            user_ns: of(self.user_ns, other.user_ns),
+            system_ns: of(self.system_ns, other.system_ns),
+            switches_voluntary: of(self.switches_voluntary, other.switches_voluntary),
+            switches_involuntary: of(self.switches_involuntary, other.switches_involuntary),
+            faults_minor: of(self.faults_minor, other.faults_minor),
+            faults_major: of(self.faults_major, other.faults_major),
         }
     }
 }
 
-/// A thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) name: String,
@@ -51,9 +48,9 @@ pub(super) struct Thread {
 
 impl Thread {
     /// One of several threads, and its process's resident memory. `None` for one that has ended.
-    pub(super) fn read(pid: i32, number: i32) -> Option<(Self, u64)> {
-        let status = Status::read(&format!("/proc/{pid}/task/{number}/status"))?;
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{number}/stat"));
+    pub(super) fn read(pid: i32, tid: i32) -> Option<(Self, u64)> {
+        let status = Status::read(&format!("/proc/{pid}/task/{tid}/status"))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
         let text = text.unwrap_or_default();
         let (name, fields) = fields(&text).unwrap_or_default();
         let usage = Own::of(&fields).with_switches(status.switches);
@@ -61,8 +58,8 @@ impl Thread {
         Some((Self { name, usage }, status.rss_bytes))
     }
 
-    /// The only thread of a process, and the resident memory. What its process's threads have had
-    /// that have ended counts as its own, but for their context switches.
+    /// The only thread of a process, and the resident memory. Usage of its exited threads counts as its
+    /// own, context switches aside.
     pub(super) fn only(process: &Process) -> Option<(Self, u64)> {
         let status = Status::read(&format!("/proc/{}/status", process.pid))?;
         let thread = Self {
@@ -73,7 +70,7 @@ impl Thread {
     }
 }
 
-/// What a `stat` file tells of a process or of a thread alone: user and system ticks, minor and
+/// From a `stat` file, of a process or thread without its children: user and system ticks, minor and
 /// major faults.
 #[derive(Clone, Copy, Debug)]
 struct Own([u64; 4]);
@@ -97,19 +94,18 @@ impl Own {
     }
 }
 
-/// A field by its number in the manual; the state is the third.
+/// A field by its number in proc_pid_stat(5); `fields` begin with the third.
 fn field(fields: &[u64], n: usize) -> u64 {
     fields.get(n - 3).copied().unwrap_or(0)
 }
 
-/// What `/proc/PID/stat` tells.
+/// From `/proc/PID/stat`.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     name: Arc<str>,
-    /// User and system ticks, minor and major faults, those of children that it has waited for
-    /// with them.
+    /// User and system ticks, minor and major faults, including children that it has waited for.
     pub(super) with_children: [u64; 4],
     own: Own,
     pub(super) threads: u64,
@@ -143,21 +139,19 @@ impl Process {
         })
     }
 
-    /// Its resident memory.
     pub(super) fn rss_bytes(&self) -> u64 {
         self.rss_pages * net::os::page_bytes()
     }
 
-    /// Its number, and its start: no two have both.
+    /// Pid and start, which no two processes share.
     pub(super) fn identity(&self) -> (i32, u64) {
         (self.pid, self.start_ticks)
     }
 }
 
-/// Whether a process ignores the ends of its children: the kernel adds what they had to nobody
-/// then.
-pub(super) fn ignores_ends(pid: i32) -> bool {
-    /// On all machines that Rust's std has but MIPS and SPARC.
+/// Whether a process ignores SIGCHLD: then the kernel adds its children's usage to nobody's.
+pub(super) fn ignores_sigchld(pid: i32) -> bool {
+    /// On all machines that Rust's std supports, MIPS and SPARC aside.
     const SIGCHLD: u32 = 17;
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -165,16 +159,71 @@ pub(super) fn ignores_ends(pid: i32) -> bool {
     ignored.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
 }
 
-/// The numbers of a process's threads; none when it has ended.
+/// The tids of a process; none when it has ended.
 pub(super) fn threads_of(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
-    tasks.flatten().filter_map(number).collect()
+    numbers_in(&format!("/proc/{pid}/task"))
 }
 
-/// The name, and the fields from the state on; what is no whole number without a sign is 0.
+fn numbers_in(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    entries.filter_map(number).collect()
+}
+
+/// Time of a thread on a CPU, and time that it was runnable without one, ns.
+pub(super) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    let mut figures = text.split_whitespace();
+    Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
+}
+
+/// CPU time of a process: its live threads to the nanosecond, its ended children by the tick.
+pub(super) fn process_cpu_s(pid: i32) -> f64 {
+    let threads = threads_of(pid).into_iter();
+    let on_cpu_ns = threads.filter_map(|tid| Some(schedstat(pid, tid)?.0));
+    let children_ticks = stat_fields(pid).map_or(0, |all| field(&all, 16) + field(&all, 17));
+    on_cpu_ns.sum::<u64>() as f64 / 1e9 + children_ticks as f64 / TICKS_PER_S
+}
+
+/// The most memory that a process has held since its program began. `None` when it has ended.
+pub(super) fn peak_rss_bytes(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The children of a process, where the kernel lists them.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let list = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok();
+    let lists: Vec<String> = threads_of(pid).into_iter().filter_map(list).collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// A process and all its descendants.
+pub(super) fn tree(root: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = numbers_in("/proc")
+        .into_iter()
+        .filter_map(|pid| Some((pid, field(&stat_fields(pid)?, 4) as i32)))
+        .collect();
+    let mut found = vec![root];
+    let mut at = 0;
+    while at < found.len() {
+        let parent = found[at];
+        let children = parents.iter().filter(|(_, its)| *its == parent);
+        found.extend(children.map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found
+}
+
+fn stat_fields(pid: i32) -> Option<Vec<u64>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    fields(&text).map(|(_, fields)| fields)
+}
+
+/// The name, and the fields from the state on; 0 where one is no unsigned integer.
 fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let rest = stat[close + 1..].split_whitespace().take(22);
@@ -184,7 +233,7 @@ fn fields(stat: &str) -> Option<(&str, Vec<u64>)> {
 
 struct Status {
     rss_bytes: u64,
-    /// Voluntary and not.
+    /// Voluntary and involuntary.
     switches: (u64, u64),
 }
 
@@ -207,17 +256,16 @@ impl Status {
     }
 }
 
-/// What a control group knows of all that ever ran in it.
+/// CPU time of all that ever ran in a control group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupTime {
     pub(super) user_s: f64,
     pub(super) system_s: f64,
-    /// Whether it is known in ticks alone, as in version 1.
+    /// To the tick only, as in cgroup v1.
     pub(super) in_ticks: bool,
 }
 
-/// User and system time of all that ever ran in a control group.
-pub(super) fn of_group(folder: &Path) -> Option<GroupTime> {
+pub(super) fn group_time(folder: &Path) -> Option<GroupTime> {
     let read = |file: &str, user: &str, system: &str, per_s: f64| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
         let figure = |name: &str| {
@@ -245,9 +293,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_brackets_and_negative_figures_are_borne() {
+    fn names_with_brackets_and_negative_fields_are_read() {
         let (name, fields) = fields("7 (a ) b) S 1 2 3 4 -1 5 6").unwrap();
         assert_eq!(name, "a ) b");
         assert_eq!(fields, [0, 1, 2, 3, 4, 0, 5, 6]);
+    }
+    #[test]
+    fn a_process_knows_its_own_cpu_time_and_children() {
+        let me = std::process::id() as i32;
+        let before = process_cpu_s(me);
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 50 {
+            std::hint::spin_loop();
+        }
+        assert!(process_cpu_s(me) > before);
+        let idler = crate::test_processes::idler();
+        let pid = idler.pid();
+        assert!(tree(me).contains(&pid) && children(me).contains(&pid));
+        // It has just begun, and is about to load its library.
+        let grown = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            peak_rss_bytes(pid).unwrap() > 500_000
+        });
+        assert!(grown, "{:?}", peak_rss_bytes(pid));
     }
 }

@@ -1,19 +1,18 @@
-//! A server's processes, of which only those that have run are read again.
+//! A server's processes, of which a sample reads only those that have run.
 //!
-//! All that is counted of a process needs it to run: ticks, switches, faults, children, threads.
-//! So what was read of it stands as long as none of its threads has run, and that costs a read of
-//! an open file for each thread, some 2 us, where reading everything costs 5 to 40. Its resident
-//! memory is taken to be the same, too; the kernel may have taken pages away from it meanwhile.
+//! Ticks, switches, faults, children and threads of a process change only while it runs. So they
+//! are read again only when one of its threads has run, which a read of an open file tells, some
+//! 2 us per thread, where reading everything costs 5 to 40. Resident memory is taken to be the same
+//! as well, although the kernel may have reclaimed pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::proc_files::{Process, Thread, threads_of};
+use super::proc_files::{Process, Thread, children, threads_of};
 use super::run_times::{self, Descriptors, RunTimes, Since, has_ended};
 use super::taskstats::TaskStats;
-use super::watch::{Watched, children};
+use super::watched::Watched;
 
-/// What is known of a server's processes.
 pub(super) struct Processes {
     known: BTreeMap<i32, Known>,
     reader: Reader,
@@ -24,28 +23,28 @@ pub(super) struct Known {
     pub(super) process: Process,
     pub(super) rss_bytes: u64,
     threads: Vec<KnownThread>,
-    /// Its children; only asked for where they make the list of processes.
+    /// Read only where there is no control group to list the server's processes.
     children: Option<Vec<i32>>,
-    /// Whether it ran since the look before.
+    /// Whether it ran since the sample before.
     ran: bool,
 }
 
 struct KnownThread {
-    number: i32,
+    tid: i32,
     times: RunTimes,
     since: Since,
-    figures: Arc<Thread>,
+    last: Arc<Thread>,
 }
 
 struct Reader {
     descriptors: Descriptors,
-    /// Whether the kernel tells who has run. Where it does not everything is read at each look.
-    told: bool,
-    /// What tells at once what a thread has had, where this process is told.
+    /// Whether the kernel counts who has run. Otherwise each sample reads everything.
+    knows_runs: bool,
+    /// Where the kernel answers this process.
     stats: Option<TaskStats>,
-    /// Whether each thread's figures are its own alone.
+    /// Whether the usage of each thread is its own alone.
     apart: bool,
-    /// How many processes and threads were read.
+    /// Processes and threads that were read.
     #[cfg(test)]
     reads: usize,
 }
@@ -57,7 +56,7 @@ impl Processes {
             known: BTreeMap::new(),
             reader: Reader {
                 descriptors,
-                told: run_times::are_told(),
+                knows_runs: run_times::are_counted(),
                 apart: stats.is_some(),
                 stats,
                 #[cfg(test)]
@@ -66,8 +65,8 @@ impl Processes {
         }
     }
 
-    /// Looks which processes there are, and reads those that have run.
-    pub(super) fn look(&mut self, watched: &Watched<'_>) {
+    /// Lists the processes, and reads those that have run.
+    pub(super) fn read(&mut self, watched: &Watched) {
         let begin = watched.pids();
         let mut found: BTreeSet<i32> = begin.iter().copied().collect();
         let is_group = watched.group().is_some();
@@ -94,19 +93,18 @@ impl Processes {
         self.known.retain(|pid, _| found.contains(pid));
     }
 
-    /// What goes up and down of it, without what its threads have had: a read for each process
-    /// that may have run, however many threads it has. Without a group, of those that the last
-    /// look has found.
-    pub(super) fn glance(&mut self, watched: &Watched<'_>) -> Peak {
-        let mut now = Peak::default();
+    /// Gauges alone: one read for each process that may have run, however many threads it has.
+    /// Without a group, of the processes of the last [`read`](Self::read).
+    pub(super) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
+        let mut now = ServerGauges::default();
         let pids = match watched.group() {
             Some(_) => watched.pids(),
             None => self.known.keys().copied().collect(),
         };
         for pid in pids {
             let known = self.known.get_mut(&pid);
-            let rests = known.and_then(|known| known.resting(&self.reader));
-            let (threads, rss_bytes) = match rests {
+            let idle = known.and_then(|known| known.idle_rss_bytes(&self.reader));
+            let (threads, rss_bytes) = match idle {
                 Some(rss_bytes) => (1, rss_bytes),
                 None => match self.reader.process(pid) {
                     Some(process) => (process.threads, process.rss_bytes()),
@@ -120,8 +118,8 @@ impl Processes {
         now
     }
 
-    /// The children of a process. Where one has ended, its own have another parent now, which
-    /// need not have run; and a child may beget for its parent (`CLONE_PARENT`).
+    /// The children of a process. They are read again where it ran; where any process ended, whose
+    /// children have another parent now; and where a child ran: `CLONE_PARENT` creates a sibling.
     fn children(&mut self, pid: i32, ended: bool) -> Vec<i32> {
         let ran = |pid: &i32| self.known.get(pid).is_some_and(|one| one.ran);
         let last = self.known.get(&pid).and_then(|one| one.children.as_ref());
@@ -137,12 +135,12 @@ impl Processes {
         }
     }
 
-    /// Whether the figures of each thread are its own alone, also of the only one of a process.
+    /// Whether the usage of each thread is its own alone, also of the only one of a process.
     pub(super) fn tell_threads_apart(&self) -> bool {
         self.reader.apart
     }
 
-    /// Those that are there, in the order of their numbers.
+    /// In the order of pids.
     pub(super) fn all(&self) -> impl Iterator<Item = &Known> {
         self.known.values()
     }
@@ -150,20 +148,28 @@ impl Processes {
 
 /// What goes up and down of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Peak {
+pub(super) struct ServerGauges {
     pub(super) rss_bytes: u64,
     pub(super) processes: u32,
     pub(super) threads: u32,
 }
 
+impl ServerGauges {
+    pub(super) fn raise(&mut self, other: Self) {
+        self.rss_bytes = self.rss_bytes.max(other.rss_bytes);
+        self.processes = self.processes.max(other.processes);
+        self.threads = self.threads.max(other.threads);
+    }
+}
+
 impl Known {
-    /// Its resident memory, where it has one thread, which has not run since the last look.
-    fn resting(&mut self, reader: &Reader) -> Option<u64> {
+    /// Its resident memory, where its only thread has not run since the last read.
+    fn idle_rss_bytes(&mut self, reader: &Reader) -> Option<u64> {
         let pid = self.process.pid;
         let [only] = self.threads.as_mut_slice() else {
             return None;
         };
-        let idle = reader.told && only.times.is_idle(pid, only.number, &reader.descriptors);
+        let idle = reader.knows_runs && only.times.is_idle(pid, only.tid, &reader.descriptors);
         idle.then_some(self.rss_bytes)
     }
 
@@ -181,16 +187,16 @@ impl Known {
         Some(known)
     }
 
-    /// Its threads and what each has had.
+    /// By tid.
     pub(super) fn threads(&self) -> impl Iterator<Item = (i32, &Arc<Thread>)> {
-        self.threads.iter().map(|one| (one.number, &one.figures))
+        self.threads.iter().map(|one| (one.tid, &one.last))
     }
 
     /// Reads what has changed. Returns whether it is still there.
     fn is_there_still(&mut self, reader: &mut Reader) -> bool {
         let pid = self.process.pid;
         for thread in &mut self.threads {
-            thread.since = reader.since(&mut thread.times, pid, thread.number);
+            thread.since = reader.since(&mut thread.times, pid, thread.tid);
         }
         let did = |since| self.threads.iter().any(|one| one.since == since);
         let gone = did(Since::Gone);
@@ -198,7 +204,7 @@ impl Known {
         if !self.ran {
             return true;
         }
-        let first = self.threads.iter().find(|one| one.number == pid);
+        let first = self.threads.iter().find(|one| one.tid == pid);
         if first.is_some_and(|one| one.since == Since::Gone) {
             return false;
         }
@@ -206,39 +212,38 @@ impl Known {
             Some(process) if process.identity() == self.process.identity() => {
                 self.process = process;
             }
-            // It has ended; its number may be another's.
+            // It has ended; its pid may be another's.
             _ => return false,
         }
-        // A new thread needs an old one to run.
-        if gone || !reader.told || self.process.threads != self.threads.len() as u64 {
+        // Only a running thread creates another.
+        if gone || !reader.knows_runs || self.process.threads != self.threads.len() as u64 {
             self.list_threads(reader);
         }
         self.read_threads(reader);
         true
     }
 
-    /// Which threads it has now.
     fn list_threads(&mut self, reader: &mut Reader) {
         let pid = self.process.pid;
-        let numbers = match self.process.threads {
+        let tids = match self.process.threads {
             ..=1 => vec![pid],
             _ => threads_of(pid),
         };
         self.threads
-            .retain(|one| one.since != Since::Gone && numbers.contains(&one.number));
-        let known: BTreeSet<i32> = self.threads.iter().map(|one| one.number).collect();
-        for number in numbers.into_iter().filter(|one| !known.contains(one)) {
+            .retain(|one| one.since != Since::Gone && tids.contains(&one.tid));
+        let known: BTreeSet<i32> = self.threads.iter().map(|one| one.tid).collect();
+        for tid in tids.into_iter().filter(|one| !known.contains(one)) {
             let mut times = RunTimes::unknown();
-            // Asked before its figures are read: what it does in between is seen the next time.
-            let since = match reader.since(&mut times, pid, number) {
+            // Before its usage is read: what it does in between shows in the next sample.
+            let since = match reader.since(&mut times, pid, tid) {
                 Since::Gone => continue,
                 _ => Since::Ran,
             };
             self.threads.push(KnownThread {
-                number,
+                tid,
                 times,
                 since,
-                figures: Arc::default(),
+                last: Arc::default(),
             });
         }
     }
@@ -252,9 +257,9 @@ impl Known {
             if thread.since == Since::Idle && !is_only {
                 return true;
             }
-            match reader.thread(process, thread.number, &thread.figures) {
-                Some((figures, rss)) => {
-                    thread.figures = Arc::new(figures);
+            match reader.thread(process, thread.tid, &thread.last) {
+                Some((now, rss)) => {
+                    thread.last = Arc::new(now);
                     rss_bytes = rss.max(rss_bytes);
                     true
                 }
@@ -270,110 +275,110 @@ impl Known {
 
 impl Reader {
     fn since(&self, times: &mut RunTimes, pid: i32, thread: i32) -> Since {
-        match self.told {
+        match self.knows_runs {
             true => times.since(pid, thread, &self.descriptors),
             false => Since::Ran,
         }
     }
 
     fn process(&mut self, pid: i32) -> Option<Process> {
-        self.note();
+        self.count_read();
         Process::read(pid)
     }
 
-    /// What a thread has had and its process's memory; `last` is what it had when that was read
-    /// last. `None` for one that has ended.
-    fn thread(&mut self, process: &Process, number: i32, last: &Thread) -> Option<(Thread, u64)> {
-        self.note();
+    /// A thread and its process's resident memory; `last` is what was read before. `None` for one
+    /// that has ended.
+    fn thread(&mut self, process: &Process, tid: i32, last: &Thread) -> Option<(Thread, u64)> {
+        self.count_read();
         if let Some(stats) = &mut self.stats {
-            match stats.thread(number, last) {
+            match stats.thread(tid, last) {
                 Ok(thread) => return Some((thread, process.rss_bytes())),
                 Err(error) if has_ended(&error) => return None,
-                // The files say it, too.
+                // The files have it as well.
                 Err(_) => self.stats = None,
             }
         }
         match process.threads <= 1 && !self.apart {
             true => Thread::only(process),
-            false => Thread::read(process.pid, number),
+            false => Thread::read(process.pid, tid),
         }
     }
 
     #[cfg(test)]
-    fn note(&mut self) {
+    fn count_read(&mut self) {
         self.reads += 1;
     }
 
     #[cfg(not(test))]
-    fn note(&mut self) {}
+    fn count_read(&mut self) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::proc_files::ThreadUsage;
-    use crate::told_shell::{Killed, idler, shell, tell};
+    use crate::test_processes::{Killed, idler, shell, tell};
 
     fn pids(processes: &Processes) -> Vec<i32> {
         processes.all().map(|one| one.process.pid).collect()
     }
 
     #[test]
-    fn a_glance_counts_and_takes_nothing_from_the_next_look() {
+    fn reading_gauges_takes_nothing_from_the_next_read() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.0.id() as i32]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         tell(&mut shell, "sleep 60 & child=$!");
-        // Again where the child became another program in its own time.
+        // Again where the child had not executed its program yet.
         let same = (0..100).any(|_| {
             settle(&mut processes, &watched);
-            let mut sum = Peak::default();
+            let mut sum = ServerGauges::default();
             for known in processes.all() {
                 sum.rss_bytes += known.rss_bytes;
                 sum.processes += 1;
                 sum.threads += known.threads.len() as u32;
             }
             processes.reader.reads = 0;
-            let seen = processes.glance(&watched);
+            let seen = processes.read_gauges(&watched);
             (seen.processes, seen.threads, processes.reader.reads) == (2, 2, 0) && seen == sum
         });
-        assert!(same, "both rest");
+        assert!(same, "both are idle");
         tell(&mut shell, ":");
-        assert_eq!(processes.glance(&watched).processes, 2);
-        // Seen by the glance, and by the look all the same.
-        assert!(look(&mut processes, &watched) > 0);
+        assert_eq!(processes.read_gauges(&watched).processes, 2);
+        // It ran before the gauges were read, and is read all the same.
+        assert!(reads(&mut processes, &watched) > 0);
         tell(&mut shell, "kill $child; wait $child");
-        assert_eq!(processes.glance(&watched).processes, 1);
+        assert_eq!(processes.read_gauges(&watched).processes, 1);
     }
 
-    /// Looks; how many processes and threads were read for that.
-    fn look(processes: &mut Processes, watched: &Watched<'_>) -> usize {
+    /// Reads; returns how many processes and threads that took.
+    fn reads(processes: &mut Processes, watched: &Watched) -> usize {
         processes.reader.reads = 0;
-        processes.look(watched);
+        processes.read(watched);
         processes.reader.reads
     }
 
-    /// Looks until all have come to rest.
-    fn settle(processes: &mut Processes, watched: &Watched<'_>) {
-        let mut looks = (0..2000).map(|_| {
+    /// Reads until all are idle.
+    fn settle(processes: &mut Processes, watched: &Watched) {
+        let mut rounds = (0..2000).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
-            look(processes, watched)
+            reads(processes, watched)
         });
-        assert!(looks.any(|reads| reads == 0), "it never rests");
+        assert!(rounds.any(|reads| reads == 0), "it is never idle");
     }
 
-    fn rested(most: usize) -> (Vec<Killed>, Watched<'static>, Processes) {
+    fn idle(most: usize) -> (Vec<Killed>, Watched, Processes) {
         let idlers: Vec<Killed> = (0..4).map(|_| idler()).collect();
         let watched = Watched::Processes(idlers.iter().map(Killed::pid).collect());
         let mut processes = Processes::new(Descriptors::at_most(most));
-        assert_eq!(look(&mut processes, &watched), 8, "each and its thread");
+        assert_eq!(reads(&mut processes, &watched), 8, "each and its thread");
         settle(&mut processes, &watched);
         (idlers, watched, processes)
     }
 
-    /// What is known of processes, in words. How their time is divided depends on when it was
-    /// asked, as no part of it gets less.
-    fn figures(processes: &Processes, of: &[i32]) -> Vec<String> {
+    /// What is known of processes, as text. User and system time are summed: how they are divided
+    /// depends on when they were read.
+    fn shown(processes: &Processes, of: &[i32]) -> Vec<String> {
         let those = processes
             .all()
             .filter(|one| of.contains(&one.process.pid))
@@ -394,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn only_those_that_have_run_are_read_and_the_others_are_as_they_were() {
+    fn only_processes_that_have_run_are_read_again() {
         only_those_that_have_run_are_read(|_| {});
     }
 
     #[test]
-    fn the_same_where_only_the_files_tell() {
+    fn the_same_without_taskstats() {
         only_those_that_have_run_are_read(|processes| {
             (processes.reader.stats, processes.reader.apart) = (None, false);
         });
@@ -415,35 +420,35 @@ mod tests {
         let mut processes = Processes::new(Descriptors::at_most(64));
         prepare(&mut processes);
         tell(&mut shell, ":");
-        assert_eq!(look(&mut processes, &watched), 10);
+        assert_eq!(reads(&mut processes, &watched), 10);
         settle(&mut processes, &watched);
         for _ in 0..5 {
             tell(&mut shell, ":");
-            assert_eq!(look(&mut processes, &watched), 2, "the shell alone");
+            assert_eq!(reads(&mut processes, &watched), 2, "the shell alone");
         }
         let mut fresh = Processes::new(Descriptors::at_most(0));
         prepare(&mut fresh);
         settle(&mut processes, &watched);
-        assert_eq!(look(&mut fresh, &watched), 10);
-        assert_eq!(figures(&processes, &all), figures(&fresh, &all));
-        // One of them ends; nobody else is read for that, and its number is no process's.
+        assert_eq!(reads(&mut fresh, &watched), 10);
+        assert_eq!(shown(&processes, &all), shown(&fresh, &all));
+        // One of them ends, which takes no read of others.
         drop(idlers.pop());
-        assert_eq!(look(&mut processes, &watched), 1);
+        assert_eq!(reads(&mut processes, &watched), 1);
         assert_eq!(processes.all().count(), 4);
         assert_eq!(processes.reader.descriptors.held(), 4);
     }
 
     #[test]
-    fn children_that_end_and_begin_between_two_looks_are_noticed() {
+    fn children_that_end_and_begin_between_two_reads_are_noticed() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.pid()]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         tell(&mut shell, "sleep 600 & a=$!; sleep 600 & b=$!");
-        processes.look(&watched);
+        processes.read(&watched);
         let before = pids(&processes);
         assert_eq!(before.len(), 3);
         tell(&mut shell, "kill $a; wait $a; sleep 600 & c=$!");
-        processes.look(&watched);
+        processes.read(&watched);
         let after = pids(&processes);
         let stayed = after.iter().filter(|pid| before.contains(pid));
         assert_eq!(
@@ -453,16 +458,16 @@ mod tests {
         );
         // The child of a child: its parent's list of children is not the shell's.
         tell(&mut shell, "(sleep 600 & sleep 600 & wait) & d=$!");
-        let mut looks = (0..2000).map(|_| {
+        let mut counts = (0..2000).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
-            processes.look(&watched);
+            processes.read(&watched);
             processes.all().count()
         });
-        assert!(looks.any(|there| there == 6), "{:?}", pids(&processes));
+        assert!(counts.any(|there| there == 6), "{:?}", pids(&processes));
         settle(&mut processes, &watched);
-        // Its children are nobody's here when it has gone.
+        // Its children are adopted by a process outside when it has gone.
         tell(&mut shell, "kill $d; wait $d");
-        processes.look(&watched);
+        processes.read(&watched);
         assert_eq!(pids(&processes), after);
         assert_eq!(processes.reader.descriptors.held(), 3);
     }
@@ -472,19 +477,19 @@ mod tests {
         let watched = Watched::Processes(vec![std::process::id() as i32]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         let mut has = |number: i32| {
-            processes.look(&watched);
+            processes.read(&watched);
             let mut threads = processes.all().flat_map(Known::threads);
             threads.any(|(one, _)| one == number)
         };
         assert!(!has(0));
         let (first, ends) = begin_thread();
-        // Who has had the CPU all the time is seen at the scheduler's next tick.
+        // A thread that keeps its CPU shows at the scheduler's next tick.
         let seen = (0..2000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             has(first)
         });
         assert!(seen);
-        // One for the other between two looks: there are as many as before.
+        // One replaces the other between two reads: there are as many as before.
         ends();
         while std::path::Path::new(&format!("/proc/self/task/{first}")).exists() {
             std::thread::yield_now();
@@ -500,7 +505,7 @@ mod tests {
         assert!(gone);
     }
 
-    /// A thread that waits: its number, and what ends it.
+    /// A thread that waits: its tid, and what ends it.
     fn begin_thread() -> (i32, impl FnOnce()) {
         let (says, said) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -520,15 +525,15 @@ mod tests {
     #[test]
     fn no_more_descriptors_are_held_than_may_be() {
         for most in [0, 2, 64] {
-            let (mut idlers, watched, mut processes) = rested(most);
+            let (mut idlers, watched, mut processes) = idle(most);
             let descriptors = processes.reader.descriptors.clone();
             assert_eq!(descriptors.held(), most.min(4));
-            // Without one an idle process is known by what it has run, too.
-            assert_eq!(look(&mut processes, &watched), 0);
-            // What one leaves another may have.
+            // Without one an idle process is recognised as well.
+            assert_eq!(reads(&mut processes, &watched), 0);
+            // A descriptor that is closed makes room for another.
             drop(idlers.remove(0));
-            processes.look(&watched);
-            look(&mut processes, &watched);
+            processes.read(&watched);
+            reads(&mut processes, &watched);
             assert_eq!(descriptors.held(), most.min(3));
             assert_eq!(processes.all().count(), 3);
             drop(processes);
@@ -537,12 +542,12 @@ mod tests {
     }
 
     #[test]
-    fn all_are_read_where_the_kernel_does_not_tell_who_has_run() {
-        let (mut idlers, watched, mut processes) = rested(64);
-        processes.reader.told = false;
-        assert_eq!(look(&mut processes, &watched), 8);
+    fn all_are_read_where_the_kernel_does_not_count_runs() {
+        let (mut idlers, watched, mut processes) = idle(64);
+        processes.reader.knows_runs = false;
+        assert_eq!(reads(&mut processes, &watched), 8);
         drop(idlers.pop());
-        processes.look(&watched);
+        processes.read(&watched);
         assert_eq!(processes.all().count(), 3);
     }
 }

@@ -1,26 +1,27 @@
-//! A limit on the CPU time that servers get together, for a time: a control group that their
-//! processes are moved to and back from.
+//! A temporary limit on the CPU time of servers: a control group that their processes are moved to,
+//! and back from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::cgroup::{processes_in, remove};
 use crate::control_group::Hierarchy;
 use crate::cpu_quota;
 
-/// Where one process was before.
+/// A process and its group before.
 struct Moved {
     pid: i32,
     from: PathBuf,
 }
 
-/// A limit that holds until it is dropped.
+/// Holds until it is dropped.
 pub(super) struct Quota {
     folder: PathBuf,
     moved: Vec<Moved>,
 }
 
 impl Quota {
-    /// Limits processes, and what they start, to so many CPUs together.
+    /// Limits processes and their children to so many CPUs together.
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
         let base = hierarchy().base();
@@ -31,7 +32,7 @@ impl Quota {
             moved: Vec::new(),
         };
         if hierarchy() == Hierarchy::V2 {
-            // Its parent hands the controller on; where it does already this changes nothing.
+            // The parent must delegate the controller; often it does already.
             let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
         }
         cpu_quota::set(&quota.folder, Some(cpus))
@@ -39,7 +40,7 @@ impl Quota {
         for &pid in pids {
             let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
             let from = base.join(hierarchy().path(&text).unwrap_or_default());
-            // One that has just ended cannot be moved, and need not be.
+            // A process that has just ended cannot be moved, and need not be.
             if fs::write(quota.folder.join("cgroup.procs"), pid.to_string()).is_ok() {
                 quota.moved.push(Moved { pid, from });
             }
@@ -51,7 +52,7 @@ impl Quota {
     }
 }
 
-/// That in which CPU time is bounded.
+/// The one that limits CPU time.
 fn hierarchy() -> Hierarchy {
     match cpu_quota::v1() {
         Some(_) => Hierarchy::V1("cpu"),
@@ -61,13 +62,13 @@ fn hierarchy() -> Hierarchy {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // Whatever becomes of the group, it limits nobody any more.
+        // Should the group remain, it limits nothing.
         let _ = cpu_quota::set(&self.folder, None);
         let first = self.moved.first().map(|one| one.from.clone());
         let base = self.folder.parent().map(Path::to_path_buf);
         let back = |pid: i32, to: &Path| {
             let moved = fs::write(to.join("cgroup.procs"), pid.to_string());
-            // In a container the group that the process names may lie outside of what is mounted.
+            // In a container the process's group may be outside of the mount.
             if let (Err(_), Some(base)) = (moved, &base) {
                 let _ = fs::write(base.join("cgroup.procs"), pid.to_string());
             }
@@ -75,19 +76,13 @@ impl Drop for Quota {
         for one in &self.moved {
             back(one.pid, &one.from);
         }
-        // What they started meanwhile is here still.
-        let left = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
-        for pid in left.lines().filter_map(|line| line.trim().parse().ok()) {
+        // Children that they started meanwhile are still here.
+        for pid in processes_in(&self.folder) {
             if let Some(to) = &first {
                 back(pid, to);
             }
         }
-        for _ in 0..40 {
-            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        remove(&self.folder);
     }
 }
 

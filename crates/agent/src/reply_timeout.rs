@@ -1,4 +1,4 @@
-//! How long an agent's answer is waited for.
+//! How long the caller waits for an agent's answer.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use load::Stop;
 
 use super::wire::Order;
 
-/// An answer that is so much later than the order may take does not come any more.
+/// An agent whose answer is so much later than the order may take is lost.
 const LATE: Duration = Duration::from_secs(30);
-/// Sets another time, s; for tests.
+/// Overrides it, s; for tests.
 const LATE_VARIABLE: &str = "WEIGH_AGENT_SILENCE_S";
-/// After it was told to stop, an agent has so much time.
+/// How long an agent may take to stop.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
-/// A target is asked a few times before there is a load, and says nothing of it.
+/// Requests for the reference body of a target, before the load reports progress.
 const ASKED_BEFORE: u64 = 5;
 
 fn late() -> Duration {
@@ -26,7 +26,7 @@ fn late() -> Duration {
 fn silence(order: &Order) -> Duration {
     let own_ms = match order {
         Order::Await(order) => order.timeout_ms,
-        Order::Look { duration_ms, .. } => *duration_ms,
+        Order::SampleScheduling { duration_ms, .. } => *duration_ms,
         Order::Drive(order) => order.limit_ms,
         Order::Stop { signals, .. } => signals
             .iter()
@@ -47,8 +47,7 @@ fn silence(order: &Order) -> Duration {
     late().saturating_add(Duration::from_millis(own_ms))
 }
 
-/// How long it may be silent once it has said something: a load tells of its progress a few times a
-/// second.
+/// How long it may be silent after its first answer: a load reports progress a few times a second.
 fn later_silence(order: &Order) -> Duration {
     match order {
         Order::Load(order) => late().saturating_add(order.job.timeout),
@@ -58,12 +57,12 @@ fn later_silence(order: &Order) -> Duration {
 
 /// The wait for answers to one order.
 pub(super) struct ReplyTimeout {
-    /// Time that was waited since the last answer. Only that counts, and not when the clock says
-    /// that the time is over: this program may have been stopped itself.
+    /// Time waited since the last answer. It is summed rather than read from a clock, since this
+    /// program may have been suspended.
     waited: Duration,
     limit: Duration,
     later_limit: Duration,
-    /// Whether the agent was told to stop.
+    /// Whether the agent was ordered to stop.
     pub(super) cancelled: bool,
 }
 
@@ -77,19 +76,18 @@ impl ReplyTimeout {
         }
     }
 
-    /// The agent is told to stop.
+    /// The agent was ordered to stop.
     pub(super) fn cancel(&mut self) {
         self.cancelled = true;
         self.limit = self.limit.min(self.waited + STOPS_WITHIN);
     }
 
-    /// An answer has come.
     pub(super) fn answered(&mut self) {
         self.waited = Duration::ZERO;
         self.limit = self.limit.min(self.later_limit);
     }
 
-    /// None has come in some time; how long that was, once it is too long.
+    /// No answer has come for another `time`. Returns the whole wait, once it is too long.
     pub(super) fn is_over_after(&mut self, time: Duration) -> Option<Duration> {
         self.waited += time;
         (self.waited >= self.limit).then_some(self.waited)
@@ -108,24 +106,24 @@ mod tests {
             signals: vec![("TERM".into(), 60_000), ("INT".into(), 5_000)],
         };
         assert_eq!(silence(&stop), LATE + 65 * second);
-        let mut patience = ReplyTimeout::with(&stop);
-        assert_eq!(patience.is_over_after(94 * second), None);
-        patience.answered();
-        assert_eq!(patience.is_over_after(94 * second), None);
-        assert_eq!(patience.is_over_after(second), Some(95 * second));
+        let mut timeout = ReplyTimeout::with(&stop);
+        assert_eq!(timeout.is_over_after(94 * second), None);
+        timeout.answered();
+        assert_eq!(timeout.is_over_after(94 * second), None);
+        assert_eq!(timeout.is_over_after(second), Some(95 * second));
     }
 
     #[test]
-    fn an_agent_that_was_told_to_stop_has_little_time() {
+    fn an_agent_that_was_ordered_to_stop_has_little_time() {
         let second = Duration::from_secs(1);
-        let mut patience = ReplyTimeout::with(&Order::Look {
+        let mut timeout = ReplyTimeout::with(&Order::SampleScheduling {
             servers: Vec::new(),
             others: Vec::new(),
             duration_ms: 600_000,
         });
-        assert_eq!(patience.is_over_after(500 * second), None);
-        patience.cancel();
-        assert_eq!(patience.is_over_after(second), None);
-        assert!(patience.is_over_after(STOPS_WITHIN).is_some());
+        assert_eq!(timeout.is_over_after(500 * second), None);
+        timeout.cancel();
+        assert_eq!(timeout.is_over_after(second), None);
+        assert!(timeout.is_over_after(STOPS_WITHIN).is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! Devices, addresses and routes by the kernel's rtnetlink: rtnetlink(7), and the numbers of
-//! `linux/if_link.h`, `linux/rtnetlink.h` and `linux/pkt_sched.h`.
+//! Devices, addresses and routes by rtnetlink(7), with the numbers of `linux/if_link.h`,
+//! `linux/rtnetlink.h` and `linux/pkt_sched.h`.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use crate::netlink::{Message, Netlink, u32_at};
 
-/// The device that joins a host to the others.
+/// The device that connects a host to the others.
 pub const DEVICE: &str = "net0";
 
 const AF_INET: u8 = 2;
@@ -42,7 +42,7 @@ const TCA_OPTIONS: u16 = 2;
 const IFF_UP: u32 = 1;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 
-/// `struct ifinfomsg`; the flags that `change` names are set.
+/// `struct ifinfomsg`; sets the flags of `change`.
 fn interface(index: u32, change: u32) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -51,11 +51,11 @@ fn interface(index: u32, change: u32) -> [u8; 16] {
     header
 }
 
-/// A conversation with the kernel about the network namespace that it was opened in.
+/// An rtnetlink socket, in the network namespace that it was opened in.
 pub struct Route(Netlink);
 
 impl Route {
-    /// Opens an rtnetlink socket in the namespace of this thread.
+    /// Opens one in the namespace of this thread.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -63,18 +63,18 @@ impl Route {
         Netlink::open(NETLINK_ROUTE).map(Self)
     }
 
-    /// The number of a device.
+    /// The index of a device.
     pub fn index(&mut self, name: &str) -> io::Result<u32> {
         let mut message = Message::acknowledged(RTM_GETLINK, 0, &interface(0, 0));
         message.name(IFLA_IFNAME, name);
         let answer = self.0.request(message)?;
         if answer.len() < 16 {
-            return Err(io::Error::other("the kernel names no number"));
+            return Err(io::Error::other("the kernel named no index"));
         }
         Ok(u32_at(&answer, 4))
     }
 
-    /// Makes a bridge.
+    /// Creates a bridge.
     pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
         let mut message = link(NEW, 0, 0);
         message.name(IFLA_IFNAME, name).nest(IFLA_LINKINFO, |info| {
@@ -83,7 +83,7 @@ impl Route {
         self.0.request(message).map(drop)
     }
 
-    /// Makes a pair of virtual Ethernet devices, one of them in another namespace.
+    /// Creates a pair of virtual Ethernet devices (veth), one of them in another namespace.
     pub fn add_pair(&mut self, here: &str, there: &str, namespace: &File) -> io::Result<()> {
         let mut message = link(NEW, 0, 0);
         message.name(IFLA_IFNAME, here).nest(IFLA_LINKINFO, |info| {
@@ -99,19 +99,19 @@ impl Route {
         self.0.request(message).map(drop)
     }
 
-    /// Plugs a device into a bridge.
+    /// Attaches a device to a bridge.
     pub fn plug(&mut self, device: u32, bridge: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_MASTER, bridge);
         self.0.request(message).map(drop)
     }
 
-    /// Switches a device on.
+    /// Sets a device up.
     pub fn up(&mut self, device: u32) -> io::Result<()> {
         self.0.request(link(0, device, IFF_UP)).map(drop)
     }
 
-    /// Switches a device off.
+    /// Sets a device down.
     pub fn down(&mut self, device: u32) -> io::Result<()> {
         let mut header = interface(device, IFF_UP);
         header[8..12].copy_from_slice(&0_u32.to_ne_bytes());
@@ -120,21 +120,21 @@ impl Route {
             .map(drop)
     }
 
-    /// Bounds the queue of packets that wait for a device.
+    /// Sets the length of a device's transmit queue.
     pub fn queue(&mut self, device: u32, packets: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_TXQLEN, packets);
         self.0.request(message).map(drop)
     }
 
-    /// Has the kernel hand packets to a device as they would go over a wire, not several as one.
+    /// Turns segmentation offload off, so that packets are as on a wire.
     pub fn single_packets(&mut self, device: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_GSO_MAX_SEGS, 1);
         self.0.request(message).map(drop)
     }
 
-    /// Gives a device an address.
+    /// Adds an address to a device.
     pub fn address(&mut self, device: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         let mut header = [AF_INET, prefix, 0, 0, 0, 0, 0, 0];
         header[4..].copy_from_slice(&device.to_ne_bytes());
@@ -145,7 +145,7 @@ impl Route {
         self.0.request(message).map(drop)
     }
 
-    /// Sends everything that has no other way into a device.
+    /// Adds a default route into a device.
     pub fn default_route(&mut self, device: u32) -> io::Result<()> {
         const TABLE_MAIN: u8 = 254;
         const FROM_BOOT: u8 = 3;
@@ -159,7 +159,7 @@ impl Route {
         self.0.request(message).map(drop)
     }
 
-    /// Gives a device a queueing discipline; `fill` adds its options.
+    /// Adds a queueing discipline to a device; `fill` adds its options.
     pub fn discipline(
         &mut self,
         device: u32,
@@ -171,7 +171,7 @@ impl Route {
             .map(drop)
     }
 
-    /// Gives a device's queueing discipline other options; fails where it has another kind.
+    /// Changes the options of a device's queueing discipline; fails where it has another kind.
     pub fn change_discipline(
         &mut self,
         device: u32,
@@ -195,7 +195,7 @@ fn link(flags: u16, index: u32, change: u32) -> Message {
     Message::acknowledged(RTM_NEWLINK, flags, &interface(index, change))
 }
 
-/// The bytes of a request, for tests that compare them with those of others.
+/// The bytes of a request, for tests that compare them with those of `tc`.
 pub fn discipline_bytes(device: u32, kind: &str, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
     discipline(device, kind, NEW, fill).finish().to_vec()
 }

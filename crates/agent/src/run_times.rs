@@ -1,4 +1,4 @@
-//! Whether a thread has run: by what the kernel counts of it in `schedstat`.
+//! Whether a thread has run, by its `schedstat`.
 
 use std::fs::File;
 use std::io;
@@ -7,39 +7,35 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// `schedstat` has three figures of at most 20 digits: the time on CPUs, ns, the time waited for
-/// one, ns, and how many times it was given one.
+/// Three numbers of at most 20 digits: time on CPUs, ns, time runnable without one, ns, and how
+/// often it got one.
 const LONGEST: usize = 64;
 
-/// Whether the kernel tells that at all: it does not without `CONFIG_SCHED_INFO`.
-pub(super) fn are_told() -> bool {
+/// Kernels without `CONFIG_SCHED_INFO` do not count it.
+pub(super) fn are_counted() -> bool {
     Path::new("/proc/self/schedstat").exists()
 }
 
-/// What a thread has run.
+/// The `schedstat` of a thread.
 ///
-/// All three figures are as before: then it has not run since. The one exception is a thread that
-/// has had a CPU since before the last look and has it still. Its time is added up at the
-/// scheduler's next tick, so a look or two later (once a second on CPUs that have no tick,
-/// `nohz_full`), and what it did is seen then.
+/// Where it has not changed the thread has not run. The one exception is a thread that was on a CPU
+/// before the last sample and still is: its time is added at the scheduler's next tick (once a
+/// second on CPUs without one, `nohz_full`), and a sample or two later shows what it did.
 pub(super) struct RunTimes {
     text: [u8; LONGEST],
-    held: Option<ChildGuard>,
+    held: Option<HeldFile>,
 }
 
-/// What a thread did since the last look.
+/// What a thread did since the last sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
-    /// Nothing.
     Idle,
-    /// It ran, or that cannot be told.
+    /// Also where that is unknown.
     Ran,
-    /// It ended.
     Gone,
 }
 
 impl RunTimes {
-    /// Of a thread that nothing is known of yet.
     pub(super) fn unknown() -> Self {
         Self {
             text: [0; LONGEST],
@@ -47,11 +43,11 @@ impl RunTimes {
         }
     }
 
-    /// What a thread of a process did since this was asked last.
+    /// What a thread did since the last call.
     ///
-    /// A descriptor that is held belongs to the thread that it was opened for: when that has ended
-    /// reading gives an error (`ESRCH`), whoever has its number now. Without one it is the number
-    /// that counts, and another thread shows by other figures.
+    /// A descriptor that is held belongs to the thread that it was opened for: after its exit reading
+    /// fails with `ESRCH`, whoever has its tid now. Without one, another thread that reuses the tid
+    /// shows by another `schedstat`.
     pub(super) fn since(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> Since {
         let (since, text) = self.compare(pid, thread, descriptors);
         if let Some(text) = text {
@@ -60,13 +56,12 @@ impl RunTimes {
         since
     }
 
-    /// Whether a thread of a process has done nothing since [`since`](Self::since) was asked last,
-    /// which this is not to count as.
+    /// Whether a thread has done nothing since the last call of [`since`](Self::since), which this
+    /// does not count as.
     pub(super) fn is_idle(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> bool {
         self.compare(pid, thread, descriptors).0 == Since::Idle
     }
 
-    /// What it did, and what the kernel says now.
     fn compare(
         &mut self,
         pid: i32,
@@ -83,28 +78,28 @@ impl RunTimes {
             }),
         };
         match read {
-            Ok(_) if tells(&text) && text == self.text => (Since::Idle, Some(text)),
+            Ok(_) if is_counted(&text) && text == self.text => (Since::Idle, Some(text)),
             Ok(_) => (Since::Ran, Some(text)),
             Err(error) if has_ended(&error) => (Since::Gone, None),
-            // As when no descriptor is left.
+            // For want of descriptors, for example.
             Err(_) => (Since::Ran, None),
         }
     }
 }
 
-/// Three zeros are what a kernel says that has the file and does not count.
-fn tells(text: &[u8]) -> bool {
+/// Kernels that have the file and do not count show three zeros.
+fn is_counted(text: &[u8]) -> bool {
     text[0] != 0 && !text.starts_with(b"0 0 0\n")
 }
 
-/// Whether the thread that was asked for is gone.
+/// Whether an error says that a thread is gone.
 pub(super) fn has_ended(error: &io::Error) -> bool {
-    // What the kernel answers for a task that is gone, on Linux everywhere.
+    // The same on every Linux.
     const ESRCH: i32 = 3;
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH)
 }
 
-/// How many descriptors may be held, and how many are.
+/// A bound on descriptors that are held.
 #[derive(Clone)]
 pub(super) struct Descriptors(Arc<Bound>);
 
@@ -114,8 +109,8 @@ struct Bound {
 }
 
 impl Descriptors {
-    /// Those of this process: a quarter of the files that it may have open, however many servers
-    /// are looked at. The others are for connections.
+    /// A quarter of the files that this process may have open, however many servers it samples. The
+    /// others are for connections.
     pub(super) fn of_this_process() -> Self {
         static OF_THIS: OnceLock<Descriptors> = OnceLock::new();
         let quarter = || usize::try_from(net::os::open_files() / 4).unwrap_or(usize::MAX);
@@ -129,14 +124,13 @@ impl Descriptors {
         }))
     }
 
-    /// Keeps a file open where that is within the bound.
-    fn hold(&self, file: File) -> Option<ChildGuard> {
+    fn hold(&self, file: File) -> Option<HeldFile> {
         let one_more = |held| (held < self.0.most).then_some(held + 1);
         let may = self
             .0
             .held
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        may.ok().map(|_| ChildGuard {
+        may.ok().map(|_| HeldFile {
             file,
             of: Arc::clone(&self.0),
         })
@@ -148,12 +142,12 @@ impl Descriptors {
     }
 }
 
-struct ChildGuard {
+struct HeldFile {
     file: File,
     of: Arc<Bound>,
 }
 
-impl Drop for ChildGuard {
+impl Drop for HeldFile {
     fn drop(&mut self) {
         self.of.held.fetch_sub(1, Ordering::Relaxed);
     }
@@ -162,7 +156,7 @@ impl Drop for ChildGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::told_shell::idler;
+    use crate::test_processes::idler;
 
     #[test]
     fn a_thread_rests_and_then_ends() {
@@ -178,14 +172,13 @@ mod tests {
             });
             assert!(rests && descriptors.held() == most);
             drop(idler);
-            // Another that has its number now is none of it.
             assert_eq!(times.since(pid, pid, &descriptors), Since::Gone);
         }
     }
 
     #[test]
-    fn a_kernel_that_has_the_file_and_does_not_count_tells_nothing() {
-        assert!(tells(b"12 0 1\n") && tells(b"0 0 1\n"));
-        assert!(!tells(b"0 0 0\n") && !tells(&[0; 64]));
+    fn a_kernel_that_does_not_count_is_recognised() {
+        assert!(is_counted(b"12 0 1\n") && is_counted(b"0 0 1\n"));
+        assert!(!is_counted(b"0 0 0\n") && !is_counted(&[0; 64]));
     }
 }

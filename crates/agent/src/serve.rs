@@ -1,4 +1,4 @@
-//! The agent's side of the pipe.
+//! The agent's side of the pipe: carries out orders.
 
 use std::io::{self, BufRead, Write};
 use std::net::TcpListener;
@@ -11,14 +11,17 @@ use super::clock;
 use super::drive;
 use super::link;
 use super::load;
-use super::ports::Ports;
-use super::probe::Looker;
+use super::network_counters::namespace_id;
+use super::ports::{PortRangeGuard, connections_at};
 use super::quota::Quota;
+use super::sample::{Parts, SampleReader};
 use super::servers::Servers;
-use super::watch;
+use super::system_counters::SystemSources;
+use super::timeline::Timeline;
 use super::wire::{Answer, Order, QuotaOrder};
 use crate::leftovers;
 use installed::Need;
+use readings::BottleneckSample;
 
 /// Carries orders out until the input ends; then kills everything that was started.
 ///
@@ -36,8 +39,8 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
     result
 }
 
-/// Reads orders on a thread of its own, so that a load can be cut short, also by the end of the
-/// input, which sets `ended` as well: then nobody waits for anything any more.
+/// Reads orders on a thread of its own. [`Order::Cancel`] sets `stop`, which cuts a load short; the
+/// end of the input sets `ended` as well, and then nothing is waited for.
 fn read_orders(
     input: impl BufRead + Send + 'static,
     stop: Arc<AtomicBool>,
@@ -109,7 +112,7 @@ fn carry_out(
             folder: servers.folder().display().to_string(),
             program: std::env::current_exe()
                 .map_or_else(|_| String::new(), |path| path.display().to_string()),
-            network: watch::network(),
+            network: namespace_id(),
         }),
         Order::Clock => Ok(Answer::Clock {
             wall_ns: clock::wall_ns(),
@@ -142,11 +145,13 @@ fn carry_out(
         Order::IsFree { address } => Ok(Answer::Free {
             free: TcpListener::bind(address).is_ok(),
         }),
-        Order::Sample => {
-            servers.sample();
+        Order::StartSampling => {
+            servers.start_sampling();
             Ok(Answer::Done)
         }
-        Order::Sampled { windows } => Ok(Answer::Samples(Box::new(servers.sampled(windows)))),
+        Order::StopSampling { readings } => Ok(Answer::Measured {
+            readings: servers.stop_sampling(readings),
+        }),
         Order::Folder { server, user } => servers
             .make_folder(&server, user.as_deref())
             .map(|path| Answer::Folder {
@@ -179,24 +184,20 @@ fn carry_out(
             .map_err(|e| format!("cannot switch the link of this host: {e}")),
         Order::Usage { server, port } => Ok(Answer::Usage {
             cpu_s: servers.cpu_s(&server)?,
-            connections: port.and_then(watch::connections_at),
+            connections: port.and_then(connections_at),
         }),
         Order::Logs { server } => Ok(Answer::Logs {
             files: servers.logs(&server),
         }),
-        Order::Look {
+        Order::SampleScheduling {
             servers: names,
             others,
             duration_ms,
         } => {
             let watched = servers.all_watched(&names, &others);
-            let looker = Looker::at(&watched, names.clone(), &others);
-            let before = looker.look();
-            let end = Instant::now() + Duration::from_millis(duration_ms);
-            while Instant::now() < end && !stop.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Ok(Answer::Seen(Box::new(looker.since(&before))))
+            let reader = SampleReader::new(watched, SystemSources::of(names, &others));
+            let seen = sample_scheduling(reader, Duration::from_millis(duration_ms), stop);
+            Ok(Answer::Seen(Box::new(seen)))
         }
         Order::Load(order) => {
             let watched = servers.all_watched(&order.watch, &order.watch_others);
@@ -209,11 +210,12 @@ fn carry_out(
                 }
                 None => None,
             };
-            let ports = order.ports.map(|(low, high)| Ports::set(low, high));
+            let ports = order
+                .ports
+                .map(|(low, high)| PortRangeGuard::set(low, high));
             let ports = ports.transpose()?;
-            let loaded = load::carry_out(&order, &watched, stop, tell)?;
+            let loaded = load::carry_out(&order, watched, stop, tell)?;
             drop((quota, ports));
-            drop(watched);
             match servers.ended() {
                 Some(reason) => Err(reason),
                 None => Ok(Answer::Loaded(Box::new(loaded))),
@@ -230,6 +232,30 @@ fn carry_out(
         }
         Order::Cancel => Ok(Answer::Done),
     }
+}
+
+/// Samples scheduling at the beginning and at the end of a time.
+fn sample_scheduling(
+    mut reader: SampleReader,
+    time: Duration,
+    stop: &AtomicBool,
+) -> BottleneckSample {
+    let mut timeline = Timeline::of(&reader);
+    let parts = Parts {
+        cpu: true,
+        scheduling: true,
+        ..Parts::default()
+    };
+    timeline.append(reader.read(parts));
+    let end = Instant::now() + time;
+    while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    timeline.append(reader.read(Parts {
+        ports: true,
+        ..parts
+    }));
+    timeline.bottleneck().unwrap_or_default()
 }
 
 /// The number of a signal; the same on every Linux that Rust knows, MIPS aside.

@@ -9,28 +9,28 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::fetch::{Answer, FetchError, exchange, fetch};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
+use super::proc_files::tree;
+use super::readiness;
+use super::sampler::Sampler;
+use super::system_counters::SystemSources;
+use super::timeline::{Measured, Spans};
+use super::watched::{Watched, WatchedServers};
+use super::wire::{AwaitServer, OtherServer, StartServer};
 use crate::leftovers::Owner;
 
-use super::clock::Window;
-use super::recorder::{Recorder, Samples};
-use super::watch::{self, Watched};
-use super::wire::{AwaitServer, OtherServer, StartServer};
-
-/// What a server printed, beside its own log files.
+/// What a server prints, besides its own log files.
 const OUTPUT: &str = "output.log";
-/// Of a long log, its end is kept.
+/// Only the end of a longer log is kept.
 const LOG_BYTES_MAX: u64 = 256 * 1024;
-/// Of a server's last words, so many lines are shown.
+/// Lines of a server's output in an error message.
 const LAST_WORDS_LINES: usize = 12;
 const SIGKILL: i32 = 9;
 const SIGCONT: i32 = 18;
@@ -41,20 +41,21 @@ struct Server {
     folder: PathBuf,
     logs: Vec<String>,
     ended: Option<ExitStatus>,
-    /// Where the system has it: everything that the server starts is in it.
+    /// With everything that the server starts, where the system has control groups.
     group: Option<Cgroup>,
 }
 
-/// All servers of an agent and the folder that they live in.
+/// All servers of an agent, and their folder.
 pub(super) struct Servers {
     folder: PathBuf,
     running: BTreeMap<String, Server>,
-    recorder: Option<Recorder>,
+    /// Runs while a load is made on another machine.
+    sampler: Option<Sampler>,
 }
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        // Should it be killed, a later run knows by the mark that it is nobody's any more.
+        // By the mark a later run knows whether its owner is dead.
         let mark = Owner::me().mark();
         let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let folder = std::env::temp_dir().join(name);
@@ -63,24 +64,29 @@ impl Servers {
         Ok(Self {
             folder,
             running: BTreeMap::new(),
-            recorder: None,
+            sampler: None,
         })
     }
 
-    /// Begins to note what the servers use.
-    pub(super) fn sample(&mut self) {
+    /// Begins to sample all servers.
+    pub(super) fn start_sampling(&mut self) {
         let servers = self.running.iter().map(|(name, one)| OtherServer {
             server: name.clone(),
             pid: one.child.id() as i32,
             group: self.group_of(name),
         });
-        self.recorder = Some(Recorder::start(servers.collect()));
+        let servers: Vec<OtherServer> = servers.collect();
+        let watched = self.all_watched(&[], &servers);
+        self.sampler = Some(Sampler::always(watched, SystemSources::remote(&servers)));
     }
 
-    /// Ends that, and returns what was noted, in each reading's windows among it.
-    pub(super) fn sampled(&mut self, windows: Vec<Vec<Window>>) -> Samples {
-        let recorder = self.recorder.take();
-        recorder.map_or_else(Samples::default, |recorder| recorder.end(windows))
+    /// Ends that; returns what was measured in each reading.
+    pub(super) fn stop_sampling(&mut self, readings: Vec<Spans>) -> Vec<Measured> {
+        let timeline = self.sampler.take().map(Sampler::end).unwrap_or_default();
+        readings
+            .into_iter()
+            .map(|spans| timeline.cut(spans))
+            .collect()
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -142,7 +148,7 @@ impl Servers {
             .spawn()
             .map_err(|e| format!("cannot start {program} for `{}`: {e}", order.server))?;
         let pid = child.id() as i32;
-        // One that it could not enter would count nothing.
+        // A group that the server could not enter counts nothing.
         let group = group.filter(|group| group.has_taken(pid));
         self.running.insert(
             order.server.clone(),
@@ -198,12 +204,9 @@ impl Servers {
             {
                 return self.must_be_alive(order.server.as_deref());
             }
-            let asked = ask_unless(order, limit, stop)
+            let answered = readiness::ask(order, limit, stop)
                 .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
-            let Err(found) = asked
-                .map_err(|e| e.to_string())
-                .and_then(|a| fits(order, &a))
-            else {
+            let Err(found) = answered else {
                 return self.must_be_alive(order.server.as_deref());
             };
             self.must_be_alive(order.server.as_deref())?;
@@ -251,12 +254,8 @@ impl Servers {
         Some(group.folder().display().to_string())
     }
 
-    /// What can be counted of servers, those of other agents on this machine as well.
-    pub(super) fn all_watched(
-        &self,
-        own: &[String],
-        others: &[OtherServer],
-    ) -> BTreeMap<String, Watched<'_>> {
+    /// Where own servers are read, and those of other agents on this machine.
+    pub(super) fn all_watched(&self, own: &[String], others: &[OtherServer]) -> WatchedServers {
         let own = own
             .iter()
             .map(|server| (server.clone(), self.watched(server)));
@@ -266,18 +265,17 @@ impl Servers {
         own.chain(others).collect()
     }
 
-    /// What can be counted of a server.
-    fn watched(&self, server: &str) -> Watched<'_> {
+    fn watched(&self, server: &str) -> Watched {
         match self.running.get(server) {
             None => Watched::Processes(Vec::new()),
             Some(one) => match &one.group {
-                Some(group) => Watched::Group(group),
-                None => Watched::Processes(watch::tree(one.child.id() as i32)),
+                Some(group) => Watched::of_group(group),
+                None => Watched::Processes(tree(one.child.id() as i32)),
             },
         }
     }
 
-    /// Stops all processes of a server where they stand, or lets them go on.
+    /// Suspends all processes of a server (SIGSTOP), or resumes them.
     pub(super) fn freeze(&self, server: &str, frozen: bool) -> Result<(), String> {
         const ATTEMPTS: usize = 100;
         let signal = if frozen { SIGSTOP } else { SIGCONT };
@@ -286,12 +284,12 @@ impl Servers {
             .get(server)
             .ok_or_else(|| format!("`{server}` does not run"))?;
         let root = one.child.id() as i32;
-        // One that was forked while the others got their signal is met in the next round.
+        // A process that was forked meanwhile gets the signal in the next round.
         let mut done: Vec<i32> = Vec::new();
         for _ in 0..ATTEMPTS {
             let all = match &one.group {
                 Some(group) => group.processes(),
-                None => watch::tree(root),
+                None => tree(root),
             };
             let new: Vec<i32> = all.into_iter().filter(|pid| !done.contains(pid)).collect();
             if new.is_empty() {
@@ -318,8 +316,8 @@ impl Servers {
         }
     }
 
-    /// Stops a server: each signal and its wait in turn, then the kill of all that is left. When
-    /// `hurry` is set it is killed at once.
+    /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once when
+    /// `hurry` is set. Returns whether it had to be killed, and whether it had ended before.
     pub(super) fn stop(
         &mut self,
         server: &str,
@@ -328,7 +326,7 @@ impl Servers {
     ) -> Option<(bool, bool)> {
         let mut one = self.running.remove(server)?;
         let pid = one.child.id() as i32;
-        let family = watch::tree(pid);
+        let family = tree(pid);
         let ended_before = one.ended.is_some() || matches!(one.child.try_wait(), Ok(Some(_)));
         let mut gone = ended_before;
         for (signal, wait) in signals {
@@ -383,12 +381,12 @@ impl Servers {
         for name in names {
             self.stop(&name, &[], &AtomicBool::new(true));
         }
-        // Orphans come to this process; there are none left when nothing descends from it.
+        // This process adopts orphans, so that none is left when it has no descendants.
         let me = std::process::id() as i32;
         let end = Instant::now() + Duration::from_secs(1);
         loop {
             while os::reap().is_some() {}
-            let left = watch::tree(me);
+            let left = tree(me);
             if left.len() <= 1 || Instant::now() >= end {
                 break;
             }
@@ -401,8 +399,8 @@ impl Servers {
     }
 }
 
-/// Kills what is left of a process: itself unless it is `gone`, its group, and descendants that
-/// left the group.
+/// Kills what is left of a process: itself unless it is `gone`, its process group, its control group
+/// or, without one, its `family`.
 pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>, family: Vec<i32>) {
     let pid = child.id() as i32;
     let _ = os::kill(-pid, SIGKILL);
@@ -417,73 +415,13 @@ pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>,
             }
         }
         None => {
-            // Orphans have come to this process; a number that is now another's is left alone.
-            let mine = watch::tree(std::process::id() as i32);
+            // This process has adopted orphans; a pid that is now another's is left alone.
+            let mine = tree(std::process::id() as i32);
             for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
                 let _ = os::kill(pid, SIGKILL);
             }
         }
     }
-}
-
-/// Whether an answer is the expected one; otherwise what it is.
-fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
-    let status_fits = match order.status {
-        _ if order.raw => true,
-        Some(status) => answer.status == status,
-        None => answer.status < 500,
-    };
-    if !status_fits {
-        let expected = order.status.map_or("below 500".into(), |s| s.to_string());
-        return Err(format!("status {} (expected {expected})", answer.status));
-    }
-    let text = String::from_utf8_lossy(&answer.body);
-    match &order.contains {
-        Some(wanted) if !text.contains(wanted.as_str()) => Err(if order.raw {
-            format!("an answer without `{wanted}`, which begins: {text:.120}")
-        } else {
-            format!(
-                "status {} without `{wanted}` in the body, which begins: {text:.120}",
-                answer.status
-            )
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Asks once; nothing as soon as `stop` is set. An answer in another protocol than HTTP is all
-/// body.
-fn ask_unless(
-    order: &AwaitServer,
-    limit: Duration,
-    stop: &AtomicBool,
-) -> Option<Result<Answer, FetchError>> {
-    // As large as a body may be that answers are compared with.
-    const BYTES_MAX: usize = 64 << 20;
-    let (sender, receiver) = mpsc::channel();
-    let address = order.address.into();
-    let request = order.request.clone().into_bytes();
-    let wanted = order.contains.clone().unwrap_or_default().into_bytes();
-    let raw = order.raw;
-    std::thread::spawn(move || {
-        sender.send(if raw {
-            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
-                status: 0,
-                fields: Vec::new(),
-                body,
-            })
-        } else {
-            fetch(&address, &request, limit, BYTES_MAX)
-        })
-    });
-    while !stop.load(Ordering::Relaxed) {
-        match receiver.recv_timeout(Duration::from_millis(20)) {
-            Ok(fetched) => return Some(fetched),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
-    }
-    None
 }
 
 fn ids(user: Option<&str>) -> Option<(u32, u32)> {

@@ -1,8 +1,7 @@
-//! Opening the pipe to an agent on another machine: through the system's `ssh`, with whatever the
-//! user has said to it about the machine.
+//! Starts agents on other machines through the system's `ssh`, with the user's configuration of it.
 //!
-//! The agent there is the same program. It lies in a cache folder of the user, under its version
-//! and its checksum; where it is not there yet it is sent.
+//! The agent there is the same program, in a cache folder of the user, by its version and checksum. It
+//! is sent where it is missing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,11 +17,11 @@ use sha2::{Digest, Sha256};
 use super::client::{Agent, AgentError};
 use super::wire::{Answer, Order};
 
-/// How long it may take from the call of `ssh` until the agent speaks.
+/// Longest time from the start of `ssh` to the agent's greeting.
 const OPENS_MAX: Duration = Duration::from_secs(60);
-/// What a login shell may print before.
+/// Lines that a login shell may print before.
 const NOISE_LINES_MAX: usize = 200;
-/// Of what `ssh` and the agent complain of, the last lines are kept.
+/// Lines of standard error in a message.
 const LAST_WORDS_LINES: usize = 8;
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
@@ -36,18 +35,18 @@ pub struct Far<'a> {
     pub destination: &'a str,
 }
 
-/// A program to be run there.
+/// A program to run there.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
     /// SHA-256, hexadecimal.
     sum: String,
-    /// What the machine has to be, where the file says so.
+    /// The machine that it is built for, where that is known.
     machine: Option<&'static str>,
 }
 
 impl Program {
-    /// Reads a program's checksum and what it is built for.
+    /// Reads a program's checksum and the machine that it is built for.
     ///
     /// # Errors
     /// When it cannot be read or is no program for Linux.
@@ -80,13 +79,13 @@ impl Program {
         })
     }
 
-    /// Where it lies below the cache folder there.
+    /// Its path below the cache folder there.
     fn place(&self) -> String {
         format!("weigh/{}-{}", env!("CARGO_PKG_VERSION"), &self.sum[..16])
     }
 }
 
-/// What `uname -m` says where a program runs, by its ELF header (`e_machine`, System V gABI).
+/// As in `uname -m`, from the ELF header (`e_machine`, System V gABI).
 fn machine_of(head: &[u8]) -> Option<&'static str> {
     let number = [*head.get(18)?, *head.get(19)?];
     let little = head.get(5) == Some(&1);
@@ -104,7 +103,7 @@ fn machine_of(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// What complains on a pipe's other outputs, its last lines.
+/// The last lines of a child's standard error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastWords(Arc<Mutex<(Vec<String>, bool)>>);
 
@@ -132,7 +131,7 @@ impl LastWords {
         words
     }
 
-    /// The lines, as soon as there are no more to come, or after a moment.
+    /// The lines, as soon as the output has ended, or after 300 ms.
     pub(super) fn shown(&self) -> String {
         let end = Instant::now() + Duration::from_millis(300);
         loop {
@@ -148,10 +147,9 @@ impl LastWords {
     }
 }
 
-/// How an attempt to start an agent came out.
 enum Opened {
     Agent(Box<Agent>),
-    /// The program is not there; what kind of machine it is.
+    /// The program is not there. `uname -s` and `uname -m`.
     Missing {
         system: String,
         machine: String,
@@ -159,7 +157,7 @@ enum Opened {
 }
 
 impl Agent {
-    /// Starts an agent on a machine behind ssh; sends the program first where it is not there.
+    /// Starts an agent on a machine behind ssh; sends the program first where it is missing.
     ///
     /// # Errors
     /// When the machine cannot be reached, is of another kind than the program, or the program
@@ -180,7 +178,7 @@ impl Agent {
     }
 }
 
-/// Whether a program can run on a machine; otherwise the sentence.
+/// Whether a program can run on a machine.
 fn fits(program: &Program, system: &str, machine: &str) -> Result<(), String> {
     if system != "Linux" {
         return Err(format!("it runs {system}; weigh needs Linux"));
@@ -196,20 +194,20 @@ fn fits(program: &Program, system: &str, machine: &str) -> Result<(), String> {
     }
 }
 
-/// The user's own `ssh`, without a terminal and without questions.
+/// The user's own `ssh`, without a terminal and without prompts.
 fn ssh(far: Far<'_>, script: &str) -> Command {
     let mut command = Command::new("ssh");
     command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15"]);
-    // A machine that is gone without a word is noticed after a quarter of a minute.
+    // A dead connection is noticed after 15 s.
     command.args(["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]);
     command.args(["-x", "-a", "--", far.destination]);
-    // Whatever the login shell is, it leaves what stands in single quotes alone.
+    // No login shell expands anything inside single quotes.
     command.arg(format!("exec sh -c '{script}'"));
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // The terminal's Ctrl-C is for the caller, and nothing asks for a password there.
+    // In a session of its own it gets no Ctrl-C, and cannot prompt for a password.
     let setup = ChildSetup {
         own_session: true,
         ..ChildSetup::default()
@@ -218,8 +216,8 @@ fn ssh(far: Far<'_>, script: &str) -> Command {
     command
 }
 
-/// Sets `p` to where the program lies. Servers that root starts run as other users, who cannot
-/// look into root's home.
+/// Sets `p` to the program's folder. Servers that root starts run as other users, who cannot read
+/// root's home.
 fn place(program: &Program) -> String {
     format!(
         "if [ \"$(id -u)\" = 0 ]; then umask 022; c=${{XDG_CACHE_HOME:-/var/cache}}; \
@@ -240,7 +238,7 @@ fn attempt(far: Far<'_>, program: &Program) -> Result<Opened, AgentError> {
         .map_err(|e| AgentError::Failed(format!("cannot start ssh: {e}")))?;
     let words = child.stderr.take().map(LastWords::of).unwrap_or_default();
     let mut agent = Agent::of_child(child, Some((far.host.to_owned(), words.clone())))?;
-    // Should ssh have ended already, what it says is more than that it has.
+    // Should ssh have ended already, its own error is the better one.
     let _ = agent.send(&Order::Hello);
     let end = Instant::now() + OPENS_MAX;
     for _ in 0..NOISE_LINES_MAX {
@@ -279,7 +277,7 @@ fn attempt(far: Far<'_>, program: &Program) -> Result<Opened, AgentError> {
     ))
 }
 
-/// Sends a program. It gets its name only when its checksum there is the right one.
+/// Sends a program. It gets its name only after its checksum was verified there.
 fn push(far: Far<'_>, program: &Program) -> Result<(), AgentError> {
     let failed = |why: String| AgentError::Failed(format!("weigh could not be put there: {why}"));
     let script = format!(
@@ -295,7 +293,7 @@ fn push(far: Far<'_>, program: &Program) -> Result<(), AgentError> {
         .map_err(|e| failed(format!("cannot start ssh: {e}")))?;
     let words = child.stderr.take().map(LastWords::of).unwrap_or_default();
     let sent = fs::File::open(&program.path).and_then(|mut file| {
-        // Dropped at the end, which tells that this was all.
+        // Dropped at the end, which closes it.
         let mut pipe = child.stdin.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
         std::io::copy(&mut file, &mut pipe)?;
         pipe.flush()

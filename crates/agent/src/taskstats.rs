@@ -1,8 +1,7 @@
-//! What a thread has had, in one answer of the kernel's: taskstats, of which the layout is that of
-//! `linux/taskstats.h` (versions add to its end). Asking takes some 5 us, where opening and reading
-//! the two files of `/proc` that say the same takes some 40. For root alone: the kernel wants
-//! `CAP_NET_ADMIN` of the machine's own user namespace. The same is told of each thread that ends
-//! ([`super::exits`]).
+//! Usage of a thread by taskstats, laid out as in `linux/taskstats.h` (versions add to its end). A
+//! query takes some 5 us, where reading the same from two files of `/proc` takes some 40. Only for
+//! root: it needs `CAP_NET_ADMIN` in the initial user namespace. The kernel reports the same of each
+//! thread that exits ([`super::thread_exits`]).
 
 use std::io;
 
@@ -27,8 +26,8 @@ mod at {
     pub(super) const VERSION: usize = 0;
     pub(super) const RUN_NS: usize = 72;
     pub(super) const NAME: usize = 80;
-    pub(super) const NUMBER: usize = 128;
-    pub(super) const PARENT: usize = 132;
+    pub(super) const TID: usize = 128;
+    pub(super) const PARENT_PID: usize = 132;
     pub(super) const USER_US: usize = 152;
     pub(super) const SYSTEM_US: usize = 160;
     pub(super) const FAULTS_MINOR: usize = 168;
@@ -37,23 +36,21 @@ mod at {
     pub(super) const INVOLUNTARY: usize = 280;
     pub(super) const END: usize = 288;
     /// Since version 12.
-    pub(super) const PROCESS: usize = 368;
+    pub(super) const PID: usize = 368;
 }
-/// Version 15 had moved what stands behind the first figures.
+/// Version 15 moved the fields behind the first ones.
 const VERSION_UNLIKE_OTHERS: u16 = 15;
-const VERSION_WITH_PROCESS: u16 = 12;
-/// The longest name, and the 0 behind it.
+const VERSION_WITH_PID: u16 = 12;
+/// With the 0 behind it.
 const NAME_BYTES: usize = 32;
 
-/// A conversation with the kernel about threads.
 pub(super) struct TaskStats {
     netlink: Netlink,
     family: u16,
 }
 
 impl TaskStats {
-    /// `None` where this kernel has no such thing, or does not tell this process, or counts no
-    /// time.
+    /// `None` where this kernel has no taskstats, or refuses this process, or counts no time.
     pub(super) fn open() -> Option<Self> {
         let (netlink, family) = open()?;
         let mut stats = Self { netlink, family };
@@ -62,22 +59,20 @@ impl TaskStats {
         (own.usage.user_ns + own.usage.system_ns > 0).then_some(stats)
     }
 
-    /// What a thread has had since it began. `last` is what it had when that was asked last, of
-    /// which neither part of its time gets less.
+    /// Usage since the thread began. `last` is the answer of the last query: neither user nor system
+    /// time decreases.
     ///
     /// # Errors
-    ///
-    /// `ESRCH` where there is no such thread; also where the answer is not what it should be.
-    pub(super) fn thread(&mut self, number: i32, last: &Thread) -> io::Result<Thread> {
+    /// `ESRCH` where there is no such thread; another one where the answer cannot be read.
+    pub(super) fn thread(&mut self, tid: i32, last: &Thread) -> io::Result<Thread> {
         let mut question = Message::question(self.family, &[TASKSTATS_CMD_GET, 1, 0, 0]);
-        question.attribute(TASKSTATS_CMD_ATTR_PID, &number.to_ne_bytes());
+        question.attribute(TASKSTATS_CMD_ATTR_PID, &tid.to_ne_bytes());
         let answer = self.netlink.ask(&mut question)?;
-        read(answer, number, last)
-            .ok_or_else(|| io::Error::other("the kernel's answer is of another form"))
+        read(answer, tid, last).ok_or_else(|| io::Error::other("unexpected form of taskstats"))
     }
 }
 
-/// A socket to ask with, and the number of taskstats.
+/// A generic netlink socket, and the family of taskstats.
 pub(super) fn open() -> Option<(Netlink, u16)> {
     let mut netlink = Netlink::open(NETLINK_GENERIC).ok()?;
     let mut question = Message::question(GENL_ID_CTRL, &[CTRL_CMD_GETFAMILY, 1, 0, 0]);
@@ -88,9 +83,9 @@ pub(super) fn open() -> Option<(Netlink, u16)> {
     Some((netlink, family))
 }
 
-fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
+fn read(answer: &[u8], tid: i32, last: &Thread) -> Option<Thread> {
     let stats = Stats::of(answer)?;
-    if stats.number(at::NUMBER)? != number {
+    if stats.number(at::TID)? != tid {
         return None;
     }
     let name = stats.0.get(at::NAME..at::NAME + NAME_BYTES)?;
@@ -101,29 +96,28 @@ fn read(answer: &[u8], number: i32, last: &Thread) -> Option<Thread> {
     })
 }
 
-/// A thread that has ended.
+/// A thread that has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exit {
-    pub(super) number: i32,
-    /// Its process.
-    pub(super) process: i32,
-    /// The process that its own was begun by, or that has taken it on.
-    pub(super) parent: i32,
+pub(super) struct ThreadExit {
+    pub(super) tid: i32,
+    pub(super) pid: i32,
+    /// The parent of its process, or the process that adopted it.
+    pub(super) parent_pid: i32,
     /// In all its life.
     pub(super) usage: ThreadUsage,
 }
 
-impl Exit {
-    /// From what the kernel tells by itself. `None` where it does not say whose thread it was.
-    pub(super) fn read(told: &[u8]) -> Option<Self> {
-        let stats = Stats::of(told)?;
-        if stats.version()? < VERSION_WITH_PROCESS {
+impl ThreadExit {
+    /// `None` where the kernel does not say whose thread it was.
+    pub(super) fn read(report: &[u8]) -> Option<Self> {
+        let stats = Stats::of(report)?;
+        if stats.version()? < VERSION_WITH_PID {
             return None;
         }
         Some(Self {
-            number: stats.number(at::NUMBER)?,
-            process: stats.number(at::PROCESS)?,
-            parent: stats.number(at::PARENT)?,
+            tid: stats.number(at::TID)?,
+            pid: stats.number(at::PID)?,
+            parent_pid: stats.number(at::PARENT_PID)?,
             usage: stats.usage(ThreadUsage::default())?,
         })
     }
@@ -155,9 +149,8 @@ impl<'a> Stats<'a> {
         Some(i32::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    /// `last` is what the thread had when that was asked last.
     fn usage(&self, last: ThreadUsage) -> Option<ThreadUsage> {
-        let ran = Ran {
+        let ran = RunTime {
             run_ns: self.figure(at::RUN_NS)?,
             user_us: self.figure(at::USER_US)?,
             system_us: self.figure(at::SYSTEM_US)?,
@@ -179,20 +172,19 @@ fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find_map(|(one, value)| (one == kind).then_some(value))
 }
 
-/// The time of a thread: all of it, and what of it was found at the scheduler's ticks to be the
-/// program's and the kernel's.
-struct Ran {
+/// CPU time of a thread: exact, and by the scheduler's ticks divided into user and system time.
+struct RunTime {
     run_ns: u64,
     user_us: u64,
     system_us: u64,
 }
 
-impl Ran {
-    /// All of the time, divided as the ticks are: as `/proc/PID/stat` has it, but to the ns.
+impl RunTime {
+    /// The exact time, divided as the ticks are: as in `/proc/PID/stat`, but to the ns.
     fn divided(&self, last: ThreadUsage) -> (u64, u64) {
         let usage = last.user_ns + last.system_ns;
         let (user_ns, system_ns) = match self.run_ns < usage {
-            // Another thread's number.
+            // The tid is another thread's now.
             true => (0, 0),
             false => (last.user_ns, last.system_ns),
         };
@@ -208,13 +200,12 @@ impl Ran {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::told_shell::{shell, tell};
+    use crate::test_processes::{shell, tell};
 
-    /// Root of the machine is told.
     fn opened() -> Option<TaskStats> {
         let stats = TaskStats::open();
         let must = std::env::var_os("CI").is_some() && net::os::is_root();
-        assert!(stats.is_some() || !must, "the kernel does not tell root");
+        assert!(stats.is_some() || !must, "the kernel refuses root");
         stats
     }
 
@@ -266,7 +257,7 @@ mod tests {
                 system_ns: last.1,
                 ..ThreadUsage::default()
             };
-            let ran = Ran {
+            let ran = RunTime {
                 run_ns,
                 user_us,
                 system_us,
@@ -274,10 +265,10 @@ mod tests {
             ran.divided(last)
         };
         assert_eq!(divided(900, 2, 1, (0, 0)), (600, 300));
-        // Before the first tick all is the program's, as the kernel has it.
+        // Before the first tick all is user time, as the kernel has it.
         assert_eq!(divided(900, 0, 0, (0, 0)), (900, 0));
         assert_eq!(divided(900, 0, 5, (0, 0)), (0, 900));
-        // A tick of the program's would make the kernel's less than it was.
+        // A tick of user time would make system time less than it was.
         assert_eq!(divided(900, 7, 1, (500, 300)), (600, 300));
         assert_eq!(divided(900, 1, 7, (500, 300)), (500, 400));
         assert_eq!(divided(100, 1, 1, (500, 300)), (50, 50));
@@ -288,10 +279,10 @@ mod tests {
     #[test]
     fn an_answer_that_is_cut_off_or_of_another_thread_is_none() {
         let mut stats = Message::question(0, &[TASKSTATS_CMD_GET, 1, 0, 0]);
-        let mut figures = vec![0; at::PROCESS + 4];
+        let mut figures = vec![0; at::PID + 4];
         figures[at::VERSION] = 14;
-        figures[at::NUMBER] = 9;
-        figures[at::PROCESS] = 7;
+        figures[at::TID] = 9;
+        figures[at::PID] = 7;
         figures[at::NAME..at::NAME + 2].copy_from_slice(b"ab");
         stats.nest(TASKSTATS_TYPE_AGGR_PID, |of_one| {
             of_one
@@ -302,11 +293,11 @@ mod tests {
         let last = Thread::default();
         assert_eq!(read(bytes, 9, &last).unwrap().name, "ab");
         assert!(read(bytes, 8, &last).is_none());
-        let exit = Exit::read(bytes).unwrap();
-        assert_eq!((exit.number, exit.process, exit.parent), (9, 7, 0));
+        let exit = ThreadExit::read(bytes).unwrap();
+        assert_eq!((exit.tid, exit.pid, exit.parent_pid), (9, 7, 0));
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end], 9, &last).is_none());
-            assert!(Exit::read(&bytes[..end]).is_none());
+            assert!(ThreadExit::read(&bytes[..end]).is_none());
         }
     }
 }

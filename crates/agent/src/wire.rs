@@ -1,26 +1,25 @@
-//! The orders and answers of the protocol between `lab` and an agent.
+//! The orders and answers of the protocol between an agent and its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{LoadReading, Probed, Seen};
+use readings::{BottleneckSample, LoadReading};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Window;
-use super::recorder::Samples;
+use super::timeline::{Measured, Spans};
 
-/// An order to an agent. Each gets one answer; a load may tell of its progress before.
+/// An order to an agent. Each gets one answer; a load reports its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
 pub enum Order {
-    /// Say who you are.
+    /// Greet.
     Hello,
     /// Make an empty folder for a server; answered with its path.
     Folder {
         /// The server.
         server: String,
-        /// The user who shall own it; ignored when the agent is not root.
+        /// Its owner; ignored when the agent is not root.
         user: Option<String>,
     },
     /// Write a server's files and start it.
@@ -34,25 +33,25 @@ pub enum Order {
         /// Signals to send and how long to wait after each, ms.
         signals: Vec<(String, u64)>,
     },
-    /// Stop all processes of a server where they stand, or let them go on.
+    /// Suspend all processes of a server, or resume them.
     Freeze {
         /// The server.
         server: String,
-        /// Whether to stop them.
+        /// Whether to suspend them.
         frozen: bool,
     },
-    /// Take the link of this agent's host down, or up again.
+    /// Set the link of this agent's host up or down.
     Link {
-        /// Whether it shall be up.
+        /// Whether to set it up.
         up: bool,
-        /// Whether the host sends everything into it, and not only to its own network.
+        /// Whether it has the host's default route.
         routed: bool,
     },
-    /// Say what a server has used so far.
+    /// Report what a server has used so far.
     Usage {
         /// The server.
         server: String,
-        /// The port whose connections are counted, if they are.
+        /// Count open connections at this port.
         #[serde(default)]
         port: Option<u16>,
     },
@@ -63,8 +62,8 @@ pub enum Order {
     },
     /// Make load.
     Load(LoadOrder),
-    /// Look at servers of this agent for a time, without load.
-    Look {
+    /// Sample scheduling of servers of this agent for a time, without load.
+    SampleScheduling {
         /// The servers.
         servers: Vec<String>,
         /// Servers of other agents on this machine.
@@ -73,30 +72,30 @@ pub enum Order {
         /// How long, ms.
         duration_ms: u64,
     },
-    /// Run an outside driver once; its start is told before it is answered.
+    /// Run an outside driver once; [`Answer::Started`] comes before its result.
     Drive(DriveOrder),
-    /// Tell what time it is.
+    /// Read the clocks.
     Clock,
-    /// Remove what dead agents have left on this machine.
+    /// Remove what killed programs have left on this machine.
     Sweep,
     /// Describe this machine.
     Describe,
     /// Look for what a recipe or a driver needs.
     Find(FindOrder),
-    /// Say whether a server could listen here.
+    /// Report whether a server could listen at an address.
     IsFree {
         /// The address.
         address: SocketAddr,
     },
-    /// Begin to note what the servers of this agent use, while a load is made elsewhere.
-    Sample,
-    /// End that, and send what was noted.
-    Sampled {
-        /// Windows of each reading in which it is wanted what was seen, by this machine's clock.
-        windows: Vec<Vec<Window>>,
+    /// Begin to sample the servers of this agent, while a load is made elsewhere.
+    StartSampling,
+    /// End that, and send what was measured.
+    StopSampling {
+        /// When each reading was measured, by this machine's clock.
+        readings: Vec<Spans>,
     },
-    /// Cut the load under way short. The only order that is taken during a load or a driver's
-    /// run; not answered.
+    /// Cut the running load short. The only order that is read during a load or a driver's run; it has
+    /// no answer.
     Cancel,
 }
 
@@ -113,11 +112,11 @@ pub struct StartServer {
     pub command: Vec<String>,
     /// Variables to set.
     pub env: Vec<(String, String)>,
-    /// The user to run as; ignored when the agent is not root.
+    /// Its user; ignored when the agent is not root.
     pub user: Option<String>,
     /// The CPUs that it may use; empty for all.
     pub cpus: Vec<u32>,
-    /// Log files below its folder, beside what it prints.
+    /// Log files below its folder, besides its output.
     pub logs: Vec<String>,
 }
 
@@ -135,14 +134,14 @@ pub struct FileToWrite {
 /// When a server counts as ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitServer {
-    /// The server that is watched meanwhile: it must not end. `None` for one that runs already.
+    /// The server that must not end meanwhile. `None` for one that ran before.
     pub server: Option<String>,
     /// Where it is asked.
     pub address: SocketAddr,
-    /// The request; empty where it is enough that a connection can be opened.
+    /// The request; empty where opening a connection is enough.
     pub request: String,
-    /// Whether the request is of another protocol than HTTP: then there is no status, and
-    /// `contains` is looked for in all that comes back.
+    /// Whether the request is of another protocol than HTTP: then there is no status, and `contains`
+    /// is searched for in all of the answer.
     pub raw: bool,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,
@@ -152,20 +151,20 @@ pub struct AwaitServer {
     pub timeout_ms: u64,
 }
 
-/// A load, and what is watched while it runs.
+/// A load, and what is sampled meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
     /// The load.
     pub job: load::Job,
-    /// Servers of this agent whose CPU time is watched.
+    /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     #[serde(default)]
     pub watch_others: Vec<OtherServer>,
-    /// Whether to sample the servers' threads, the CPUs and the kernel in the last segment.
+    /// Whether to sample scheduling in the last segment.
     #[serde(default)]
-    pub look: bool,
-    /// What watched servers get together meanwhile; `None` for no limit.
+    pub sample_scheduling: bool,
+    /// A limit on sampled servers meanwhile.
     #[serde(default)]
     pub quota: Option<QuotaOrder>,
     /// First and last port of outgoing connections meanwhile; only for an agent in a network
@@ -182,20 +181,20 @@ pub struct LoadOrder {
 pub struct QuotaOrder {
     /// The servers.
     pub servers: BTreeSet<String>,
-    /// CPUs that they get together.
+    /// CPUs for all of them together.
     pub cpus: f64,
 }
 
 /// What a recipe or a driver needs on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindOrder {
-    /// Names of programs, and of each what it may be called.
+    /// Programs, and the file names that each may have.
     pub programs: Vec<(String, Vec<String>)>,
     /// Files, and the package of each where it is known.
     pub files: Vec<(String, Option<String>)>,
-    /// Packages that have all of it.
+    /// Packages that contain all of it.
     pub packages: Vec<String>,
-    /// Where its project lives.
+    /// Its project's page.
     #[serde(default)]
     pub homepage: Option<String>,
 }
@@ -222,7 +221,7 @@ pub struct DriveOrder {
     pub cpus: Vec<u32>,
     /// How long it may take, ms; then it is killed.
     pub limit_ms: u64,
-    /// Servers of this agent whose CPU time is watched.
+    /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     #[serde(default)]
@@ -235,7 +234,7 @@ pub struct DriveOrder {
 pub enum Answer {
     /// Who it is.
     Hello {
-        /// Version of its program; must be the same as the caller's.
+        /// Version of its program; must equal the caller's.
         version: String,
         /// Its process.
         pid: i32,
@@ -243,26 +242,26 @@ pub enum Answer {
         folder: String,
         /// Its program.
         program: String,
-        /// Tells the network namespace that it is in from all others, on any machine.
+        /// Identifies its network namespace, across machines.
         network: String,
     },
     /// What time it is.
     Clock {
-        /// Since 1970, ns.
+        /// CLOCK_REALTIME, ns.
         wall_ns: i64,
-        /// Of the clock that nobody sets, ns.
+        /// CLOCK_MONOTONIC, ns.
         monotonic_ns: i64,
     },
-    /// What this machine is.
+    /// The description of this machine.
     Machine {
-        /// As it stands in `hosts.json`.
+        /// As in `hosts.json`.
         machine: serde_json::Value,
     },
-    /// What was found of what is needed.
+    /// What was found of what a recipe or a driver needs.
     Found {
         /// Programs by the name that was given for them.
         programs: BTreeMap<String, PathBuf>,
-        /// What is missing and how to get it; `None` when nothing is.
+        /// What is missing and how to install it.
         missing: Option<String>,
     },
     /// Whether a server could listen there.
@@ -270,8 +269,11 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
-    /// What servers used while it was noted.
-    Samples(Box<Samples>),
+    /// What was measured.
+    Measured {
+        /// By the numbers of the readings.
+        readings: Vec<Measured>,
+    },
     /// A folder was made.
     Folder {
         /// Its absolute path.
@@ -285,13 +287,13 @@ pub enum Answer {
         #[serde(default)]
         group: Option<String>,
     },
-    /// It was carried out.
+    /// The order was carried out.
     Done,
-    /// It was stopped.
+    /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.
         killed: bool,
-        /// Whether it had ended before it was told to.
+        /// Whether it had ended by itself before.
         ended_before: bool,
     },
     /// Logs, by file name; long ones hold only their end.
@@ -299,7 +301,7 @@ pub enum Answer {
         /// Name and text.
         files: BTreeMap<String, String>,
     },
-    /// How a load goes on.
+    /// Progress of a load.
     Progress {
         /// Number of the segment.
         segment: usize,
@@ -317,50 +319,33 @@ pub enum Answer {
     Usage {
         /// CPU time since it was started, s.
         cpu_s: f64,
-        /// Connections that are open at the port, those among them that it has not accepted yet.
+        /// Connections that are open at the port, including those that it has not accepted yet.
         connections: Option<u64>,
     },
     /// What a load measured.
     Loaded(Box<Loaded>),
-    /// What was seen without load.
-    Seen(Box<Seen>),
+    /// Scheduling without load.
+    Seen(Box<BottleneckSample>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
-    /// It could not be carried out.
+    /// The order could not be carried out.
     Failed {
         /// Why.
         reason: String,
     },
 }
 
-/// What a load measured, by the numbers of its readings.
+/// What a load measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
     /// The readings.
     pub readings: Vec<LoadReading>,
-    /// CPU time of each watched server during each reading's windows, s.
-    pub cpu_s: Vec<BTreeMap<String, f64>>,
-    /// Connections that this machine accepted during each reading's segments; `None` where that
-    /// cannot be read.
-    pub accepted: Vec<Option<u64>>,
-    /// Targets whose answers differ from each other, so that content is not compared.
+    /// What servers and machine did during each of them.
+    pub measured: Vec<Measured>,
+    /// Targets whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
-    /// What was seen in the last segment's window, where that was asked for.
-    #[serde(default)]
-    pub seen: Option<Seen>,
-    /// When each reading's windows were.
-    #[serde(default)]
-    pub windows: Vec<Vec<Window>>,
-    /// Which of those windows were looked at.
-    #[serde(default)]
-    pub looked_at: Vec<Vec<bool>>,
-    /// When each reading's segments were, with their ramp-ups.
-    #[serde(default)]
-    pub segments: Vec<Vec<Window>>,
-    /// What was seen of servers and machine in each reading's windows; `None` where there was no
-    /// time to look.
-    #[serde(default)]
-    pub probed: Vec<Option<Probed>>,
+    /// Scheduling in the last segment's window, where that was asked for.
+    pub seen: Option<BottleneckSample>,
 }
 
 /// What one run of an outside driver came to.
@@ -378,16 +363,8 @@ pub struct Driven {
     pub cpu_s: f64,
     /// The most memory that its largest process held, where that could be read.
     pub max_rss_bytes: Option<u64>,
-    /// CPU time of each watched server meanwhile, s.
-    pub servers_cpu_s: BTreeMap<String, f64>,
-    /// Connections that this machine accepted meanwhile; `None` where that cannot be read.
-    pub accepted: Option<u64>,
-    /// When it was.
-    #[serde(default)]
-    pub window: Window,
-    /// What was seen of servers and machine meanwhile.
-    #[serde(default)]
-    pub probed: Option<Probed>,
+    /// What servers and machine did meanwhile.
+    pub measured: Measured,
 }
 
 /// How a driver's run ended.
@@ -405,4 +382,23 @@ pub enum DriveEnd {
     /// Killed, since the run was stopped.
     #[default]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_another_machine_are_the_same_after_the_wire() {
+        let order = Order::StopSampling {
+            readings: vec![Spans::default()],
+        };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        let answer = Answer::Measured {
+            readings: vec![Measured::default()],
+        };
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
 }

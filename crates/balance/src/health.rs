@@ -315,7 +315,7 @@ mod tests {
         health.note(HealthEvent::ConnectFailed, 0, &policy);
         assert!(health.probe_due(5 * SECOND));
         assert!(!health.note(HealthEvent::SetByOperator(State::Down), 6 * SECOND, &policy));
-        // The probe that was under way comes back well, and is nobody's any more.
+        // The result of a stale probe.
         assert!(!health.note(HealthEvent::ProbeOk, 7 * SECOND, &policy));
         assert_eq!(health.state(), State::Down);
         assert!(!health.probe_due(u64::MAX));
@@ -324,10 +324,7 @@ mod tests {
             8 * SECOND,
             &policy
         ));
-        assert!(
-            health.probe_due(8 * SECOND),
-            "told to wake it, so it is probed at once"
-        );
+        assert!(health.probe_due(8 * SECOND), "waking is probed at once");
     }
 
     #[test]
@@ -505,7 +502,7 @@ mod tests {
                 prop_assert!(health.state() != State::Down || health.due_ns().is_none());
                 let share = health.share(now, &policy);
                 prop_assert!(share > 0.0 && share <= 1.0);
-                // An unavailable one is revived, or nobody asked for that.
+                // Revival is scheduled unless it is disabled.
                 let forgotten = health.state() == State::Unavailable && health.due_ns().is_none();
                 prop_assert!(!forgotten || reviving == 0);
             }

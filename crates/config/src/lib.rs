@@ -1,4 +1,4 @@
-//! Files that a person wrote: reading them with every mistake shown in its place.
+//! Reads files that a person wrote, and shows every mistake at its position.
 //!
 //! A file is opened and parsed ([`open`]) into a tree whose parts know their places ([`tree`]). A
 //! [`reader::Reader`] collects mistakes while the tree, or anything else that knows its places, is

@@ -6,7 +6,7 @@
 /// swapped neighbours); up to a third of the length, at least one, counts as near. A beginning of
 /// three letters or more counts as near, too.
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    // Nobody mistypes a name this long, and the distance costs the product of both lengths.
+    // The distance costs the product of both lengths, and no name is this long.
     if wrong.chars().count() > 64 {
         return None;
     }
@@ -35,8 +35,8 @@ pub fn suggestion<'c>(
         return format!("did you mean `{near}`?");
     }
     match candidates.as_slice() {
-        [] => format!("there are no {what} here"),
-        some => format!("{what} here: {}", list(some)),
+        [] => format!("there are no {what}"),
+        some => format!("known {what}: {}", list(some)),
     }
 }
 
@@ -88,11 +88,8 @@ mod tests {
     fn without_a_near_name_all_are_listed() {
         assert_eq!(
             suggestion("banana", "keys", ["a1", "b1"]),
-            "keys here: `a1`, `b1`"
+            "known keys: `a1`, `b1`"
         );
-        assert_eq!(
-            suggestion("banana", "recipes", []),
-            "there are no recipes here"
-        );
+        assert_eq!(suggestion("banana", "recipes", []), "there are no recipes");
     }
 }

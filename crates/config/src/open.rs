@@ -5,31 +5,34 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
-use super::reader::{Fault, Reader, line_and_column};
+use super::mistake::Mistakes;
+use super::reader::{Problem, Reader, line_and_column};
 use super::tree::{self, Place, Table};
 
 /// Files of this kind are a few kilobytes; anything beyond this is something else.
 pub const LARGEST_BYTES: u64 = 1024 * 1024;
 
 /// A file that could not be opened as text.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum OpenError {
     /// The file is not there or may not be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
     /// The path names a folder.
     #[error("{} is a folder, not a file", path.display())]
+    #[diagnostic(help("name a file inside it"))]
     Folder {
         /// The folder.
         path: PathBuf,
     },
     /// The file is too large to be what it should be.
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
+    #[diagnostic(help("check that it is the right file"))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -37,7 +40,8 @@ pub enum OpenError {
         bytes: u64,
     },
     /// The file is not UTF-8.
-    #[error("{} is not UTF-8 text: byte {offset}, in line {line}, cannot be", path.display())]
+    #[error("{} is not UTF-8 text: invalid byte {offset} in line {line}", path.display())]
+    #[diagnostic(help("{help}"))]
     NotText {
         /// The file.
         path: PathBuf,
@@ -48,17 +52,6 @@ pub enum OpenError {
         /// What to do.
         help: String,
     },
-}
-
-impl miette::Diagnostic for OpenError {
-    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        match self {
-            Self::Unreadable { .. } => None,
-            Self::Folder { .. } => Some(Box::new("name a file inside it")),
-            Self::TooLarge { .. } => Some(Box::new("is it the right file? It was not read.")),
-            Self::NotText { help, .. } => Some(Box::new(help)),
-        }
-    }
 }
 
 /// Reads a text file of at most [`LARGEST_BYTES`].
@@ -109,10 +102,30 @@ fn not_text(path: &Path, error: &std::string::FromUtf8Error) -> OpenError {
     }
 }
 
-/// Parses the reader's file. Mistakes in the TOML itself are noted, and give `None`.
+/// Parses a file and turns it into a value with `build`, unless either found a mistake.
+///
+/// # Errors
+/// All mistakes.
+pub fn read<T>(
+    name: &str,
+    text: &str,
+    build: impl FnOnce(&mut Reader, Table) -> T,
+) -> Result<T, Mistakes> {
+    let mut reader = Reader::new(name, text);
+    let table = parse(&mut reader, text).unwrap_or_default();
+    if reader.is_clean() {
+        let value = build(&mut reader, table);
+        if reader.is_clean() {
+            return Ok(value);
+        }
+    }
+    Err(reader.into_mistakes())
+}
+
+/// Parses the reader's file. Returns `None` for invalid TOML, which it reports.
 pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
     if text.len() as u64 > LARGEST_BYTES {
-        reader.fault(Fault::of_the_file(format!(
+        reader.report(Problem::of_the_file(format!(
             "{} bytes of text; a file of this kind has at most {LARGEST_BYTES}",
             text.len()
         )));
@@ -124,19 +137,19 @@ pub fn parse(reader: &mut Reader, text: &str) -> Option<Table> {
         if reader.is_full() {
             reader.pass_over(1);
         } else {
-            reader.fault(syntax(text, error));
+            reader.report(syntax(text, error));
         }
     }
     errors.is_empty().then(|| tree::table(0, parsed.get_ref()))
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Fault {
+fn syntax(text: &str, error: &toml::de::Error) -> Problem {
     let (said, expected) = match error.message().split_once(", expected ") {
         Some((said, expected)) => (said, Some(expected)),
         None => (error.message(), None),
     };
     let Some(span) = error.span() else {
-        return Fault::of_the_file(format!("this is not TOML: {said}"));
+        return Problem::of_the_file(format!("this is not TOML: {said}"));
     };
     let place = Place {
         source: 0,
@@ -145,23 +158,23 @@ fn syntax(text: &str, error: &toml::de::Error) -> Fault {
     };
     let (line, _) = line_and_column(text, span.start);
     if said == "duplicate key" {
-        return Fault::at(
+        return Problem::at(
             place,
-            format!("a key stands twice: the second is in line {line}"),
-            "this one was given before",
+            format!("duplicate key in line {line}"),
+            "already given above",
         )
         .help("keep one of the two, or rename one");
     }
     // A word without quotes is the commonest slip, and the parser takes it for a boolean.
     if said.starts_with("invalid boolean") || said.contains("must be quoted") {
-        return Fault::at(
+        return Problem::at(
             place,
-            format!("line {line} is not TOML: a string without quotes, or no value"),
+            format!("line {line} is not TOML: a string without quotes, or a missing value"),
             "expected a value",
         )
-        .help("strings stand in quotes: \"like this\"; true, false and numbers without");
+        .help("put strings in quotes: \"like this\"; true, false and numbers have none");
     }
-    Fault::at(
+    Problem::at(
         place,
         format!("line {line} is not TOML: {said}"),
         expected.map_or_else(

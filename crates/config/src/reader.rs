@@ -7,20 +7,20 @@ use miette::{LabeledSpan, NamedSource};
 use super::mistake::{Mistake, Mistakes};
 use super::tree::Place;
 
-/// So many mistakes are kept; a file of noise would give thousands.
+/// Most mistakes that are kept; a binary file would give thousands.
 const KEPT: usize = 20;
-/// A place is shown only where the lines around it are shorter than this many bytes.
+/// Lines longer than this, in bytes, are not shown.
 const LONGEST_LINE: usize = 400;
 
-/// A mistake that is being described.
+/// A mistake before it becomes a diagnostic.
 #[derive(Debug)]
-pub struct Fault {
+pub struct Problem {
     message: String,
     labels: Vec<(Place, String)>,
     help: Option<String>,
 }
 
-impl Fault {
+impl Problem {
     /// A mistake at a place, with a label that says what was expected there.
     pub fn at(place: Place, message: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
@@ -52,11 +52,21 @@ impl Fault {
     }
 }
 
+// The balancer's reader still has these names.
+pub use Problem as Fault;
+
+impl Reader {
+    /// As [`Reader::report`].
+    pub fn fault(&mut self, problem: Problem) {
+        self.report(problem);
+    }
+}
+
 /// The sources that are read together, and the mistakes found in them so far.
 #[derive(Debug)]
 pub struct Reader {
     sources: Vec<(String, String)>,
-    faults: Vec<Fault>,
+    problems: Vec<Problem>,
     left_out: usize,
 }
 
@@ -65,7 +75,7 @@ impl Reader {
     pub fn new(name: &str, text: &str) -> Self {
         Self {
             sources: vec![(name.to_owned(), text.to_owned())],
-            faults: Vec::new(),
+            problems: Vec::new(),
             left_out: 0,
         }
     }
@@ -83,18 +93,18 @@ impl Reader {
         self.sources.len() - 1
     }
 
-    /// Notes a mistake.
-    pub fn fault(&mut self, fault: Fault) {
+    /// Adds a mistake.
+    pub fn report(&mut self, problem: Problem) {
         if self.is_full() {
             self.pass_over(1);
         } else {
-            self.faults.push(fault);
+            self.problems.push(problem);
         }
     }
 
-    /// Whether further mistakes are only counted; describing them is a waste then.
+    /// Whether further mistakes are only counted.
     pub fn is_full(&self) -> bool {
-        self.faults.len() >= KEPT
+        self.problems.len() >= KEPT
     }
 
     /// Counts mistakes that are not described.
@@ -104,16 +114,18 @@ impl Reader {
 
     /// Whether no mistake was found so far.
     pub fn is_clean(&self) -> bool {
-        self.faults.is_empty()
+        self.problems.is_empty()
     }
 
     /// The mistakes as diagnostics; `None` when there are none.
-    pub fn finish(mut self) -> Option<Mistakes> {
-        if self.faults.is_empty() {
-            return None;
-        }
-        self.faults.sort_by_key(|fault| {
-            fault
+    pub fn finish(self) -> Option<Mistakes> {
+        (!self.is_clean()).then(|| self.into_mistakes())
+    }
+
+    /// The mistakes of a reader that is not clean, as diagnostics.
+    pub fn into_mistakes(mut self) -> Mistakes {
+        self.problems.sort_by_key(|problem| {
+            problem
                 .labels
                 .first()
                 .map(|(place, _)| (place.source, place.start))
@@ -125,39 +137,39 @@ impl Reader {
             .map(|(name, text)| Arc::new(NamedSource::new(name, printable(text))))
             .collect();
         let mistakes = self
-            .faults
+            .problems
             .into_iter()
-            .map(|fault| mistake(fault, &self.sources, &shown))
+            .map(|problem| mistake(problem, &self.sources, &shown))
             .collect();
-        Some(Mistakes {
+        Mistakes {
             name,
             mistakes,
             left_out: self.left_out,
-        })
+        }
     }
 }
 
 fn mistake(
-    fault: Fault,
+    problem: Problem,
     sources: &[(String, String)],
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
-    let Some(number) = fault.labels.first().map(|(place, _)| place.source) else {
+    let Some(number) = problem.labels.first().map(|(place, _)| place.source) else {
         return Mistake {
             origin: sources[0].0.clone(),
-            message: fault.message,
+            message: problem.message,
             labels: Vec::new(),
-            help: fault.help,
+            help: problem.help,
             source: None,
         };
     };
     let (origin, text) = &sources[number];
-    let mut message = fault.message;
+    let mut message = problem.message;
     let mut labels = Vec::new();
     let mut bearable = true;
-    for (place, label) in fault.labels {
+    for (place, label) in problem.labels {
         if place.source != number {
-            // A diagnostic has one source; the other place is told in words.
+            // A diagnostic has one source; the message names the other place.
             let (name, other) = &sources[place.source];
             let (line, _) = line_and_column(other, place.start);
             message.push_str(&format!(" ({label}: line {line} of {name})"));
@@ -173,7 +185,7 @@ fn mistake(
             origin: origin.clone(),
             message,
             labels,
-            help: fault.help,
+            help: problem.help,
             source: Some(Arc::clone(&shown[number])),
         };
     }
@@ -188,7 +200,7 @@ fn mistake(
         origin: origin.clone(),
         message: format!("{message} (line {line}, column {column}{label})"),
         labels: Vec::new(),
-        help: fault.help,
+        help: problem.help,
         source: None,
     }
 }
@@ -265,7 +277,7 @@ mod tests {
     fn a_line_too_long_to_show_is_named_instead() {
         let text = format!("a = 1\nb = \"{}\"\n", "x".repeat(5000));
         let mut reader = Reader::new("long.toml", &text);
-        reader.fault(Fault::at(place(6, 7), "what is `b`", "not a key"));
+        reader.report(Problem::at(place(6, 7), "what is `b`", "not a key"));
         let mistakes = reader.finish().unwrap();
         assert!(mistakes.source_code().is_none());
         assert_eq!(
@@ -283,7 +295,7 @@ mod tests {
     fn only_the_first_mistakes_are_kept_and_the_others_counted() {
         let mut reader = Reader::new("x", "abc");
         for _ in 0..KEPT + 5 {
-            reader.fault(Fault::at(place(0, 1), "m", "l"));
+            reader.report(Problem::at(place(0, 1), "m", "l"));
         }
         let mistakes = reader.finish().unwrap();
         assert_eq!(mistakes.all().len(), KEPT);

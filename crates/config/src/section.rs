@@ -1,10 +1,10 @@
-//! Typed access to a table of a tree: each accessor notes a mistake when a value does not fit.
+//! Typed access to a table of a tree; each accessor reports a value of the wrong type.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::nearest::suggestion;
-use super::reader::{Fault, Reader};
+use super::reader::{Problem, Reader};
 use super::tree::{Entry, Node, Place, Table, Tree};
 use super::units;
 
@@ -15,7 +15,7 @@ pub struct Section<'t> {
     pub path: String,
     /// The key that names it.
     pub place: Place,
-    /// What it holds.
+    /// Its content.
     pub table: &'t Table,
 }
 
@@ -43,13 +43,33 @@ impl<'t> Section<'t> {
         self.table.get(key).map(|entry| (entry, self.name_of(key)))
     }
 
+    /// The place of a key's value, or of the table where the key is absent.
+    pub fn value_place(&self, key: &str) -> Place {
+        self.table
+            .get(key)
+            .map_or(self.place, |entry| entry.node.place)
+    }
+
+    /// The place of a nested key, for a mistake that is found after reading.
+    pub fn place_of(&self, path: &[&str]) -> Option<Place> {
+        let (last, parents) = path.split_last()?;
+        let mut table = self.table;
+        for part in parents {
+            match &table.get(part)?.node.tree {
+                Tree::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        table.get(last).map(|entry| entry.node.place)
+    }
+
     /// The table under a key.
     pub fn section(&self, reader: &mut Reader, key: &str) -> Option<Section<'t>> {
         let (entry, path) = self.entry(key)?;
         reader.section(entry, path)
     }
 
-    /// Notes every key that is not `known`.
+    /// Reports every key that is not `known`.
     pub fn only(&self, reader: &mut Reader, known: &[&str]) {
         for entry in &self.table.entries {
             if known.contains(&entry.name.as_str()) {
@@ -63,8 +83,8 @@ impl<'t> Section<'t> {
                 } else {
                     format!(" in `{}`", self.path)
                 };
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         entry.place,
                         format!("unknown key `{}`{of}", units::shown(&entry.name)),
                         "no such key",
@@ -85,11 +105,11 @@ impl<'t> Section<'t> {
         reader.text(&entry.node, &path)
     }
 
-    /// The string under a key that has to be there.
+    /// The string under a required key.
     pub fn required_text(&self, reader: &mut Reader, key: &str, example: &str) -> Option<String> {
         if self.table.get(key).is_none() {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     self.place,
                     format!("`{}` is missing", self.name_of(key)),
                     format!("`{key}` is expected here"),
@@ -147,11 +167,11 @@ impl<'t> Section<'t> {
         if words.contains(&text.as_str()) {
             return Some(text);
         }
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
-                format!("`{path}` does not know `{}`", units::shown(&text)),
-                "not one of its words",
+                format!("`{path}` cannot be `{}`", units::shown(&text)),
+                "unknown word",
             )
             .help(suggestion(&text, "words", words.iter().copied())),
         );
@@ -160,7 +180,7 @@ impl<'t> Section<'t> {
 }
 
 impl Reader {
-    /// The table that an entry holds.
+    /// The table in an entry.
     pub fn section<'t>(&mut self, entry: &'t Entry, path: String) -> Option<Section<'t>> {
         match &entry.node.tree {
             Tree::Table(table) => Some(Section {
@@ -175,9 +195,9 @@ impl Reader {
         }
     }
 
-    /// Notes that a value is of another kind than expected.
+    /// Reports a value of the wrong type.
     pub fn expected(&mut self, node: &Node, path: &str, what: &str) {
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is {}, not {what}", node.tree.kind()),
             format!("expected {what}"),
@@ -212,7 +232,7 @@ impl Reader {
         match &node.tree {
             Tree::Integer(value) if range.contains(value) => Some(*value),
             Tree::Integer(value) => {
-                self.fault(Fault::at(
+                self.report(Problem::at(
                     node.place,
                     format!("`{path}` is out of range: {value}"),
                     format!("expected {limits}"),
@@ -220,7 +240,7 @@ impl Reader {
                 None
             }
             Tree::Huge(value) => {
-                self.fault(Fault::at(
+                self.report(Problem::at(
                     node.place,
                     format!("`{path}` is out of range: {}", units::shown(value)),
                     format!("expected {limits}"),
@@ -251,7 +271,7 @@ impl Reader {
         if range.contains(&value) {
             return Some(value);
         }
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is out of range: {}", units::duration_text(value)),
             format!(
@@ -269,7 +289,7 @@ impl Reader {
         if (0.0..=1.0).contains(&value) {
             return Some(value);
         }
-        self.fault(Fault::at(
+        self.report(Problem::at(
             node.place,
             format!("`{path}` is out of range: {}", units::share_text(value)),
             "expected 0% to 100%",
@@ -298,10 +318,10 @@ impl Reader {
                 return None;
             }
         };
-        self.fault(
-            Fault::at(
+        self.report(
+            Problem::at(
                 node.place,
-                format!("`{path}` is no {noun}: `{found}`"),
+                format!("`{path}` is not a valid {noun}: `{found}`"),
                 reason,
             )
             .help(format!("a {noun} is {form}")),

@@ -3,10 +3,10 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Where something was written: bytes `start..end` of the source with that number.
+/// A position in a source: bytes `start..end` of the source with that number.
 ///
 /// Source 0 is the file; the others were added to its reader. The default is the beginning of the
-/// file, for what has no place of its own.
+/// file, for values without a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The source's number.
@@ -20,7 +20,7 @@ pub struct Place {
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it stands.
+    /// Its position.
     pub place: Place,
     /// The value.
     pub tree: Tree,
@@ -50,7 +50,7 @@ pub enum Tree {
 /// A TOML table, its entries in the order they were written.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it holds.
+    /// Its content.
     pub entries: Vec<Entry>,
 }
 
@@ -59,7 +59,7 @@ pub struct Table {
 pub struct Entry {
     /// The key.
     pub name: String,
-    /// Where the key stands.
+    /// The key's position.
     pub place: Place,
     /// The value.
     pub node: Node,
@@ -76,18 +76,67 @@ impl Table {
         self.entries.iter_mut().find(|entry| entry.name == name)
     }
 
-    /// Takes an entry out.
+    /// The table under a key, which is made where the key is absent; `None` where it holds
+    /// something else.
+    pub fn table_mut(&mut self, name: &str, place: Place) -> Option<&mut Table> {
+        if self.get(name).is_none() {
+            self.entries.push(Entry {
+                name: name.to_owned(),
+                place,
+                node: Node {
+                    place,
+                    tree: Tree::Table(Table::default()),
+                },
+            });
+        }
+        match &mut self.get_mut(name)?.node.tree {
+            Tree::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Removes an entry.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at))
     }
 
-    /// Puts an entry in the place of the one with the same name, or at the end.
+    /// Replaces the entry of the same name, or appends.
     pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.name) {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
         }
+    }
+}
+
+impl From<&str> for Tree {
+    fn from(text: &str) -> Self {
+        Tree::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Tree {
+    fn from(text: String) -> Self {
+        Tree::Text(text)
+    }
+}
+
+impl From<u32> for Tree {
+    fn from(number: u32) -> Self {
+        Tree::Integer(number.into())
+    }
+}
+
+impl From<f64> for Tree {
+    fn from(number: f64) -> Self {
+        Tree::Float(number)
+    }
+}
+
+impl From<bool> for Tree {
+    fn from(value: bool) -> Self {
+        Tree::Boolean(value)
     }
 }
 

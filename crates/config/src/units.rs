@@ -27,10 +27,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60e9,
         "h" => 3600e9,
         "" => return Err("the unit is missing".to_owned()),
-        other => return Err(format!("no unit of time is called `{}`", shown(other))),
+        other => return Err(format!("unknown unit of time: `{}`", shown(other))),
     };
     let total_ns = (number * unit_ns).round();
-    // 584 years of nanoseconds fit; nobody measures for more than a year.
+    // 64 bits hold 584 years of nanoseconds.
     if total_ns > 365.0 * 86_400e9 {
         return Err("more than a year".to_owned());
     }
@@ -60,7 +60,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     match unit {
         "%" => Ok(millionths(number) / 100.0),
         "" => Err("the percent sign is missing".to_owned()),
-        other => Err(format!("`{}` stands where `%` should", shown(other))),
+        other => Err(format!("expected `%`, found `{}`", shown(other))),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
         "/s" => Ok(number),
         "/m" | "/min" => Ok(number / 60.0),
         "" => Err("the unit is missing".to_owned()),
-        other => Err(format!("no unit of rate is called `{}`", shown(other))),
+        other => Err(format!("unknown unit of rate: `{}`", shown(other))),
     }
 }
 
@@ -109,17 +109,14 @@ pub fn bit_rate(text: &str) -> Result<u64, String> {
         "Gbit/s" => 1e9,
         "" => return Err("the unit is missing".to_owned()),
         "B/s" | "kB/s" | "MB/s" | "GB/s" => {
-            return Err("links are counted in bits; a byte is 8 of them".to_owned());
+            return Err("link rates are in bits, not bytes: 1 byte is 8 bits".to_owned());
         }
         other => {
-            return Err(format!(
-                "no unit of a link's rate is called `{}`",
-                shown(other)
-            ));
+            return Err(format!("unknown unit of a link rate: `{}`", shown(other)));
         }
     };
     let bits = (number * unit_bits).round();
-    // Beyond this a float no longer holds every whole number.
+    // Above 2^53 a float does not represent every integer.
     if bits > 9e15 {
         return Err("more than nine petabits".to_owned());
     }
@@ -155,13 +152,13 @@ pub fn size(text: &str) -> Result<u64, String> {
         "MiB" => 1024.0 * 1024.0,
         "GiB" => 1024.0 * 1024.0 * 1024.0,
         "" => return Err("the unit is missing".to_owned()),
-        other => return Err(format!("no unit of size is called `{}`", shown(other))),
+        other => return Err(format!("unknown unit of size: `{}`", shown(other))),
     };
     let bytes = number * unit_bytes;
     if bytes.fract() != 0.0 {
         return Err("not a whole number of bytes".to_owned());
     }
-    // Beyond this a float no longer holds every whole number.
+    // Above 2^53 a float does not represent every integer.
     if bytes > 9e15 {
         return Err("more than nine petabytes".to_owned());
     }
@@ -180,7 +177,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// A number that is not negative, and what follows it.
+/// A number without a sign, and the text after it.
 fn split(text: &str) -> Result<(f64, &str), String> {
     let text = text.trim();
     let end = text
@@ -191,19 +188,19 @@ fn split(text: &str) -> Result<(f64, &str), String> {
         return Err(if text.is_empty() {
             "it is empty".to_owned()
         } else {
-            "it does not begin with a number".to_owned()
+            "expected a number first".to_owned()
         });
     }
     let value: f64 = number
         .parse()
-        .map_err(|_| format!("`{}` is no number", shown(number)))?;
+        .map_err(|_| format!("`{}` is not a number", shown(number)))?;
     if !value.is_finite() {
         return Err("the number is too large".to_owned());
     }
     Ok((value, unit.trim_start()))
 }
 
-/// Text from outside, fit for a message: short, and without control characters.
+/// Text from outside, shortened and without control characters, for a message.
 pub fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut out = String::new();

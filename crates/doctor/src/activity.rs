@@ -8,7 +8,7 @@ use super::proc::{self, CpuTicks, ProcessTicks};
 
 /// Time between the two looks.
 const APART: Duration = Duration::from_millis(200);
-/// The kernel tells CPU time in ticks of 10 ms on every machine that Weighstation runs on.
+/// The kernel reports CPU time in ticks of 10 ms on every supported machine.
 const TICKS_PER_S: f64 = 100.0;
 
 /// One look.
@@ -61,7 +61,7 @@ impl Look {
                     .first()
                     .is_some_and(u8::is_ascii_digit)
             })
-            // A process may end between the two reads; then it is passed over.
+            // A process that ends between the two reads is skipped.
             .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
             .filter_map(|stat| proc::process_ticks(&stat))
             .collect();

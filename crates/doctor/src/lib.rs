@@ -216,7 +216,7 @@ impl Examination {
 /// Examines this machine, for an experiment or in general. Takes a little more than a second,
 /// in which all CPUs are busy.
 ///
-/// What cannot be read, because this kernel lacks it or the user may not, is passed over.
+/// What this kernel lacks, or the user may not read, is skipped.
 ///
 /// Drivers are asked for their versions; `weigh` is the running program.
 pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path) -> Examination {

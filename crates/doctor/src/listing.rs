@@ -62,7 +62,7 @@ pub struct ListedRecipe {
 pub enum RecipeSource {
     /// The program.
     BuiltIn,
-    /// A folder of the user's.
+    /// A user's folder.
     Path,
 }
 
@@ -73,7 +73,7 @@ pub struct ListedDriver {
     pub name: String,
     /// What it is or how it works here, in a sentence.
     pub summary: String,
-    /// Its version, where it is installed and tells it.
+    /// Its version, where it is installed and reports one.
     pub version: Option<String>,
     /// Whether it can run.
     pub can_run: bool,
@@ -135,7 +135,7 @@ fn experiment(name: &str, recipes: &Recipes, have: &[u32]) -> ListedExperiment {
                 command,
             }
         }
-        // A recipe of the user's may stand in the place of one that the experiment is written for.
+        // A user's recipe may replace one that the experiment is written for.
         Err(error) => ListedExperiment {
             name: name.to_owned(),
             title: String::new(),
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_recipe_of_the_user_is_told_apart_and_what_it_lacks_is_named() {
         let dir = std::env::temp_dir().join(format!("weigh-listing-{}", std::process::id()));
-        // Under a name of its own, and in the place of one of the program's.
+        // One with a new name, and one that replaces a built-in recipe.
         for name in ["own", "origin"] {
             fs::create_dir_all(dir.join(name)).unwrap();
             fs::write(
@@ -277,7 +277,7 @@ mod tests {
             )
             .unwrap();
         }
-        let recipes = Recipes::load(std::slice::from_ref(&dir));
+        let recipes = Recipes::load(std::slice::from_ref(&dir), &[]);
         fs::remove_dir_all(&dir).unwrap();
         let listing = list(&recipes.unwrap(), Path::new("weigh"));
         for recipe in &listing.recipes {

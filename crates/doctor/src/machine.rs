@@ -202,7 +202,7 @@ fn clock() -> Option<Clock> {
     })
 }
 
-/// The process that holds a socket, as far as this user may see: its number and its name.
+/// The process that owns a socket, if this user may see it: its number and its name.
 pub(super) fn holder(inode: u64) -> Option<(u32, String)> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     for process in processes {

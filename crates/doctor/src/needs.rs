@@ -6,7 +6,7 @@ use experiment::{Experiment, LoadSpec};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     /// Connections that may be open at once, over all subjects; without an experiment none are
-    /// known, and general limits stand in.
+    /// known, and general limits apply.
     pub connections: Option<u64>,
     /// CPUs that the experiment names and this process may not use: the host, and the CPU.
     pub absent_cpus: Vec<(String, u32)>,

@@ -9,7 +9,7 @@ use super::{Finding, Level, Topic};
 const LOOK: Duration = Duration::from_secs(1);
 /// Interrupts and the kernel's own work take less.
 const PAUSE_NS: u64 = 100_000;
-/// A pause so long stands out in the p99.9 of an open loop against most servers.
+/// A pause of this length shows in the p99.9 of an open loop against most servers.
 const LONG_NS: u64 = 1_000_000;
 /// A share of the time that moves the p99 as well.
 const SHARE: f64 = 0.01;

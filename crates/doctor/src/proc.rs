@@ -46,7 +46,7 @@ pub(super) struct ProcessTicks {
 
 /// `/proc/PID/stat`.
 pub(super) fn process_ticks(stat: &str) -> Option<ProcessTicks> {
-    // The name stands in parentheses and may itself hold spaces and parentheses.
+    // The name is in parentheses, and may contain spaces and parentheses.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let mut after = stat.get(close + 1..)?.split_whitespace().skip(11);
     let user: u64 = after.next()?.parse().ok()?;

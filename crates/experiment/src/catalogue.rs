@@ -4,8 +4,9 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
-use crate::file::{Experiment, ExperimentError};
+use crate::file::ExperimentError;
 use crate::recipes::Recipes;
+use crate::spec::Experiment;
 use config::nearest::suggestion;
 use config::open::open;
 
@@ -13,7 +14,7 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments")
 
 /// An experiment's file: one of the catalogue, or the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ExperimentFile {
     /// What to call it in messages.
     pub source_name: String,
     /// Its text.
@@ -39,23 +40,23 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 /// Finds an experiment by its name in the catalogue, or else by the path of its file.
 ///
-/// What looks like a path (it holds a `/` or ends in `.toml`) is never taken for a name, so that
+/// A text with a `/` or a final `.toml` is always a path, so that
 /// `./proxy-cost.toml` is the user's own.
 ///
 /// # Errors
 /// [`ExperimentError::Unknown`] with the nearest name, or [`ExperimentError::Open`] when the file
 /// is there and cannot be read as text.
-pub fn find(name_or_path: &str) -> Result<Found, ExperimentError> {
+pub fn find(name_or_path: &str) -> Result<ExperimentFile, ExperimentError> {
     let like_a_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
     if !like_a_path && let Some(text) = text(name_or_path) {
-        return Ok(Found {
+        return Ok(ExperimentFile {
             source_name: format!("catalogue/{name_or_path}.toml"),
             text: text.to_owned(),
         });
     }
     let path = Path::new(name_or_path);
     if path.exists() {
-        return Ok(Found {
+        return Ok(ExperimentFile {
             source_name: name_or_path.to_owned(),
             text: open(path)?,
         });

@@ -2,9 +2,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-#[macro_use]
-mod inner;
-
 pub mod catalogue;
 pub mod driver;
 mod file;
@@ -12,8 +9,14 @@ pub mod manifest;
 pub mod plan;
 pub mod recipe;
 mod recipes;
+mod spec;
 
 pub use config::units;
 pub use config::{Mistake, Mistakes, OpenError};
-pub use file::*;
-pub use recipes::Recipes;
+pub use file::{ExperimentBuilder, ExperimentError};
+pub use recipes::{LoadError, Recipes};
+pub use spec::{
+    Apart, BodyCheck, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment, Factor,
+    Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate, ResolvedCondition,
+    Role, Server, ServerSpec, SliceLength, Subject, SubjectSpec, Target, Upstream,
+};

@@ -1,18 +1,18 @@
-//! What will be measured, in which order, and how long it will take: a value that a runner walks.
+//! What will be measured, in which order, and how long it will take.
 
 use std::time::Duration;
 
 use readings::Condition;
 
-use crate::file::Experiment;
+use crate::spec::Experiment;
 
-/// What starting one server takes, give or take: to write its files, start it and see it answer.
+/// Estimated time to start one server: write its files, start it, see it answer.
 const START: Duration = Duration::from_millis(500);
-/// What stopping one server takes.
+/// Estimated time to stop one server.
 const STOP: Duration = Duration::from_millis(300);
-/// Slices have edges that are not measured; so much is added for them.
+/// Time per measured time: the edges of slices are not measured.
 const EDGES: f64 = 1.15;
-/// So many groups are listed by [`Plan::describe`].
+/// Most groups that [`Plan::describe`] lists.
 const GROUPS_SHOWN: usize = 30;
 
 /// All trials of a run, in the order in which they are made.
@@ -120,8 +120,8 @@ impl Plan {
         let mut started = servers.len();
         if !experiment.events.is_empty() {
             // Each trial starts its servers afresh.
-            let setting = conditions.first().map(|one| experiment.under(one));
-            let subjects = setting.map(|one| one.subjects).unwrap_or_default();
+            let resolved = conditions.first().map(|one| experiment.under(one));
+            let subjects = resolved.map(|one| one.subjects).unwrap_or_default();
             started = subjects.iter().map(|one| one.through.len()).sum();
         }
         let started = u32::try_from(started).unwrap_or(u32::MAX);
@@ -159,7 +159,7 @@ impl Plan {
 
     /// The plan for a person to read: how much, how long, in which order, and what is missing.
     ///
-    /// `missing` holds a sentence for each thing that is not installed.
+    /// `missing` has a sentence for each thing that is not installed.
     pub fn describe(&self, missing: &[String]) -> String {
         let mut out = format!("{}\n\n", self.title);
         let count = |number: usize, noun: &str| {
@@ -170,7 +170,7 @@ impl Plan {
             count(self.trials(), "trial"),
             count(self.blocks.len(), "block"),
             count(self.conditions.len(), "condition"),
-            count(self.lanes_per_group(), "planned"),
+            count(self.trials_per_group(), "trial"),
         ));
         out.push_str(&format!(
             "about {}; seed {}\n",
@@ -224,7 +224,7 @@ impl Plan {
         out
     }
 
-    fn lanes_per_group(&self) -> usize {
+    fn trials_per_group(&self) -> usize {
         self.groups()
             .next()
             .map_or(0, |(_, group)| group.trials.len())
@@ -315,7 +315,7 @@ fn line(block: u32, group: &Group) -> String {
     format!("block {block:>3}, {trials}: {condition}{subjects}\n")
 }
 
-/// A duration as a person would say it.
+/// A rounded duration.
 fn rough(time: Duration) -> String {
     let s = time.as_secs_f64();
     if s < 90.0 {

@@ -1,7 +1,7 @@
-//! What links carry and how exact they are on this machine:
+//! Measures throughput and timing of links on this machine:
 //!
 //! ```sh
-//! cargo build --release && cargo run --release -p lab --example link -- target/release/weigh
+//! cargo build --release && cargo run --release -p hosts --example link -- target/release/weigh
 //! ```
 //!
 //! It needs hosts, so root, or user namespaces and access to `/dev/net/tun`.
@@ -78,7 +78,7 @@ fn measure(program: &Path, kind: LinkKind, link: LinkSpec) -> Result<String> {
     let small = load(&topology, program, &[URL, "-c", "64", "-d", "3s"])?;
     let paced = ["--rate", "1000", "--no-keepalive", "-c", "200", "-d", "3s"];
     let connects = load(&topology, program, &[&[URL], &paced[..]].concat())?;
-    // Only whole answers are counted, so they are small beside what is sent in the time.
+    // Only whole answers count, so one has to be small against what the window carries.
     let bytes = match link.rate_bits_per_s {
         Some(_) => 20_000,
         None => 1_000_000,
@@ -88,7 +88,7 @@ fn measure(program: &Path, kind: LinkKind, link: LinkSpec) -> Result<String> {
     let bulk = load(&topology, program, &[&[large.as_str()][..], &bulk].concat())?;
     drop(server);
     let ms = |which: &str| number(&connects["connect_us"][which]) / 1e3;
-    // Of an IP packet of 1500 bytes, 1448 are the answer's.
+    // 1448 bytes of an IP packet of 1500 are payload.
     let bits = number(&bulk["bytes_read"]) * 8.0 * 1_500.0 / 1_448.0;
     let counters = topology.counters()?;
     let of_all =

@@ -1,4 +1,4 @@
-//! The control groups that bound what a host's programs may use together.
+//! The control groups of a host: CPU quota and CPU set.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,11 +12,11 @@ use readings::HostSpec;
 const V1_CPUSET: &str = "/sys/fs/cgroup/cpuset";
 const V2: &str = "/sys/fs/cgroup";
 
-/// A host's control groups; when dropped, what runs in them is killed and they are removed.
+/// A host's control groups. Dropping them kills the processes inside and removes them.
 pub(super) struct Groups {
     folders: Vec<PathBuf>,
-    /// Whether a control group keeps its programs to its CPUs. Otherwise they are bound when they
-    /// start, and may bind themselves elsewhere.
+    /// Whether a cpuset binds the processes to the host's CPUs. Otherwise only their affinity is
+    /// set at start, which they may change.
     pub(super) cpus_bound: bool,
 }
 
@@ -29,39 +29,39 @@ impl Drop for Groups {
 }
 
 impl Groups {
-    /// Makes the groups that a host needs.
+    /// Creates the groups that a host needs.
     pub(super) fn make(host: &HostSpec) -> Result<Self, String> {
         let mut groups = Self {
             folders: Vec::new(),
             cpus_bound: false,
         };
-        // A process may have several topologies, one after the other or at a time.
+        // A process may create several topologies.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{HOST_PREFIX}{}-{number}-{}", Owner::me().mark(), host.name);
         if let Some(quota) = host.quota {
-            groups.quota(&name, quota).map_err(|e| {
+            groups.set_quota_group(&name, quota).map_err(|e| {
                 format!(
-                    "host `{}` shall have {quota} CPUs, but no control group can be made for that: \
-                     {e}; run as root where the `cpu` controller is, or remove `quota`",
+                    "host `{}` has a quota of {quota} CPUs, but no control group can be made for it: \
+                     {e}; run as root where the `cpu` controller is available, or remove `quota`",
                     host.name
                 )
             })?;
         }
         if !host.cpus.is_empty() {
-            groups.cpus_bound = groups.bind(&name, &host.cpus).is_ok();
+            groups.cpus_bound = groups.set_cpus(&name, &host.cpus).is_ok();
         }
         Ok(groups)
     }
 
-    /// Whether one of them is where CPU time is bounded, and not one for CPUs alone.
-    pub(super) fn bound_cpu_time(&self) -> bool {
+    /// Whether one of them, other than a v1 cpuset, accounts CPU time.
+    pub(super) fn accounts_cpu_time(&self) -> bool {
         let of_cpus_alone = |folder: &PathBuf| folder.starts_with(V1_CPUSET);
         !self.folders.iter().all(of_cpus_alone)
     }
 
-    /// The files that a process enters the groups by.
-    pub(super) fn entrances(&self) -> io::Result<Vec<File>> {
+    /// The `cgroup.procs` files by which a process enters the groups.
+    pub(super) fn procs_files(&self) -> io::Result<Vec<File>> {
         let open = |folder: &PathBuf| {
             OpenOptions::new()
                 .write(true)
@@ -79,33 +79,33 @@ impl Groups {
         Ok(folder)
     }
 
-    fn quota(&mut self, name: &str, cpus: f64) -> io::Result<()> {
+    fn set_quota_group(&mut self, name: &str, cpus: f64) -> io::Result<()> {
         match cpu_quota::v1() {
             Some(base) => self.add(base, name)?,
             None => self.add_v2(name, "cpu")?,
         };
-        self.bound(Some(cpus))
+        self.set_quota(Some(cpus))
     }
 
-    /// Bounds the CPU time of what runs in the group for that; `None` for no bound.
-    pub(super) fn bound(&self, cpus: Option<f64>) -> io::Result<()> {
+    /// Sets the CPU quota of the group; `None` for no quota.
+    pub(super) fn set_quota(&self, cpus: Option<f64>) -> io::Result<()> {
         let for_time = |folder: &&PathBuf| !folder.starts_with(V1_CPUSET);
         let Some(folder) = self.folders.iter().find(for_time) else {
-            return Err(io::Error::other("it has no control group for that"));
+            return Err(io::Error::other("it has no control group for CPU time"));
         };
         if folder.starts_with(V2) && cpu_quota::v1().is_none() {
-            // A group that only keeps programs to their CPUs may not have been given the controller.
-            offer_v2("cpu")?;
+            // A group made for the cpuset may lack the `cpu` controller.
+            enable_v2_controller("cpu")?;
         }
         cpu_quota::set(folder, cpus)
     }
 
-    fn bind(&mut self, name: &str, cpus: &[u32]) -> io::Result<()> {
+    fn set_cpus(&mut self, name: &str, cpus: &[u32]) -> io::Result<()> {
         let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let v1 = Path::new(V1_CPUSET);
         let folder = if v1.join("cpuset.mems").exists() {
             let folder = self.add(V1_CPUSET, name)?;
-            // A group without memory nodes takes no processes.
+            // A cpuset without memory nodes takes no processes.
             let nodes = fs::read_to_string(v1.join("cpuset.mems"))?;
             fs::write(folder.join("cpuset.mems"), nodes.trim())?;
             folder
@@ -114,7 +114,7 @@ impl Groups {
         };
         let bound = fs::write(folder.join("cpuset.cpus"), list.join(","));
         if bound.is_err() && v1.exists() {
-            // A group of version 1 without CPUs takes no processes either.
+            // A v1 cpuset without CPUs takes no processes either.
             kill_and_remove(&folder);
             self.folders.retain(|one| *one != folder);
         }
@@ -122,17 +122,17 @@ impl Groups {
     }
 
     fn add_v2(&mut self, name: &str, controller: &str) -> io::Result<PathBuf> {
-        offer_v2(controller)?;
+        enable_v2_controller(controller)?;
         self.add(V2, name)
     }
 }
 
-/// Makes a controller of version 2 one of all groups below the first.
-fn offer_v2(controller: &str) -> io::Result<()> {
+/// Enables a v2 controller for the children of the root group.
+fn enable_v2_controller(controller: &str) -> io::Result<()> {
     let base = Path::new(V2);
     let controllers = fs::read_to_string(base.join("cgroup.controllers"))?;
     if !controllers.split_whitespace().any(|one| one == controller) {
-        let why = format!("the kernel offers no controller `{controller}` here");
+        let why = format!("the controller `{controller}` is not available here");
         return Err(io::Error::other(why));
     }
     fs::write(
@@ -162,10 +162,10 @@ mod tests {
             }
         };
         let mut command = std::process::Command::new("sh");
-        // As many steps as it can within a second of the clock.
+        // Busy for a second.
         command.args(["-c", "while :; do :; done"]);
         let setup = net::os::ChildSetup {
-            confine: groups.entrances().unwrap(),
+            confine: groups.procs_files().unwrap(),
             ..Default::default()
         };
         net::os::set_up_child(&mut command, setup);
@@ -180,7 +180,7 @@ mod tests {
         // Killed with its group.
         assert!(!child.wait().unwrap().success());
         assert!(folders.iter().all(|folder| !folder.exists()));
-        // On a busy machine it gets less, but never more.
+        // On a busy machine it may get less.
         assert!(used_ns / elapsed_ns < 0.3, "{used_ns} of {elapsed_ns}");
         assert!(used_ns > 0.0);
     }

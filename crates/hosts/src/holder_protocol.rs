@@ -1,5 +1,5 @@
-//! The orders and answers between a [`super::Topology`] and the process that holds its wires, a JSON
-//! document a line.
+//! The protocol between a [`super::Topology`] and its `netns-holder` process: one JSON document per
+//! line.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use super::SettingError;
 use readings::HostSpec;
 use readings::{LinkCounters, LinkKind};
 
-/// An order; each gets one answer.
+/// An order; each has one answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
 pub(super) enum HolderOrder {
-    /// Make hosts and links. The first order, and given once.
+    /// Create hosts and links; once, and first.
     Build {
         /// The hosts.
         hosts: Vec<HostSpec>,
-        /// What shall carry the packets; `None` for what the machine can do.
+        /// What carries the packets; `None` to choose by what the machine can do.
         kind: Option<LinkKind>,
         /// Seed of loss and jitter.
         seed: u64,
-        /// CPUs of the links' thread; empty for all.
+        /// CPUs of the link thread; empty for all.
         link_cpus: Vec<u32>,
     },
-    /// Tell what has become of packets.
+    /// Report the link counters.
     Counters,
-    /// Change rates of links that have one.
+    /// Change the rates of links that have one.
     Rates {
-        /// Host, by its place in the order in which they were asked for, and bits per second.
+        /// Host number, in the order of `Build`, and bits per second.
         rates: Vec<(usize, u64)>,
     },
 }
@@ -37,43 +37,43 @@ pub(super) enum HolderOrder {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub(super) enum HolderAnswer {
-    /// The hosts are there.
+    /// The hosts were created.
     Built {
-        /// Version of the program; must be the caller's.
+        /// Version of the program, which has to be the caller's.
         version: String,
         /// What carries the packets.
         kind: LinkKind,
-        /// The descriptor of the namespace of users, where there is one.
+        /// Descriptor of the user namespace, if one was needed.
         users: Option<i32>,
-        /// The hosts, in the order in which they were asked for.
+        /// The hosts, in the order of `Build`.
         hosts: Vec<HeldHost>,
     },
-    /// What has become of packets, by host; empty where the kernel carries them.
+    /// Counters by host; empty where the kernel carries the packets.
     Counters {
         /// The counters.
         links: Vec<LinkCounters>,
     },
-    /// It was carried out.
+    /// The order succeeded.
     Done,
-    /// A setting of a host is a mistake.
+    /// A setting of a host is invalid.
     Setting {
         /// Which, and why.
         error: SettingError,
     },
-    /// It could not be carried out.
+    /// The order failed.
     Failed {
         /// Why.
         reason: String,
     },
 }
 
-/// A host that was made.
+/// A created host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HeldHost {
     /// Descriptors of its namespaces, in the order in which they are entered.
     pub(super) namespaces: Vec<i32>,
-    /// The kernel's settings in it.
+    /// Its sysctls.
     pub(super) settings: BTreeMap<String, String>,
-    /// What could not be done for it.
+    /// Non-fatal failures.
     pub(super) warnings: Vec<String>,
 }

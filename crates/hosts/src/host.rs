@@ -1,4 +1,4 @@
-//! Where servers and loads of an experiment run.
+//! The interface of a host, and the local one.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -8,49 +8,47 @@ use agent::{AgentError, AgentHandle};
 use readings::{Access, LinkSpec};
 use serde_json::Value;
 
-/// Ports that servers get: below the range that the kernel gives to outgoing connections, so that
-/// the load's own connections cannot take them.
+/// Ports for servers: below the ephemeral range, so that outgoing connections cannot occupy them.
 const SERVER_PORTS: std::ops::Range<u16> = 18_000..32_000;
-/// How many ports are tried where each has to be asked for.
+/// Attempts to find a free port.
 const PORTS_TRIED: usize = 1_000;
 
-/// The ports of a host's outgoing connections.
+/// The ephemeral ports of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingPorts {
-    /// The first and the last.
+    /// First and last port.
     pub range: (u16, u16),
-    /// Whether a port is used again a second after its connection has ended (`tcp_tw_reuse=1`).
+    /// Whether a port is reused a second after its connection ended (`tcp_tw_reuse=1`).
     pub are_reused: bool,
     /// Whether the range is the host's alone, so that it may be changed.
     pub are_own: bool,
 }
 
-/// A host of an experiment: the agent there, and what is known of the place.
+/// A host of an experiment: its agent, and its properties.
 ///
-/// The defaults are those of a host without a network, a link and a control group of its own.
+/// The defaults are those of a host without its own network, link or control group.
 pub trait Host {
-    /// Its name in the experiment; empty for this machine where hosts are not apart.
+    /// Its name in the experiment; empty for this machine where hosts are not separate.
     fn name(&self) -> &str;
 
     /// Its agent.
     ///
     /// # Errors
-    /// [`AgentError::Lost`] when there is none any more.
+    /// [`AgentError::Lost`] when it has none any more.
     fn agent(&mut self) -> Result<&mut dyn AgentHandle, AgentError>;
 
-    /// A second agent there, which makes loads while the first one takes other orders.
+    /// Starts a second agent, for loads, so that the first can take other orders meanwhile.
     ///
     /// # Errors
     /// When it does not start.
     fn start_agent(&self) -> Result<Box<dyn AgentHandle>, AgentError>;
 
-    /// The machine that it is on: hosts of one machine share processes and counters. Empty for
-    /// this one.
+    /// Its machine; empty for this one. Hosts of one machine share processes and counters.
     fn machine(&self) -> &str {
         ""
     }
 
-    /// The address by which the host `from`, whose access is given, reaches it.
+    /// The address by which the host `from`, of the given access, reaches it.
     fn address(&self, from: &str, access: Access) -> IpAddr {
         let _ = (from, access);
         Ipv4Addr::LOCALHOST.into()
@@ -61,7 +59,7 @@ pub trait Host {
         Access::Internal
     }
 
-    /// Whether a server could listen at a port.
+    /// Whether a server could listen on a port.
     fn is_free(&mut self, port: u16) -> bool {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
     }
@@ -75,56 +73,57 @@ pub trait Host {
             }
             port = random.u16(SERVER_PORTS);
         }
-        // Where all are taken the server reports it.
+        // If all are in use, the server reports it.
         port
     }
 
-    /// The CPUs that its control group keeps programs to; empty for all.
+    /// The CPUs that it is bound to; empty for all.
     fn cpus(&self) -> &[u32] {
         &[]
     }
 
-    /// The path of `weigh` there, where that is another one than here.
+    /// The path of `weigh` on its machine, if that is another machine.
     fn remote_program(&self) -> Option<PathBuf> {
         None
     }
 
-    /// What lies between it and the others.
+    /// Its link.
     fn link(&self) -> Option<LinkSpec> {
         None
     }
 
-    /// Whether everything that it sends goes into its link, and not only what is for its network.
+    /// Whether its default route is the link, rather than only the route to its network.
     fn routes_into_link(&self) -> bool {
         false
     }
 
-    /// The ports of its outgoing connections, where they can be read.
+    /// Its ephemeral ports, if known.
     fn outgoing_ports(&self) -> Option<OutgoingPorts> {
         None
     }
 
-    /// Whether its control group bounds the CPU time of its programs, and to how many CPUs.
+    /// Its CPU quota in CPUs: `None` if no control group accounts its CPU time, `Some(None)` for no
+    /// quota.
     fn cpu_quota(&self) -> Option<Option<f64>> {
         None
     }
 
-    /// Bounds the CPU time of its programs to so many CPUs; `None` gives back the declared bound.
+    /// Sets its CPU quota; `None` restores the declared one.
     ///
     /// # Errors
-    /// When its control group takes no such bound.
+    /// When its control group does not accept it.
     fn set_cpu_quota(&self, cpus: Option<f64>) -> io::Result<()> {
         let _ = cpus;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What is known of it, for `hosts.json`.
+    /// Its description for `hosts.json`.
     fn inventory(&self) -> Value {
         Value::Null
     }
 }
 
-/// Hosts that are not apart: one agent on this machine.
+/// This machine, where hosts are not separate.
 pub(crate) struct LocalHost {
     pub(crate) weigh: PathBuf,
     pub(crate) agent: agent::Agent,
@@ -161,12 +160,12 @@ impl Host for LocalHost {
     }
 }
 
-/// Whether a server of another machine could listen at an address, by its agent.
+/// Asks an agent whether a server could listen on an address of its machine.
 pub(crate) fn is_free_there(agent: &mut dyn AgentHandle, address: SocketAddr) -> bool {
     use agent::wire::{Answer, Order};
     match agent.ask(&Order::IsFree { address }) {
         Ok(Answer::Free { free }) => free,
-        // Then the server reports it.
+        // The server will report it.
         _ => true,
     }
 }

@@ -1,4 +1,4 @@
-//! What this machine lacks for hosts, found out before an experiment asks for them.
+//! Checks what this machine lacks for namespaces and links.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -11,10 +11,10 @@ use readings::{Access, HostSpec};
 
 const TUN: &str = "/dev/net/tun";
 
-/// What this machine lacks to make these hosts, a sentence each; they are hosts that are apart.
+/// What this machine lacks to create these separate hosts, a sentence each.
 ///
-/// Nothing stays behind: what is tried is undone at once. An ordinary user's namespaces are not
-/// tried, since a process of several threads cannot; the kernel's switches are read instead.
+/// Everything tried is undone at once. User namespaces are not tried, which needs a process of one
+/// thread; sysctls are read instead.
 pub fn lacking(hosts: &[HostSpec]) -> Vec<String> {
     let mut sentences = Vec::new();
     if !may_make_namespaces() {
@@ -38,7 +38,7 @@ pub fn lacking(hosts: &[HostSpec]) -> Vec<String> {
         ));
     }
     if let Some(host) = hosts.iter().find(|host| host.quota.is_some()) {
-        // The CPUs are bound in other ways where no group can be made for them.
+        // Without a cpuset, CPUs are bound by affinity.
         let alone = HostSpec {
             cpus: Vec::new(),
             ..host.clone()
@@ -68,14 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_that_no_machine_gives_is_named_with_its_host() {
+    fn a_quota_that_cannot_be_set_is_reported_with_its_host() {
         let small = |quota| HostSpec {
             name: "small".to_owned(),
             quota,
             ..HostSpec::default()
         };
         let without = lacking(&[small(None)]);
-        // A name that no folder can have.
+        // An invalid folder name.
         let mut odd = small(Some(0.5));
         odd.name = "a/b".to_owned();
         let with = lacking(&[odd]);

@@ -15,36 +15,34 @@ use readings::{Access, HostSpec};
 
 use crate::link::router::Addresses;
 
-/// A TUN device drops what does not fit into its queue: a burst of many connections shall fit.
+/// Queue of a TUN device, which drops what does not fit: large enough for a burst of many
+/// connections.
 const QUEUE_PACKETS: u32 = 20_000;
-/// Where programs look names up.
 const NAMES: &str = "/etc/hosts";
-/// A folder that every machine has. For a moment, and in the host's own mount namespace only,
-/// something else is seen in its place.
+/// A folder of every machine, covered for a moment by a tmpfs in the host's own mount namespace.
 const SOME_FOLDER: &str = "/tmp";
 
-/// A host's namespaces; they live as long as these files are open.
-pub(super) struct Inside {
-    /// In the order in which they are entered.
+/// A host's namespaces; they exist as long as these files are open.
+pub(super) struct HostNamespaces {
+    /// In order of entering.
     pub(super) namespaces: Vec<File>,
     pub(super) settings: BTreeMap<String, String>,
     pub(super) warnings: Vec<String>,
 }
 
-impl Inside {
-    /// The namespace of the network.
+impl HostNamespaces {
     pub(super) fn net(&self) -> &File {
         &self.namespaces[0]
     }
 }
 
-/// Makes a host's namespaces, with `lo` up, names of all hosts, and the kernel's settings.
+/// Creates a host's namespaces, with `lo` up, all hosts' names, and the sysctls set.
 pub(super) fn make(
     host: &HostSpec,
     all: &[(String, Addresses)],
     machine: &Machine,
-) -> Result<Inside, MakeError> {
-    within(|| {
+) -> Result<HostNamespaces, MakeError> {
+    on_new_thread(|| {
         let failed = |what: &'static str| {
             let name = host.name.clone();
             move |e: io::Error| format!("cannot {what} host `{name}`: {e}")
@@ -54,14 +52,14 @@ pub(super) fn make(
         namespace::keep_mounts_inside().map_err(failed("make a mount namespace for"))?;
         namespace::set_host_name(&host.name).map_err(failed("name"))?;
         let mut warnings = Vec::new();
-        if let Err(e) = show_names(host, all) {
+        if let Err(e) = mount_hosts_file(host, all) {
             warnings.push(format!(
                 "programs on host `{}` do not know the others by name: {NAMES} cannot be \
                  replaced: {e}",
                 host.name
             ));
         }
-        switch_on("lo").map_err(failed("switch on `lo` of"))?;
+        bring_up("lo").map_err(failed("bring up `lo` of"))?;
         for (name, value) in &host.settings {
             setting::set(&host.name, name, value, machine)?;
         }
@@ -71,7 +69,7 @@ pub(super) fn make(
             .map(|kind| kind.current())
             .collect::<io::Result<Vec<_>>>()
             .map_err(failed("hold the namespaces of"))?;
-        Ok(Inside {
+        Ok(HostNamespaces {
             namespaces,
             settings,
             warnings,
@@ -79,19 +77,20 @@ pub(super) fn make(
     })
 }
 
-/// Does something on a thread of its own: entering a namespace concerns the thread alone.
-fn within<T: Send>(work: impl FnOnce() -> Result<T, MakeError> + Send) -> Result<T, MakeError> {
+/// Runs `work` on a new thread, since namespaces are per thread.
+fn on_new_thread<T: Send>(
+    work: impl FnOnce() -> Result<T, MakeError> + Send,
+) -> Result<T, MakeError> {
     std::thread::scope(|scope| scope.spawn(work).join())
-        .unwrap_or_else(|_| Err(MakeError::Failed("a thread broke off".into())))
+        .unwrap_or_else(|_| Err(MakeError::Failed("a thread panicked".into())))
 }
 
-fn switch_on(device: &str) -> io::Result<()> {
+fn bring_up(device: &str) -> io::Result<()> {
     let mut route = Route::open()?;
     let index = route.index(device)?;
     route.up(index)
 }
 
-/// The text of `/etc/hosts` as a host sees it.
 fn names(host: &HostSpec, all: &[(String, Addresses)]) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n".to_string();
     for (name, addresses) in all {
@@ -104,8 +103,8 @@ fn names(host: &HostSpec, all: &[(String, Addresses)]) -> String {
     text
 }
 
-/// Shows the host's own `/etc/hosts`. The file is in memory and has no name anywhere else.
-fn show_names(host: &HostSpec, all: &[(String, Addresses)]) -> io::Result<()> {
+/// Bind-mounts the host's own `/etc/hosts`, a file in memory that is visible nowhere else.
+fn mount_hosts_file(host: &HostSpec, all: &[(String, Addresses)]) -> io::Result<()> {
     let folder = Path::new(SOME_FOLDER);
     namespace::cover_with_memory(folder)?;
     let file = folder.join("hosts");
@@ -115,11 +114,11 @@ fn show_names(host: &HostSpec, all: &[(String, Addresses)]) -> io::Result<()> {
     shown
 }
 
-/// Gives a host its TUN device; the file is the other end of it.
-pub(super) fn add_tun(host: &Inside, addresses: Addresses) -> Result<File, io::Error> {
-    on_the_inside(host, move || {
+/// Adds a host's TUN device; the file reads and writes its packets.
+pub(super) fn add_tun(host: &HostNamespaces, addresses: Addresses) -> Result<File, io::Error> {
+    in_network_of(host, move || {
         let file = tun::open_tun(DEVICE)?;
-        // The links carry IPv4 only. A kernel without IPv6 has no such file.
+        // Links carry IPv4 only. Fails on a kernel without IPv6.
         let _ = fs::write(
             setting::path_of(&format!("net.ipv6.conf.{DEVICE}.disable_ipv6")),
             "1",
@@ -134,13 +133,13 @@ pub(super) fn add_tun(host: &Inside, addresses: Addresses) -> Result<File, io::E
     })
 }
 
-/// Sets up the host's end of a pair of virtual Ethernet devices.
+/// Configures the host's end of a veth pair.
 pub(super) fn set_up_pair(
-    host: &Inside,
+    host: &HostNamespaces,
     addresses: Addresses,
     shape: impl FnOnce(&mut Route, u32) -> io::Result<()> + Send,
 ) -> io::Result<()> {
-    on_the_inside(host, move || {
+    in_network_of(host, move || {
         let mut route = Route::open()?;
         let index = route.index(DEVICE)?;
         route.address(index, addresses.internal, 24)?;
@@ -149,21 +148,21 @@ pub(super) fn set_up_pair(
     })
 }
 
-/// Changes the host's end of such a pair.
+/// Changes the host's end of its veth pair.
 pub(super) fn change_pair(
-    host: &Inside,
+    host: &HostNamespaces,
     change: impl FnOnce(&mut Route, u32) -> io::Result<()> + Send,
 ) -> io::Result<()> {
-    on_the_inside(host, move || {
+    in_network_of(host, move || {
         let mut route = Route::open()?;
         let index = route.index(DEVICE)?;
         change(&mut route, index)
     })
 }
 
-/// Does something on a thread in the host's network namespace.
-fn on_the_inside<T: Send>(
-    host: &Inside,
+/// Runs `work` on a thread in the host's network namespace.
+fn in_network_of<T: Send>(
+    host: &HostNamespaces,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
     let namespace = host.net();
@@ -174,7 +173,7 @@ fn on_the_inside<T: Send>(
         });
         thread.join()
     })
-    .unwrap_or_else(|_| Err(io::Error::other("a thread broke off")))
+    .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
 #[cfg(test)]
@@ -183,7 +182,7 @@ mod tests {
     use crate::addresses;
 
     #[test]
-    fn a_host_knows_the_others_by_the_addresses_that_it_reaches_them_by() {
+    fn names_resolve_to_the_addresses_of_the_hosts_access() {
         let all: Vec<_> = ["one", "two"]
             .iter()
             .enumerate()
@@ -194,9 +193,9 @@ mod tests {
             access,
             ..HostSpec::default()
         };
-        let inside = names(&host(Access::Internal), &all);
-        assert!(inside.ends_with("\n10.77.0.1 one\n10.77.0.2 two\n"));
-        let outside = names(&host(Access::External), &all);
-        assert!(outside.ends_with("\n198.18.77.1 one\n10.77.0.2 two\n"));
+        let internal = names(&host(Access::Internal), &all);
+        assert!(internal.ends_with("\n10.77.0.1 one\n10.77.0.2 two\n"));
+        let external = names(&host(Access::External), &all);
+        assert!(external.ends_with("\n198.18.77.1 one\n10.77.0.2 two\n"));
     }
 }

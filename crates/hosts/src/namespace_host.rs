@@ -1,4 +1,4 @@
-//! A host that is a set of namespaces of this machine.
+//! A host in namespaces of this machine.
 
 use std::cell::RefCell;
 use std::io;
@@ -64,7 +64,7 @@ impl Host for NamespaceHost {
                 _ => host.address,
             })
         });
-        // It was built, so the topology knows it.
+        // The topology knows every host that it built.
         address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST))
     }
 
@@ -72,7 +72,7 @@ impl Host for NamespaceHost {
         self.spec.access
     }
 
-    /// All ports are its own, and it has no servers but those of the run.
+    /// It has a network of its own, with no other servers than the run's.
     fn is_free(&mut self, _: u16) -> bool {
         true
     }
@@ -101,18 +101,18 @@ impl Host for NamespaceHost {
     }
 
     fn cpu_quota(&self) -> Option<Option<f64>> {
-        let bounds = self.with(|host| Some(host.bounds_cpu_time()))?;
-        bounds.then_some(self.spec.quota)
+        let accounts = self.with(|host| Some(host.accounts_cpu_time()))?;
+        accounts.then_some(self.spec.quota)
     }
 
     fn set_cpu_quota(&self, cpus: Option<f64>) -> io::Result<()> {
         let topology = self.topology.borrow();
-        let set = topology.bound_cpu_time(&self.spec.name, cpus);
+        let set = topology.set_cpu_quota(&self.spec.name, cpus);
         set.map_err(io::Error::other)
     }
 
     fn inventory(&self) -> Value {
-        let described = self.with(|host| {
+        let inventory = self.with(|host| {
             Some(json!({
                 "address": host.address,
                 "external_address": host.external_address,
@@ -124,6 +124,6 @@ impl Host for NamespaceHost {
                 "settings": host.settings,
             }))
         });
-        described.unwrap_or_default()
+        inventory.unwrap_or_default()
     }
 }

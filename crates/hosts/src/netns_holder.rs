@@ -1,13 +1,13 @@
-//! The process that holds a topology's namespaces and wires.
+//! The `netns-holder` process, which holds a topology's namespaces and links.
 
 use std::io::{self, BufRead, Write};
 
 use net::namespace::{self, Namespace};
 
 use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
-use super::namespace::Inside;
+use super::namespace::HostNamespaces;
 use super::setting::{Machine, MakeError};
-use super::{addresses, namespace as inside};
+use super::{addresses, namespace as host_namespace};
 use crate::link::router::Addresses;
 use crate::link::{Link, netem};
 use agent::route::{DEVICE, Route};
@@ -16,21 +16,20 @@ use readings::{LinkKind, LinkSpec};
 
 const BRIDGE: &str = "wires";
 
-/// What lives as long as the process does.
-struct Wires {
+struct HeldTopology {
     kind: LinkKind,
     users: Option<std::fs::File>,
-    hosts: Vec<Inside>,
-    /// The links of each host, as they were asked for.
+    hosts: Vec<HostNamespaces>,
+    /// The declared links, by host.
     specs: Vec<LinkSpec>,
     link: Option<Link>,
 }
 
-impl Wires {
-    /// Gives links that are the kernel's other rates: of hosts by their number, bits per second.
+impl HeldTopology {
+    /// Changes the rates of netem links, by host number, bits per second.
     fn set_rates(&self, rates: &[(usize, u64)]) -> io::Result<()> {
         if self.kind != LinkKind::Netem {
-            return Err(io::Error::other("they have none"));
+            return Err(io::Error::other("they have no rate"));
         }
         for &(number, rate) in rates {
             let (Some(host), Some(&spec)) = (self.hosts.get(number), self.specs.get(number)) else {
@@ -48,27 +47,27 @@ impl Wires {
             let mut route = Route::open()?;
             let index = route.index(&wire(number))?;
             change(&mut route, index)?;
-            inside::change_pair(host, change)?;
+            host_namespace::change_pair(host, change)?;
         }
         Ok(())
     }
 }
 
-/// The outer end of a host's pair of devices.
+/// The bridge's end of a host's veth pair.
 fn wire(number: usize) -> String {
     format!("wire{number}")
 }
 
-/// Makes hosts as it is told and keeps them until the input ends. Call it in a process of its own,
-/// before there is a second thread; when the process ends, everything is gone.
+/// Creates hosts as ordered and holds them until the input ends. Call it in a process of its own
+/// with a single thread; when the process ends, everything vanishes.
 ///
 /// # Errors
 /// When its output is closed.
 pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
-    let mut wires = None;
+    let mut held = None;
     for line in input.lines() {
         let answer =
-            carry_out(&line?, &mut wires).unwrap_or_else(|reason| HolderAnswer::Failed { reason });
+            carry_out(&line?, &mut held).unwrap_or_else(|reason| HolderAnswer::Failed { reason });
         serde_json::to_writer(&mut output, &answer)?;
         output.write_all(b"\n")?;
         output.flush()?;
@@ -76,7 +75,7 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<HolderAnswer, String> {
+fn carry_out(line: &str, held: &mut Option<HeldTopology>) -> Result<HolderAnswer, String> {
     use std::os::fd::AsRawFd;
     match serde_json::from_str(line).map_err(|e| format!("not an order: {e}"))? {
         HolderOrder::Build {
@@ -85,11 +84,11 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<HolderAnswer, Stri
             seed,
             link_cpus,
         } => {
-            if wires.is_some() {
-                return Err("the hosts are there already".into());
+            if held.is_some() {
+                return Err("the hosts exist already".into());
             }
             let built = match build(&hosts, kind, seed, &link_cpus) {
-                Ok(built) => wires.insert(built),
+                Ok(built) => held.insert(built),
                 Err(MakeError::Setting(error)) => return Ok(HolderAnswer::Setting { error }),
                 Err(MakeError::Failed(why)) => return Err(why),
             };
@@ -109,16 +108,16 @@ fn carry_out(line: &str, wires: &mut Option<Wires>) -> Result<HolderAnswer, Stri
             })
         }
         HolderOrder::Rates { rates } => {
-            let wires = wires.as_mut().ok_or("there are no hosts")?;
-            let set = match &mut wires.link {
+            let held = held.as_mut().ok_or("there are no hosts")?;
+            let set = match &mut held.link {
                 Some(link) => link.set_rates(rates),
-                None => wires.set_rates(&rates),
+                None => held.set_rates(&rates),
             };
-            set.map_err(|e| format!("the links keep their rate: {e}"))?;
+            set.map_err(|e| format!("cannot change the rates of links: {e}"))?;
             Ok(HolderAnswer::Done)
         }
         HolderOrder::Counters => {
-            let link = wires.as_mut().and_then(|wires| wires.link.as_mut());
+            let link = held.as_mut().and_then(|held| held.link.as_mut());
             let links = link.map(Link::counters).transpose();
             Ok(HolderAnswer::Counters {
                 links: links.map_err(|e| e.to_string())?.unwrap_or_default(),
@@ -132,17 +131,17 @@ fn build(
     wanted: Option<LinkKind>,
     seed: u64,
     link_cpus: &[u32],
-) -> Result<Wires, MakeError> {
-    let machine = Machine::look(hosts);
-    let users = leave_the_machine()?;
+) -> Result<HeldTopology, MakeError> {
+    let machine = Machine::read(hosts);
+    let users = enter_link_network()?;
     let all: Vec<(String, Addresses)> = hosts
         .iter()
         .enumerate()
         .map(|(number, host)| (host.name.clone(), addresses(number)))
         .collect();
-    let made = hosts
+    let namespaces = hosts
         .iter()
-        .map(|host| inside::make(host, &all, &machine))
+        .map(|host| host_namespace::make(host, &all, &machine))
         .collect::<Result<Vec<_>, _>>()?;
     let kind = match wanted {
         Some(kind) => kind,
@@ -150,14 +149,14 @@ fn build(
     };
     let mut link = None;
     if kind == LinkKind::UserSpace {
-        let devices = made
+        let devices = namespaces
             .iter()
             .zip(&all)
-            .map(|(host, (_, addresses))| inside::add_tun(host, *addresses))
+            .map(|(host, (_, addresses))| host_namespace::add_tun(host, *addresses))
             .collect::<io::Result<Vec<_>>>()
             .map_err(|e| {
                 format!(
-                    "these links are made with TUN devices, which /dev/net/tun does not give: {e}; \
+                    "these links need TUN devices, and /dev/net/tun cannot be opened: {e}; \
                      run as root, or give this user access to /dev/net/tun"
                 )
             })?;
@@ -169,12 +168,13 @@ fn build(
         let started = Link::start(devices, &ends, seed, link_cpus);
         link = Some(started.map_err(|e| format!("cannot start the links: {e}"))?);
     } else {
-        join(hosts, &made, &all, kind).map_err(|e| format!("cannot wire the hosts: {e}"))?;
+        join(hosts, &namespaces, &all, kind)
+            .map_err(|e| format!("cannot connect the hosts: {e}"))?;
     }
-    Ok(Wires {
+    Ok(HeldTopology {
         kind,
         users,
-        hosts: made,
+        hosts: namespaces,
         specs: hosts
             .iter()
             .map(|host| host.link.unwrap_or_default())
@@ -183,12 +183,12 @@ fn build(
     })
 }
 
-/// Enters a network namespace of its own, so that no wire is in the machine's; an ordinary user
-/// gets the privilege for that from a namespace of users.
-fn leave_the_machine() -> Result<Option<std::fs::File>, String> {
+/// Enters a new network namespace for the links; an ordinary user enters a user namespace first,
+/// for the privilege.
+fn enter_link_network() -> Result<Option<std::fs::File>, String> {
     let failed = |e: io::Error| {
         format!(
-            "hosts are network namespaces, which this system does not let this user make: {e}; run \
+            "hosts are network namespaces, which this user may not create here: {e}; run \
              as root, or allow user namespaces (sysctl user.max_user_namespaces, and on some \
              systems kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns)"
         )
@@ -203,21 +203,21 @@ fn leave_the_machine() -> Result<Option<std::fs::File>, String> {
     Namespace::User.current().map(Some).map_err(failed)
 }
 
-/// What carries the packets: nothing is shaped without need, and not by this program where the
-/// kernel can do it and do the same.
+/// Chooses the link kind: no shaping without need, and netem where the kernel has it and it can do
+/// the same as user space.
 fn choose(hosts: &[HostSpec]) -> LinkKind {
     let external = hosts.iter().any(|host| host.access == Access::External);
     if !external && hosts.iter().all(|host| host.link.is_none()) {
         return LinkKind::Direct;
     }
     let links: Vec<LinkSpec> = hosts.iter().filter_map(|host| host.link).collect();
-    if !external && links.iter().all(netem::can_make) && kernel_has_netem() {
+    if !external && links.iter().all(netem::supports) && kernel_has_netem() {
         return LinkKind::Netem;
     }
     LinkKind::UserSpace
 }
 
-/// Tries netem on this namespace's `lo`, which nobody uses.
+/// Tries netem on this namespace's unused `lo`.
 fn kernel_has_netem() -> bool {
     let tried = || {
         let mut route = Route::open()?;
@@ -229,10 +229,10 @@ fn kernel_has_netem() -> bool {
     tried().is_ok()
 }
 
-/// Joins hosts by pairs of virtual Ethernet devices and a bridge.
+/// Joins hosts by veth pairs and a bridge.
 fn join(
     hosts: &[HostSpec],
-    made: &[Inside],
+    namespaces: &[HostNamespaces],
     all: &[(String, Addresses)],
     kind: LinkKind,
 ) -> io::Result<()> {
@@ -251,7 +251,9 @@ fn join(
     route.add_bridge(BRIDGE)?;
     let bridge = route.index(BRIDGE)?;
     route.up(bridge)?;
-    for (number, ((spec, host), (_, addresses))) in hosts.iter().zip(made).zip(all).enumerate() {
+    for (number, ((spec, host), (_, addresses))) in
+        hosts.iter().zip(namespaces).zip(all).enumerate()
+    {
         let wire = wire(number);
         route.add_pair(&wire, DEVICE, host.net())?;
         let index = route.index(&wire)?;
@@ -259,7 +261,7 @@ fn join(
         let spec = spec.link.unwrap_or_default();
         shape(spec)(&mut route, index)?;
         route.up(index)?;
-        inside::set_up_pair(host, *addresses, shape(spec))?;
+        host_namespace::set_up_pair(host, *addresses, shape(spec))?;
     }
     Ok(())
 }

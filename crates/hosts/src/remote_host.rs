@@ -15,14 +15,14 @@ pub(crate) struct RemoteHost {
     weigh: PathBuf,
     /// The agent, or why there is none.
     agent: Result<Agent, String>,
-    /// How the machine's clock stood to this one's when the agent was started.
+    /// The machine's clock against this one's, at the agent's start.
     clock: Clock,
-    /// How the machine describes itself.
+    /// The machine's description of itself.
     about: Value,
 }
 
 impl RemoteHost {
-    /// Starts its agent and asks it what machine it is on.
+    /// Starts its agent and reads the machine's description.
     pub(crate) fn open(spec: &HostSpec, weigh: &Path) -> Result<Self, AgentError> {
         let mut agent = start(spec, weigh)?;
         if spec.ssh.is_some() {
@@ -41,7 +41,7 @@ impl RemoteHost {
         })
     }
 
-    /// Without an agent.
+    /// A host without an agent.
     pub(crate) fn absent(spec: &HostSpec, weigh: &Path) -> Self {
         Self {
             spec: spec.clone(),
@@ -52,7 +52,6 @@ impl RemoteHost {
         }
     }
 
-    /// Starts its agent again.
     pub(crate) fn reopen(&mut self) -> Result<(), AgentError> {
         match Self::open(&self.spec, &self.weigh) {
             Ok(opened) => *self = opened,

@@ -1,4 +1,4 @@
-//! The hosts of a run, and what lies between them.
+//! All hosts of a run, and the links between them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,41 +18,41 @@ use crate::namespace_host::NamespaceHost;
 use crate::remote_host::RemoteHost;
 use crate::topology::{Topology, TopologyError, TopologyOptions};
 
-/// Links whose packets were later than this on average, ns, are named in the result.
+/// Mean lateness above which a link is reported, ns.
 const LATE_NS: u64 = 200_000;
-/// A process that dies takes others with it a moment before they are seen to be gone.
-const LOSS_SEEN_WITHIN: Duration = Duration::from_millis(200);
+/// A dying process takes others with it, which shows within this time.
+const LOSS_GRACE: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(10);
-/// The pauses before further attempts to reach a machine whose connection was lost.
+/// The pauses between attempts to reconnect to a machine.
 const RETRY_AFTER: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(5),
 ];
 
-/// What the hosts of an experiment are.
+/// The kind of an experiment's hosts.
 #[derive(Clone, Debug)]
 pub enum HostsSpec {
-    /// Nothing keeps them apart: one agent on this machine does for all.
+    /// Not separate: one agent on this machine for all.
     Local,
     /// Namespaces of this machine.
     Namespaces {
         /// The hosts.
         hosts: Vec<HostSpec>,
-        /// How they are joined.
+        /// Options of their links.
         options: TopologyOptions,
     },
     /// Machines: behind ssh, or this one.
     Machines(Vec<HostSpec>),
 }
 
-/// Why hosts cannot be had.
+/// Why hosts cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     /// The agent of this machine does not start.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// Namespaces or links cannot be made.
+    /// Namespaces or links cannot be created.
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// A machine cannot be used.
@@ -70,19 +70,19 @@ pub trait Links {
     /// What carries the packets.
     fn kind(&self) -> LinkKind;
 
-    /// What the reader of the result should know about how hosts and links were made.
+    /// Warnings about the creation of hosts and links.
     fn warnings(&self) -> Vec<String>;
 
-    /// The links that handed packets over later than they should have, a sentence each.
+    /// The links that delivered packets late, a sentence each.
     fn late(&mut self) -> Vec<String>;
 
-    /// Gives every link that has a rate so many times the declared one.
+    /// Sets the rates of links that have one to the declared ones times `factor`.
     ///
     /// # Errors
-    /// When the kernel does not change them, or the process that holds them is gone.
+    /// When the kernel refuses, or the holder process is gone.
     fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError>;
 
-    /// Whether the process that holds them has ended.
+    /// Whether the holder process has ended.
     fn are_lost(&mut self) -> bool;
 }
 
@@ -92,14 +92,14 @@ pub struct Hosts {
     weigh: PathBuf,
     hosts: BTreeMap<String, Box<dyn Host>>,
     links: Option<Box<dyn Links>>,
-    loss_seen_within: Duration,
+    loss_grace: Duration,
 }
 
 impl Hosts {
-    /// Makes the hosts and starts an agent on each. `weigh` is the program.
+    /// Creates the hosts and starts an agent on each with the program `weigh`.
     ///
     /// # Errors
-    /// When one cannot be had; all that was made is gone then.
+    /// When one cannot be opened; all that was created is removed then.
     pub fn open(spec: HostsSpec, weigh: &Path) -> Result<Self, HostsError> {
         let mut hosts: BTreeMap<String, Box<dyn Host>> = BTreeMap::new();
         let mut links: Option<Box<dyn Links>> = None;
@@ -137,12 +137,12 @@ impl Hosts {
             weigh: weigh.to_path_buf(),
             hosts,
             links,
-            loss_seen_within: LOSS_SEEN_WITHIN,
+            loss_grace: LOSS_GRACE,
         })
     }
 
-    /// Hosts that the caller has made, such as fakes. What has died is seen at once, and
-    /// [`reopen`](Self::reopen) is the caller's own business.
+    /// Wraps hosts of the caller, such as fakes. Losses show at once, and [`reopen`](Self::reopen)
+    /// is the caller's task.
     pub fn of(hosts: Vec<Box<dyn Host>>, links: Option<Box<dyn Links>>) -> Self {
         let by_name = |host: Box<dyn Host>| (host.name().to_owned(), host);
         Self {
@@ -150,18 +150,18 @@ impl Hosts {
             weigh: PathBuf::new(),
             hosts: hosts.into_iter().map(by_name).collect(),
             links,
-            loss_seen_within: Duration::ZERO,
+            loss_grace: Duration::ZERO,
         }
     }
 
-    /// Makes them all again after something was lost. A machine that cannot be reached after some
-    /// attempts stays without an agent: what needs it fails, and it is tried again the next time.
+    /// Reopens all hosts after a loss. A machine that cannot be reached after some attempts has no
+    /// agent: what needs it fails, until the next reopening.
     ///
     /// # Errors
-    /// When they cannot be made again on this machine.
+    /// When hosts of this machine cannot be created again.
     pub fn reopen(mut self, stop: &AtomicBool) -> Result<Self, HostsError> {
         let HostsSpec::Machines(specs) = self.spec.clone() else {
-            // What is left of them goes first: hosts and servers have the same names again.
+            // The old ones go first: the new ones have the same names.
             let (spec, weigh) = (self.spec.clone(), self.weigh.clone());
             drop(self);
             return Self::open(spec, &weigh);
@@ -181,10 +181,10 @@ impl Hosts {
         Ok(self)
     }
 
-    /// A host by its name; where hosts are not apart, this machine for every name.
+    /// A host by name; where hosts are not separate, this machine for every name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is none.
     pub fn at(&mut self, name: Option<&str>) -> Result<&mut dyn Host, AgentError> {
         let key = self.key(name);
         match self.hosts.get_mut(&key) {
@@ -193,7 +193,7 @@ impl Hosts {
         }
     }
 
-    /// The same to look at.
+    /// [`Self::at`], shared.
     pub fn get(&self, name: Option<&str>) -> Option<&dyn Host> {
         self.hosts.get(&self.key(name)).map(Box::as_ref)
     }
@@ -206,7 +206,7 @@ impl Hosts {
         self.at(name)?.agent()
     }
 
-    /// The name that a host is kept under.
+    /// The key of a host.
     pub fn key(&self, name: Option<&str>) -> String {
         match self.hosts.contains_key("") {
             true => String::new(),
@@ -232,10 +232,10 @@ impl Hosts {
         address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST))
     }
 
-    /// What of them has died, a sentence fragment. Where something has `failed`, it is looked for
-    /// a little longer.
+    /// What has died, a sentence fragment. If something has `failed`, a loss is awaited for a
+    /// moment.
     pub fn lost(&mut self, failed: bool) -> Option<String> {
-        let end = Instant::now() + self.loss_seen_within;
+        let end = Instant::now() + self.loss_grace;
         loop {
             let lost = self.lost_now();
             if lost.is_some() || !failed || Instant::now() >= end {
@@ -247,10 +247,10 @@ impl Hosts {
 
     fn lost_now(&mut self) -> Option<String> {
         if self.links.as_mut().is_some_and(|links| links.are_lost()) {
-            return Some("the process that holds the links was lost".to_owned());
+            return Some("lost the process that holds the links".to_owned());
         }
         self.hosts.iter_mut().find_map(|(name, host)| {
-            // A machine without an agent is known to be lost, and named by what needs it.
+            // A machine without an agent is reported by what needs it.
             let why = host.agent().ok()?.gone()?;
             Some(match name.is_empty() || !host.machine().is_empty() {
                 true => why.to_string(),
@@ -259,10 +259,10 @@ impl Hosts {
         })
     }
 
-    /// Gives every link that has a rate so many times the declared one.
+    /// Sets the rates of links that have one to the declared ones times `factor`.
     ///
     /// # Errors
-    /// When there are no links, or they do not change.
+    /// When there are no links, or the change fails.
     pub fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
         match &mut self.links {
             Some(links) => links.scale_rates(factor),
@@ -270,7 +270,7 @@ impl Hosts {
         }
     }
 
-    /// What the reader of the result should know at the beginning.
+    /// Warnings at the start of a run.
     pub fn notices(&self) -> Vec<String> {
         let Some(links) = &self.links else {
             return Vec::new();
@@ -282,13 +282,12 @@ impl Hosts {
         notices
     }
 
-    /// Links that did other things than declared, a sentence each.
+    /// Links that did not behave as declared, a sentence each.
     pub fn link_faults(&mut self) -> Vec<String> {
         self.links.as_mut().map_or_else(Vec::new, |it| it.late())
     }
 
-    /// The hosts for `hosts.json`, with the key that they stand below; `None` where they are not
-    /// apart.
+    /// The hosts for `hosts.json`, with their key; `None` where they are not separate.
     pub fn inventory(&self) -> Option<(&'static str, Value)> {
         let hosts: BTreeMap<&str, Value> = self
             .hosts
@@ -320,8 +319,8 @@ impl Links for Rc<RefCell<Topology>> {
             let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
             (late_ns > LATE_NS).then(|| {
                 format!(
-                    "the link of host `{name}` was late by {:.2} ms on average: its thread had to \
-                     wait for a CPU",
+                    "the link of host `{name}` delivered packets {:.2} ms late on average: its thread had \
+                     to wait for a CPU",
                     late_ns as f64 / 1e6
                 )
             })
@@ -339,7 +338,7 @@ impl Links for Rc<RefCell<Topology>> {
     }
 }
 
-/// Waits; whether `stop` was not set meanwhile.
+/// Sleeps; false if `stop` was set meanwhile.
 fn wait(time: Duration, stop: &AtomicBool) -> bool {
     let end = Instant::now() + time;
     while Instant::now() < end {

@@ -1,4 +1,4 @@
-//! The kernel's settings of one host.
+//! Sysctls of one host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use readings::HostSpec;
 
-/// Settings that are recorded of every host.
+/// Sysctls that are recorded for every host.
 const RECORDED: [&str; 12] = [
     "net.core.somaxconn",
     "net.ipv4.ip_local_port_range",
@@ -26,14 +26,14 @@ const RECORDED: [&str; 12] = [
     "net.ipv4.tcp_wmem",
 ];
 
-/// Why a setting of a host is a mistake, wherever the experiment runs as it does here.
+/// Why a sysctl of a host is invalid, on any machine with this kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingError {
-    /// A host has none of this name.
+    /// Network namespaces have no such sysctl.
     #[error(
-        "host `{host}`: this kernel has no setting `{setting}` of a host of its own; those of the \
-         whole machine are set with sysctl"
+        "host `{host}`: this kernel has no setting `{setting}` for single hosts; settings of the whole \
+         machine are set with sysctl"
     )]
     Unknown {
         /// The host.
@@ -41,10 +41,10 @@ pub enum SettingError {
         /// The setting.
         setting: String,
     },
-    /// All hosts share it.
+    /// The sysctl is the machine's.
     #[error(
-        "host `{host}`: `{setting}` is a setting of the whole machine and not one of a host of its \
-         own; set it with sysctl"
+        "host `{host}`: `{setting}` is a setting of the whole machine, not of a host; set it with \
+         sysctl"
     )]
     WholeMachine {
         /// The host.
@@ -52,16 +52,16 @@ pub enum SettingError {
         /// The setting.
         setting: String,
     },
-    /// It tells something.
-    #[error("host `{host}`: `{setting}` can only be read")]
+    /// The sysctl is read-only.
+    #[error("host `{host}`: `{setting}` is read-only")]
     ReadOnly {
         /// The host.
         host: String,
         /// The setting.
         setting: String,
     },
-    /// The value is none for it.
-    #[error("host `{host}`: the kernel does not take `{value}` for `{setting}`")]
+    /// The kernel refuses the value.
+    #[error("host `{host}`: the kernel does not accept `{value}` for `{setting}`")]
     Value {
         /// The host.
         host: String,
@@ -72,13 +72,13 @@ pub enum SettingError {
     },
 }
 
-/// Why a host is not made.
+/// Why a host cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MakeError {
-    /// The experiment sets what cannot be set.
+    /// A sysctl is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The machine does not allow it.
+    /// The system refuses.
     #[error("{0}")]
     Failed(String),
 }
@@ -89,15 +89,14 @@ impl From<String> for MakeError {
     }
 }
 
-/// Those of the hosts' settings that can be set for the machine.
+/// Those of the hosts' sysctls that can be set for the machine.
 pub(super) struct Machine {
     settable: BTreeSet<String>,
 }
 
 impl Machine {
-    /// Looks at the settings of the network that this thread is in: the machine's, as long as it
-    /// has not entered another one.
-    pub(super) fn look(hosts: &[HostSpec]) -> Self {
+    /// Reads the network namespace of this thread: the machine's, until the thread enters another.
+    pub(super) fn read(hosts: &[HostSpec]) -> Self {
         let names = hosts.iter().flat_map(|host| &host.settings);
         let settable = names
             .map(|(name, _)| name)
@@ -112,7 +111,7 @@ pub(super) fn path_of(setting: &str) -> PathBuf {
     Path::new("/proc/sys").join(setting.replace('.', "/"))
 }
 
-/// Whether the kernel lets anybody write it.
+/// Whether the file has any write permission.
 fn is_settable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o222 != 0)
 }
@@ -122,16 +121,16 @@ fn read(setting: &str) -> Option<String> {
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The settings of the host that this thread is in, with those that it was given.
+/// The recorded sysctls of this thread's host, and those that the experiment sets.
 pub(super) fn recorded(host: &HostSpec) -> BTreeMap<String, String> {
-    let given = host.settings.iter().map(|(name, _)| name.as_str());
-    let names = RECORDED.into_iter().chain(given);
+    let declared = host.settings.iter().map(|(name, _)| name.as_str());
+    let names = RECORDED.into_iter().chain(declared);
     names
         .filter_map(|name| Some((name.to_string(), read(name)?)))
         .collect()
 }
 
-/// Sets one in the host that this thread is in.
+/// Sets a sysctl in this thread's host.
 pub(super) fn set(
     host: &str,
     setting: &str,
@@ -153,7 +152,7 @@ pub(super) fn set(
     fs::write(path, value).map_err(|e| {
         let value = value.to_string();
         match e.kind() {
-            // The latter of names, such as one of a way to control congestion.
+            // `NotFound` is for names, such as a congestion control algorithm.
             io::ErrorKind::InvalidInput | io::ErrorKind::NotFound => SettingError::Value {
                 host,
                 setting,

@@ -1,4 +1,4 @@
-//! Hosts, as the lab sees them.
+//! A topology: separate hosts on this machine, and their links.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -21,26 +21,25 @@ use agent::{self, Agent, AgentError, ChildGuard};
 use readings::{Access, HostSpec};
 use readings::{LinkCounters, LinkKind};
 
-/// The process that holds the wires does not answer any more when it takes longer. To make hosts
-/// takes a second or two.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// Time limit of the holder's answers. Creating hosts takes a second or two.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why hosts cannot be made or asked.
+/// Why hosts cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
-    /// The machine or the caller's wishes do not allow it.
+    /// The machine does not allow it, or the request is invalid.
     #[error("{0}")]
     Impossible(String),
-    /// A setting of a host is a mistake.
+    /// A setting of a host is invalid.
     #[error(transparent)]
     Setting(SettingError),
-    /// The process that holds the wires was lost.
+    /// The holder process was lost.
     #[error("lost the hosts: {0}")]
     Lost(String),
-    /// A host was asked for that there is not.
+    /// There is no such host.
     #[error("there is no host `{0}`")]
     NoHost(String),
-    /// An agent does not start.
+    /// An agent did not start.
     #[error("host `{host}`: {source}")]
     Agent {
         /// The host.
@@ -50,45 +49,44 @@ pub enum TopologyError {
     },
 }
 
-/// What is said about a topology as a whole.
+/// Options of a topology as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct TopologyOptions {
-    /// What shall carry the packets; `None` for the least that does what the hosts ask for: a
-    /// bridge, netem, user space.
+    /// What carries the packets; `None` for the simplest that does what the hosts need: bridge,
+    /// netem, user space.
     pub kind: Option<LinkKind>,
     /// Seed of loss and jitter.
     pub seed: u64,
-    /// CPUs of the links' thread; empty for all.
+    /// CPUs of the link thread; empty for all.
     pub link_cpus: Vec<u32>,
 }
 
-/// A host that was made.
+/// A created host.
 pub struct BuiltHost {
-    /// What was asked for.
+    /// Its declaration.
     pub spec: HostSpec,
     /// Its address.
     pub address: IpAddr,
-    /// The address that it has for hosts with external access.
+    /// Its address for hosts with external access.
     pub external_address: IpAddr,
-    /// The kernel's settings of its network.
+    /// The sysctls of its network.
     pub settings: BTreeMap<String, String>,
-    /// Whether its programs are kept to its CPUs by a control group, rather than by binding them
-    /// when they start.
+    /// Whether a cpuset binds its programs to its CPUs, rather than their affinity at start.
     pub cpus_bound: bool,
-    /// In the order in which they are entered; the network is the last but two.
+    /// In order of entering; the network is the third from the end.
     namespaces: Vec<File>,
     groups: Groups,
 }
 
 impl BuiltHost {
-    /// Whether a control group bounds the CPU time of its programs, or which CPUs they have, in a
-    /// way that a program loses when it is put into another group for CPU time.
-    pub fn bounds_cpu_time(&self) -> bool {
-        self.groups.bound_cpu_time()
+    /// Whether a control group of the host accounts CPU time, which a program would leave when
+    /// moved to another one.
+    pub fn accounts_cpu_time(&self) -> bool {
+        self.groups.accounts_cpu_time()
     }
 
-    /// Does something on a thread of this process that is in the host's network, such as opening
-    /// sockets there. Where hosts are an ordinary user's, only their own processes can do that.
+    /// Runs `work` on a thread of this process in the host's network, for example to open sockets
+    /// there. Hosts of an ordinary user admit only their own processes.
     ///
     /// # Errors
     /// When the thread may not enter the network.
@@ -102,30 +100,29 @@ impl BuiltHost {
             });
             thread.join()
         })
-        .unwrap_or_else(|_| Err(io::Error::other("a thread broke off")))
+        .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
     }
 }
 
-/// Hosts and what joins them; dropped, all of it is gone, and what runs in their control groups
-/// is killed. Drop the agents first, so that they can tidy up.
+/// Hosts and their links. Dropping it removes them all and kills what runs in their control groups;
+/// drop the agents first, so that they can clean up.
 pub struct Topology {
-    /// The hosts, in the order in which they were asked for.
+    /// The hosts, in the order of their declaration.
     pub hosts: Vec<BuiltHost>,
     /// What carries the packets.
     pub kind: LinkKind,
-    /// What the reader of a result should know.
+    /// Warnings for the reader of the result.
     pub warnings: Vec<String>,
     program: PathBuf,
     holder: Holder,
 }
 
 impl Topology {
-    /// Makes hosts with the help of `program`, which is `weigh`. What dead programs have left on
-    /// this machine is removed first.
+    /// Creates hosts with the program `weigh`, after sweeping leftovers of dead processes.
     ///
     /// # Errors
-    /// When namespaces, devices, control groups or settings cannot be had; all that was made is
-    /// gone then.
+    /// When namespaces, devices, control groups or sysctls fail; all that was created is removed
+    /// then.
     pub fn build(
         program: &Path,
         hosts: &[HostSpec],
@@ -157,7 +154,7 @@ impl Topology {
             hosts: wired,
         } = answer
         else {
-            return Err(TopologyError::Lost("it said something else".into()));
+            return Err(TopologyError::Lost("unexpected answer".into()));
         };
         if version != env!("CARGO_PKG_VERSION") || wired.len() != hosts.len() {
             let why = format!("{} is version {version}", program.display());
@@ -205,7 +202,7 @@ impl Topology {
         Ok(())
     }
 
-    /// A host by its name.
+    /// A host by name.
     ///
     /// # Errors
     /// When there is none.
@@ -241,10 +238,10 @@ impl Topology {
         Agent::start_with(&self.program, setup).map_err(failed)
     }
 
-    /// What makes a child process one of a host: its namespaces, control groups and CPUs.
+    /// The setup that places a child process in a host: namespaces, control groups and CPUs.
     ///
     /// # Errors
-    /// When there is no such host; the inner error when descriptors run out.
+    /// When there is no such host; the inner error when file descriptors run out.
     pub fn setup_in(&self, name: &str) -> Result<io::Result<ChildSetup>, TopologyError> {
         let host = self.host(name)?;
         let setup = || {
@@ -252,7 +249,7 @@ impl Topology {
             Ok(ChildSetup {
                 own_session: true,
                 cpus: host.spec.cpus.clone(),
-                confine: host.groups.entrances()?,
+                confine: host.groups.procs_files()?,
                 namespaces: host
                     .namespaces
                     .iter()
@@ -265,25 +262,22 @@ impl Topology {
         Ok(setup())
     }
 
-    /// Bounds what the programs of a host use together by its own control group, to so many CPUs;
-    /// `None` gives back the bound that was asked for.
+    /// Sets the CPU quota of a host's control group; `None` restores the declared quota.
     ///
     /// # Errors
-    /// When there is no such host, or its control group takes no such bound.
-    pub fn bound_cpu_time(&self, name: &str, cpus: Option<f64>) -> Result<(), TopologyError> {
+    /// When there is no such host, or its control group does not accept it.
+    pub fn set_cpu_quota(&self, name: &str, cpus: Option<f64>) -> Result<(), TopologyError> {
         let host = self.host(name)?;
-        let bound = host.groups.bound(cpus.or(host.spec.quota));
-        bound.map_err(|e| {
-            TopologyError::Impossible(format!(
-                "the CPU time of host `{name}` cannot be bounded: {e}"
-            ))
+        let set = host.groups.set_quota(cpus.or(host.spec.quota));
+        set.map_err(|e| {
+            TopologyError::Impossible(format!("cannot set the CPU quota of host `{name}`: {e}"))
         })
     }
 
-    /// Gives every link that has a rate so many times the one that was asked for.
+    /// Sets the rates of links that have one to the declared ones times `factor`.
     ///
     /// # Errors
-    /// When the kernel does not change them, or the process that holds the wires is gone.
+    /// When the kernel refuses, or the holder process is gone.
     pub fn scale_rates(&mut self, factor: f64) -> Result<(), TopologyError> {
         let rates = self.hosts.iter().enumerate().filter_map(|(number, host)| {
             let rate = host.spec.link?.rate_bits_per_s?;
@@ -296,15 +290,15 @@ impl Topology {
         }
     }
 
-    /// Whether the process that holds the links has ended: no host reaches another any more.
+    /// Whether the holder process has ended, so that no host reaches another.
     pub fn has_lost_its_links(&mut self) -> bool {
         !matches!(self.holder.child.ended(), Ok(None))
     }
 
-    /// What has become of the packets so far, by host; empty where the kernel carries them.
+    /// The link counters, by host; empty where the kernel carries the packets.
     ///
     /// # Errors
-    /// When the process that holds the wires is gone.
+    /// When the holder process is gone.
     pub fn counters(&mut self) -> Result<Vec<LinkCounters>, TopologyError> {
         match self.holder.ask(&HolderOrder::Counters)? {
             HolderAnswer::Counters { links } => Ok(links),
@@ -313,7 +307,7 @@ impl Topology {
     }
 }
 
-/// The process that holds namespaces and wires; when its input closes it ends.
+/// The holder process; it ends when its input closes.
 struct Holder {
     child: ChildGuard,
     answers: Receiver<io::Result<String>>,
@@ -326,7 +320,7 @@ impl Holder {
             .arg("netns-holder")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        // A session of its own: the terminal's Ctrl-C is for the caller alone.
+        // Its own session, so that the terminal's Ctrl-C reaches only the caller.
         let setup = ChildSetup {
             own_session: true,
             ..ChildSetup::default()
@@ -351,7 +345,7 @@ impl Holder {
         let mut line = serde_json::to_vec(order).map_err(|e| lost(&e))?;
         line.push(b'\n');
         self.child.send(&line).map_err(|e| lost(&e))?;
-        let answer = match self.answers.recv_timeout(ANSWERS_WITHIN) {
+        let answer = match self.answers.recv_timeout(ANSWER_TIMEOUT) {
             Ok(answer) => answer.map_err(|e| lost(&e))?,
             Err(RecvTimeoutError::Disconnected) => return Err(lost(&"it has ended")),
             Err(RecvTimeoutError::Timeout) => {
@@ -366,7 +360,7 @@ impl Holder {
         }
     }
 
-    /// A file that this process holds open.
+    /// Opens a file descriptor of the holder.
     fn descriptor(&self, number: i32) -> io::Result<File> {
         File::open(format!("/proc/{}/fd/{number}", self.child.pid()))
     }
@@ -374,7 +368,7 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // It holds nothing that it would have to put away.
+        // It has nothing to clean up.
         self.child.kill();
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Folders where Debian keeps servers, searched after PATH: an ordinary user's PATH lacks them.
+/// Debian's folders for servers, searched after PATH, which lacks them for an ordinary user.
 const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
 /// A file that a server or driver needs, and the package that brings it.
@@ -14,11 +14,11 @@ const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 pub struct Need {
     /// Its path.
     pub file: String,
-    /// The Debian package that holds it.
+    /// The Debian package that contains it.
     pub package: Option<String>,
 }
 
-/// What of the needs was found on this machine.
+/// Which programs and files were found on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Availability {
     /// Programs that were found: the recipe's name for each, and its path.
@@ -96,7 +96,7 @@ pub fn look(
         .iter()
         .map(|need| PathBuf::from(&need.file))
         .collect();
-    // A missing program can be any of the packages; a missing file names its own.
+    // A missing program may be in any of the packages; a missing file names its package.
     let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
         missing
             .iter()

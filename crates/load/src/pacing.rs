@@ -63,8 +63,8 @@ impl TimedStage {
 /// The due times of one thread's share of an open loop.
 ///
 /// Requests are points on an axis of expected requests: at integers for even arrivals, at sums of
-/// exponential steps for Poisson arrivals. The inverse of the rate's integral maps them to times, so
-/// ramps are exact and rounding errors do not accumulate.
+/// exponential steps for Poisson arrivals. The inverse of the rate's integral maps them to times,
+/// so ramps are exact and rounding errors do not accumulate.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     arrivals: Arrivals,

@@ -94,8 +94,8 @@ pub enum LoadError {
     Thread,
 }
 
-/// Runs a job, after [`prepare()`] where it is not prepared, to its end, or until `stop` is set: then
-/// the segment under way ends early and what was measured is returned.
+/// Runs a job, after [`prepare()`] where it is not prepared, to its end, or until `stop` is set:
+/// then the segment under way ends early and what was measured is returned.
 ///
 /// `report` is called on the calling thread. The readings are in the order of their numbers.
 ///

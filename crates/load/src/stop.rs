@@ -6,8 +6,8 @@ use crate::ns;
 
 /// A stop rule, for one thread's share of a segment.
 pub(crate) trait StopRule {
-    /// Whether the segment ends after a number of requests. These are the first that are sent in its
-    /// window, which ends with the last answer.
+    /// Whether the segment ends after a number of requests. These are the first that are sent in
+    /// its window, which ends with the last answer.
     const COUNTS: bool;
 
     /// The end of a window that starts at `from_ns`; `u64::MAX` while it is not known.

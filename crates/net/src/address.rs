@@ -174,7 +174,7 @@ pub(crate) fn inet(address: &SocketAddr) -> RawAddress {
     (storage, len as libc::socklen_t)
 }
 
-/// What the kernel says of an address, if it is an IP address.
+/// The IP address and port in the kernel's form, if it is one.
 pub(crate) fn from_raw(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {

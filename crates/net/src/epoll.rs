@@ -26,10 +26,10 @@ struct Slot {
     connecting: bool,
     first: Option<PayloadId>,
     paused: bool,
-    /// Something may be there to read.
+    /// May be readable.
     readable: bool,
     queued_to_read: bool,
-    /// The peer ended its side, or an error waits to be read.
+    /// The peer has closed its side, or an error is pending.
     ending: bool,
     finish: bool,
     failed: bool,
@@ -53,7 +53,7 @@ pub struct Epoll {
     buffers: Vec<Box<[u8]>>,
     free_buffers: Vec<u16>,
     buffers_max: usize,
-    /// Connections that wait for a buffer to read into.
+    /// Connections that wait for a free receive buffer.
     starved: Vec<ConnId>,
     ready: Vec<libc::epoll_event>,
     next_ready: usize,
@@ -63,7 +63,7 @@ pub struct Epoll {
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     to_accept: VecDeque<usize>,
-    /// Reads and accepts left in this turn, so that one busy peer cannot hold up timers.
+    /// Reads and accepts left in this turn, so that one busy peer cannot delay timers.
     turn: u32,
     files: bool,
     stamps: bool,
@@ -104,7 +104,7 @@ impl Epoll {
 
     fn give_back(&mut self, id: u16) {
         self.free_buffers.push(id);
-        // Some may be closed or paused by now.
+        // Some may be closed or paused in the meantime.
         while let Some(conn) = self.starved.pop() {
             self.mark_readable(conn);
             if self.slot(conn).is_some_and(|slot| slot.queued_to_read) {
@@ -148,7 +148,7 @@ impl Io for Epoll {
     fn open(options: IoOptions) -> io::Result<Self> {
         // SAFETY: takes numbers, touches no memory.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
         let slots = options.slots();
         let mut table = Vec::with_capacity(slots);
@@ -369,7 +369,7 @@ impl Io for Epoll {
     fn stop_listening(&mut self) {
         self.to_accept.clear();
         for listener in self.listeners.drain(..) {
-            // Closing is not enough where another descriptor of the same socket stays open.
+            // Closing is not enough if another descriptor of the same socket stays open.
             // SAFETY: both descriptors are open; no event is read for a removal.
             unsafe {
                 libc::epoll_ctl(

@@ -1,4 +1,4 @@
-//! One request and its answer, blocking: to look whether a server is ready and what it answers.
+//! One request and its answer, blocking: to check whether a server is ready and what it answers.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -100,7 +100,7 @@ impl Stream {
     }
 }
 
-/// A connection on which everything has to happen before a point in time.
+/// A connection with a deadline.
 struct Talk {
     stream: Stream,
     limit: Duration,
@@ -126,7 +126,7 @@ impl Talk {
     fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         let mut unsent = bytes;
         while !unsent.is_empty() {
-            // Each time anew: a peer that reads a little now and then must not draw it out.
+            // Set each time: a peer that reads a little now and then must not exceed the deadline.
             let left = left(self.end, self.limit)?;
             self.stream.set_write_timeout(Some(left))?;
             match self.stream.send(unsent) {
@@ -166,8 +166,8 @@ fn late(e: io::Error, limit: Duration) -> FetchError {
     }
 }
 
-/// Sends bytes and reads until `wanted` has come or the peer closes, for servers that do not speak
-/// HTTP. What has come until then is returned, whether `wanted` is in it or not.
+/// Sends bytes and reads until `wanted` was received or the peer closes, for servers that do not
+/// speak HTTP. Returns what was received, whether `wanted` is in it or not.
 ///
 /// # Errors
 /// When the connection fails, more than `bytes_max` come, or `wanted` has not come in time.

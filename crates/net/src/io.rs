@@ -1,4 +1,4 @@
-//! The seam between the rooms and the kernel: connections, buffers, events.
+//! The interface of the event loops: connections, buffers, events.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -36,7 +36,7 @@ pub struct Buf {
     pub(crate) id: u16,
     pub(crate) start: u32,
     pub(crate) len: u32,
-    /// 0 where it is not known.
+    /// 0 if unknown.
     pub(crate) arrived_ns: u64,
 }
 
@@ -51,10 +51,9 @@ impl Buf {
         }
     }
 
-    /// When the last of its bytes came to this machine, as the kernel noted it, ns of the
-    /// monotonic clock ([`os::now_ns`](crate::os::now_ns)): whatever held up the thread that reads
-    /// them does not count. `None` where [`IoOptions::stamps`] was not asked for, and where the
-    /// kernel did not tell.
+    /// The kernel timestamp of the last of its bytes, ns of CLOCK_MONOTONIC
+    /// ([`os::now_ns`](crate::os::now_ns)): delays of the reading thread are not in it. `None`
+    /// without [`IoOptions::stamps`], and if the kernel gave none.
     pub fn arrived_ns(&self) -> Option<u64> {
         (self.arrived_ns > 0).then_some(self.arrived_ns)
     }
@@ -69,8 +68,7 @@ impl Buf {
         self.len == 0
     }
 
-    /// Keeps a part of its bytes, counted from where it begins now, and forgets the others; what
-    /// of the range it does not hold is left out.
+    /// Shrinks it to a range of its bytes; what of the range lies beyond its end is ignored.
     pub fn keep(&mut self, range: std::ops::Range<usize>) {
         let end = range.end.min(self.len());
         let from = range.start.min(end);
@@ -101,7 +99,7 @@ impl PayloadId {
     }
 }
 
-/// What happened on a connection.
+/// An event of a connection or a listener.
 #[derive(Debug)]
 pub enum Event {
     /// A listener accepted a connection.
@@ -116,19 +114,19 @@ pub enum Event {
         /// The error's number.
         errno: i32,
     },
-    /// A connection that was asked for is open.
+    /// A connection was opened.
     Connected {
         /// The connection.
         conn: ConnId,
     },
-    /// A connection that was asked for could not be opened; it must still be closed.
+    /// A connection could not be opened; it must still be closed.
     ConnectFailed {
         /// The connection.
         conn: ConnId,
         /// The error's number.
         errno: i32,
     },
-    /// Bytes came.
+    /// Data was received.
     Data {
         /// The connection.
         conn: ConnId,
@@ -147,7 +145,7 @@ pub enum Event {
         /// The error's number.
         errno: i32,
     },
-    /// Everything that was handed to [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] is in the kernel.
+    /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
     Drained {
         /// The connection.
         conn: ConnId,
@@ -163,16 +161,16 @@ pub struct IoOptions {
     pub accepted: u32,
     /// Number of receive buffers: a power of two, at most 32,768.
     pub buffers: u16,
-    /// How many there may become when those do not suffice, as [`IoOptions::buffers`]; a smaller
-    /// number means no more. Memory is taken only for those that were needed.
+    /// Upper limit of their number, which grows when all are in use; a smaller number than
+    /// [`IoOptions::buffers`] means no growth. Memory is taken only for those that were needed.
     pub buffers_max: u16,
     /// Bytes of each receive buffer.
     pub buffer_size: u32,
-    /// For a relay: connections are files of the process also where the loop could hold them
-    /// otherwise. Their peers' addresses can be asked for, half-closing needs no worker thread of
-    /// the kernel's, and connections that the loop opens have `TCP_NODELAY`.
+    /// For a relay: connections are files of the process even if the loop has a table of its own.
+    /// Then peer addresses are available, half-closing needs no kernel worker thread, and outgoing
+    /// connections have `TCP_NODELAY`.
     pub files: bool,
-    /// Have the kernel tell when bytes came: [`Buf::arrived_ns`]. Receiving costs more then, and
+    /// Kernel timestamps of received data: [`Buf::arrived_ns`]. Receiving costs more, and
     /// connections are files of the process.
     pub stamps: bool,
 }
@@ -226,15 +224,15 @@ pub trait Io: Sized {
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
 
-    /// Begins to open a connection; when `first` is given it is sent as soon as it is open.
+    /// Opens a connection; `first` is sent as soon as it is open.
     ///
     /// # Errors
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
 
-    /// Sends registered bytes; failure is told, and success need not be: [`Event::Drained`] may
-    /// follow. Only for one request at a time: two such sends may overtake each other when the
-    /// peer does not read. Whether a long one is still under way is told by [`Io::queued`].
+    /// Sends registered bytes. Failures are reported; success is not always ([`Event::Drained`] may
+    /// follow). Only for one request at a time: two such sends may be reordered if the peer does
+    /// not read. [`Io::queued`] says whether a long one is still under way.
     fn send(&mut self, conn: ConnId, payload: PayloadId);
 
     /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.
@@ -267,43 +265,40 @@ pub trait Io: Sized {
     /// Receives again after [`Io::pause`].
     fn resume(&mut self, conn: ConnId);
 
-    /// Closes a connection and forgets what it had still to send.
+    /// Closes a connection and drops its send queue.
     fn close(&mut self, conn: ConnId);
 
-    /// Closes a connection as [`Io::close`] does, and has its peer see a reset, where connections
-    /// are files of the process.
+    /// Closes a connection as [`Io::close`], with a reset if connections are files of the process.
     fn abort(&mut self, conn: ConnId);
 
-    /// Looks at all listeners anew. To be called when another loop that accepted from the same
-    /// sockets has stopped: the kernel may have told only that one of a connection.
+    /// Checks all listeners again. To be called when another loop that accepted from the same
+    /// sockets has stopped: the kernel may have notified only that one of a connection.
     fn listen_again(&mut self);
 
     /// Closes the listeners; connections that were accepted go on.
     fn stop_listening(&mut self);
 
-    /// Submits what was asked for and waits for events: not at all with `Some(0)`, at most so many
-    /// nanoseconds, or for as long as it takes.
+    /// Submits all operations and waits for events: not at all with `Some(0)`, at most so many
+    /// nanoseconds, or without limit.
     ///
     /// # Errors
-    /// When the kernel refuses; the loop is of no more use then.
+    /// When the kernel refuses; the loop is unusable then.
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
 
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Whether more than half of the receive buffers that there may be are lent. When all are,
-    /// nothing is received until one is given back.
+    /// Whether more than half of all receive buffers are lent. When all are, nothing is received
+    /// until one is given back.
     fn scarce(&self) -> bool;
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];
 
-    /// The address of a connection's peer, where connections are files of the process; a system
-    /// call.
+    /// The address of a connection's peer, if connections are files of the process; a system call.
     fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
 
-    /// The address that a connection's peer connected to or is connected from, as
-    /// [`Io::peer`] tells the other.
+    /// The address of the connection's own end; as [`Io::peer`].
     fn local(&self, conn: ConnId) -> Option<SocketAddr>;
 
     /// Gives a buffer back.

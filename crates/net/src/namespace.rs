@@ -1,15 +1,14 @@
-//! Namespaces: what a process sees of the network, the mounts, the host's name and the users.
+//! Namespaces of the network, mounts, host name and users.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::os::check;
+use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::thread::{self, UnshareFlags};
 
-/// What a namespace keeps apart.
+/// What a namespace isolates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     /// Devices, addresses, routes, sockets, and the kernel's settings of the network.
@@ -18,17 +17,17 @@ pub enum Namespace {
     Mount,
     /// The host's name.
     Uts,
-    /// Users, and with them privileges over namespaces made below.
+    /// Users, and with them privileges over namespaces created below.
     User,
 }
 
 impl Namespace {
-    fn flag(self) -> i32 {
+    fn flag(self) -> UnshareFlags {
         match self {
-            Namespace::Net => libc::CLONE_NEWNET,
-            Namespace::Mount => libc::CLONE_NEWNS,
-            Namespace::Uts => libc::CLONE_NEWUTS,
-            Namespace::User => libc::CLONE_NEWUSER,
+            Namespace::Net => UnshareFlags::NEWNET,
+            Namespace::Mount => UnshareFlags::NEWNS,
+            Namespace::Uts => UnshareFlags::NEWUTS,
+            Namespace::User => UnshareFlags::NEWUSER,
         }
     }
 
@@ -57,9 +56,9 @@ impl Namespace {
 /// # Errors
 /// When it may not, or there are too many.
 pub fn enter_new(namespaces: &[Namespace]) -> io::Result<()> {
-    let flags = namespaces.iter().fold(0, |flags, one| flags | one.flag());
-    // SAFETY: takes a number, touches no memory of this process.
-    check(unsafe { libc::unshare(flags) }).map(drop)
+    let flags = namespaces.iter().map(|one| one.flag()).collect();
+    // SAFETY: of all flags only that of the table of descriptors is unsafe, which is not used.
+    Ok(unsafe { thread::unshare_unsafe(flags) }?)
 }
 
 /// Moves the calling thread into a namespace that a file of `/proc/PID/ns` stands for.
@@ -67,8 +66,7 @@ pub fn enter_new(namespaces: &[Namespace]) -> io::Result<()> {
 /// # Errors
 /// When it may not; one of mounts or users is for processes with one thread only.
 pub fn enter(namespace: &File) -> io::Result<()> {
-    // SAFETY: takes numbers, touches no memory of this process.
-    check(unsafe { libc::setns(namespace.as_raw_fd(), 0) }).map(drop)
+    Ok(thread::move_into_link_name_space(namespace.as_fd(), None)?)
 }
 
 /// Makes this user known in a new namespace of users, under the same numbers.
@@ -84,38 +82,8 @@ pub fn keep_user(uid: u32, gid: u32) -> io::Result<()> {
 
 /// The effective user and group of this process.
 pub fn user_and_group() -> (u32, u32) {
-    // SAFETY: they take and touch nothing, and never fail.
-    unsafe { (libc::geteuid(), libc::getegid()) }
-}
-
-fn c_string(bytes: &[u8]) -> io::Result<CString> {
-    CString::new(bytes).map_err(io::Error::other)
-}
-
-fn mount(
-    source: Option<&Path>,
-    target: &Path,
-    kind: Option<&str>,
-    flags: libc::c_ulong,
-) -> io::Result<()> {
-    let source = source
-        .map(|path| c_string(path.as_os_str().as_bytes()))
-        .transpose()?;
-    let target = c_string(target.as_os_str().as_bytes())?;
-    let kind = kind.map(|kind| c_string(kind.as_bytes())).transpose()?;
-    let pointer = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |t| t.as_ptr());
-    // SAFETY: each pointer is null or a string that ends with a zero and outlives the call; null is
-    // allowed for source, type and data.
-    check(unsafe {
-        libc::mount(
-            pointer(&source),
-            target.as_ptr(),
-            pointer(&kind),
-            flags,
-            std::ptr::null(),
-        )
-    })
-    .map(drop)
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    (user.as_raw(), group.as_raw())
 }
 
 /// Keeps what is mounted in this mount namespace from the one that it was made from.
@@ -123,7 +91,8 @@ fn mount(
 /// # Errors
 /// When this process may not mount.
 pub fn keep_mounts_inside() -> io::Result<()> {
-    mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_SLAVE)
+    let flags = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+    Ok(mount::mount_change("/", flags)?)
 }
 
 /// Shows `file` in the place of `target`, which has to exist.
@@ -131,7 +100,7 @@ pub fn keep_mounts_inside() -> io::Result<()> {
 /// # Errors
 /// When this process may not mount, or one of them is not there.
 pub fn show_in_place_of(file: &Path, target: &Path) -> io::Result<()> {
-    mount(Some(file), target, None, libc::MS_BIND)
+    Ok(mount::mount_bind(file, target)?)
 }
 
 /// Lays an empty file system in memory over a folder.
@@ -139,8 +108,8 @@ pub fn show_in_place_of(file: &Path, target: &Path) -> io::Result<()> {
 /// # Errors
 /// When this process may not mount, or the folder is not there.
 pub fn cover_with_memory(folder: &Path) -> io::Result<()> {
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
-    mount(Some(Path::new("tmpfs")), folder, Some("tmpfs"), flags)
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount::mount("tmpfs", folder, "tmpfs", flags, None)?)
 }
 
 /// Takes the uppermost mount off a folder. What is shown from it elsewhere stays.
@@ -148,9 +117,7 @@ pub fn cover_with_memory(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// When nothing is mounted there.
 pub fn uncover(folder: &Path) -> io::Result<()> {
-    let folder = c_string(folder.as_os_str().as_bytes())?;
-    // SAFETY: the string ends with a zero and outlives the call.
-    check(unsafe { libc::umount2(folder.as_ptr(), libc::MNT_DETACH) }).map(drop)
+    Ok(mount::unmount(folder, UnmountFlags::DETACH)?)
 }
 
 /// Names the host of this namespace.
@@ -158,8 +125,7 @@ pub fn uncover(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// When it is longer than 64 bytes, or this process may not.
 pub fn set_host_name(name: &str) -> io::Result<()> {
-    // SAFETY: pointer and length describe `name`.
-    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+    Ok(rustix::system::sethostname(name.as_bytes())?)
 }
 
 #[cfg(test)]

@@ -4,22 +4,26 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::net::sockopt;
+use rustix::process::{self, Resource, Rlimit};
+use rustix::thread::{self, CpuSet};
+
 use crate::address::{Address, from_raw};
 
-/// Nanoseconds of the monotonic clock.
+/// Nanoseconds of CLOCK_MONOTONIC.
 #[inline]
 pub fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the monotonic clock as of the kernel's last tick, some milliseconds ago at most;
-/// cheaper to ask for than [`now_ns`].
+/// Nanoseconds of CLOCK_MONOTONIC_COARSE: as of the kernel's last tick, some milliseconds ago at
+/// most, and cheaper to read than [`now_ns`].
 #[inline]
 pub fn coarse_now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC_COARSE)
 }
 
-/// Nanoseconds since 1970, by the clock that people set.
+/// Nanoseconds of CLOCK_REALTIME, since 1970.
 #[inline]
 pub(crate) fn real_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
@@ -62,109 +66,87 @@ pub fn children_cpu_ns() -> u64 {
 /// # Errors
 /// When none of them exists or may be used.
 pub fn bind_to_cpus(cpus: &[u32]) -> io::Result<()> {
-    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let mut set = CpuSet::new();
     for &cpu in cpus {
-        if (cpu as usize) < libc::CPU_SETSIZE as usize {
-            // SAFETY: the index is inside the set.
-            unsafe { libc::CPU_SET(cpu as usize, &mut set) };
+        if (cpu as usize) < CpuSet::MAX_CPU {
+            set.set(cpu as usize);
         }
     }
-    // SAFETY: `set` is valid and of the size given; 0 is the calling thread.
-    check(unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) }).map(drop)
+    Ok(thread::sched_setaffinity(None, &set)?)
 }
 
 /// The CPUs that this process may use.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel refuses.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    // SAFETY: a cpu_set_t is plain bits, all zero is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place of the size given.
-    check(unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) })?;
-    Ok((0..libc::CPU_SETSIZE as u32)
-        // SAFETY: the index is inside the set.
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu as usize, &set) })
-        .collect())
+    let set = thread::sched_getaffinity(None)?;
+    let cpus = 0..CpuSet::MAX_CPU as u32;
+    Ok(cpus.filter(|&cpu| set.is_set(cpu as usize)).collect())
 }
 
 /// Bytes of a page of memory.
 pub fn page_bytes() -> u64 {
-    // SAFETY: takes a number, touches no memory.
-    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(told).unwrap_or(4096)
+    rustix::param::page_size() as u64
 }
 
 /// How many files this process may have open.
 pub fn open_files() -> u64 {
-    limit_of_open_files().map_or(1024, |limit| limit.rlim_cur)
+    process::getrlimit(Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX)
 }
 
-fn limit_of_open_files() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid place.
-    let told = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
-    told.then_some(limit)
-}
-
-/// Raises the limit of open files as far as the system lets it; returns the new limit.
+/// Raises the limit of open files as far as the system allows; returns the new limit.
 pub fn raise_open_files() -> u64 {
-    let Some(limit) = limit_of_open_files() else {
-        return 1024;
-    };
+    let limit = process::getrlimit(Resource::Nofile);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
         .ok()
         .and_then(|text| text.trim().parse::<u64>().ok())
-        .unwrap_or(limit.rlim_max)
+        .unwrap_or(hard)
         .min(1 << 20);
-    for wanted in [most.max(limit.rlim_max), limit.rlim_max] {
-        let new = libc::rlimit {
-            rlim_cur: wanted,
-            rlim_max: wanted.max(limit.rlim_max),
+    for wanted in [most.max(hard), hard] {
+        let new = Rlimit {
+            current: Some(wanted),
+            maximum: Some(wanted.max(hard)),
         };
-        // SAFETY: `new` is valid.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &new) } == 0 {
+        if process::setrlimit(Resource::Nofile, new).is_ok() {
             return wanted;
         }
     }
-    limit.rlim_cur
+    open_files()
 }
 
-/// Makes the calling thread's timers exact to the microsecond rather than to 50.
+/// Sets the timer slack of the calling thread to 1 ns; the default of 50 us delays its timers.
 pub fn sharpen_timers() {
-    // SAFETY: takes a number, touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    // Without it timers are late, which shows as schedule lag.
+    let _ = thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// Has the calling thread run before others that want the same CPU, as a thread that works in short
-/// bursts needs.
+/// Gives the calling thread the highest nice level, for a thread that works in short bursts.
 ///
-/// It gets the highest priority of those that share their time, and none of real time: beside such
-/// a thread Linux 6.18 charges it nine tenths of the CPU time that others use on its CPU.
+/// Not real-time priority: with that, Linux 6.18 charges the thread nine tenths of the CPU time
+/// that others use on its CPU.
 ///
 /// # Errors
 /// When this process may not.
 pub fn run_first() -> io::Result<()> {
     const HIGHEST: i32 = -20;
-    // SAFETY: no memory is involved; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) }).map(drop)
+    Ok(process::setpriority_process(None, HIGHEST)?)
 }
 
 /// Makes this process the parent of its descendants' orphans.
 pub fn adopt_orphans() {
-    // SAFETY: takes numbers, touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    // Without it init adopts them.
+    let _ = process::set_child_subreaper(Some(process::getpid()));
 }
 
-/// Kills the calling process when the thread that started it ends. Call it in the child, before
-/// it runs its program.
+/// Kills the calling process when the thread that started it ends. To be called in the child before
+/// exec.
 pub fn die_with_parent() {
-    // SAFETY: takes numbers, touches no memory; async-signal-safe.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    // A system call and nothing else: safe between fork and exec.
+    let _ = process::set_parent_process_death_signal(Some(process::Signal::KILL));
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
@@ -176,12 +158,10 @@ pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Collects an ended child without waiting; `None` when there is none (more).
+/// Reaps an ended child without waiting; `None` if there is none.
 pub fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place.
-    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
+    let (pid, status) = process::wait(process::WaitOptions::NOHANG).ok()??;
+    Some((pid.as_raw_pid(), status.as_raw()))
 }
 
 /// Opens a listening socket: address reuse, and several threads' sockets on one port when
@@ -194,8 +174,8 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
     loop {
         attempts -= 1;
         match listen_once(address, backlog, share_port) {
-            // A free port can be given to two sockets that do not listen yet; the later one takes
-            // another.
+            // The kernel may give a free port to two sockets that do not listen yet; the later one
+            // tries again.
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
             result => return result,
         }
@@ -203,23 +183,16 @@ pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result
 }
 
 fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
-    let address = Address::Inet(address);
-    let fd = stream_socket(address.family(), false)?;
-    set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-    if share_port {
-        set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-    }
-    set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    let (storage, len) = address.raw();
-    // SAFETY: `storage` holds a socket address of length `len`.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const storage).cast(), len) })?;
-    // SAFETY: takes numbers, touches no memory.
-    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+    let fd = stream_socket(Address::Inet(address).family(), false)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    sockopt::set_socket_reuseport(&fd, share_port)?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    rustix::net::bind(&fd, &address)?;
+    rustix::net::listen(&fd, backlog)?;
     Ok(TcpListener::from(fd))
 }
 
-/// Maps memory that is all zero, and takes none until it is touched. It is given back with
-/// [`unmap_memory`].
+/// Maps zeroed memory that is allocated when it is touched; [`unmap_memory`] frees it.
 pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     // SAFETY: a new mapping, of no file, wherever there is room.
     let memory = unsafe {
@@ -238,7 +211,7 @@ pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     Ok(memory.cast())
 }
 
-/// Gives back what [`map_memory`] gave; nothing may use it any more.
+/// Unmaps memory of [`map_memory`], which must not be used any more.
 pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
     // SAFETY: the caller owns this mapping and has no reference into it.
     unsafe { libc::munmap(memory.cast(), bytes) };
@@ -252,7 +225,7 @@ pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedF
     }
     // SAFETY: takes numbers, touches no memory.
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -278,7 +251,7 @@ fn ask_address(
     (got == 0).then(|| from_raw(&storage)).flatten()
 }
 
-/// Has the socket's closing tell the peer of a reset.
+/// Makes closing the socket send a reset.
 pub(crate) fn reset_when_closed(fd: RawFd) {
     let linger = libc::linger {
         l_onoff: 1,
@@ -296,11 +269,10 @@ pub(crate) fn reset_when_closed(fd: RawFd) {
     };
 }
 
-/// Gives a socket room for so many bytes that were received, more than the system's bound where need
-/// be.
+/// Sets a socket's receive buffer, above the system's limit if need be.
 ///
 /// # Errors
-/// When this process may not: that takes the machine's own `CAP_NET_ADMIN`.
+/// Without `CAP_NET_ADMIN` in the initial user namespace.
 pub fn force_receive_buffer(fd: RawFd, bytes: usize) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
@@ -320,7 +292,7 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Re
     .map(drop)
 }
 
-/// Takes what is there of a socket; the number of bytes, or of the error.
+/// Receives without blocking; the number of bytes, or the `errno`.
 pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     again(|| {
         // SAFETY: pointer and length describe the buffer.
@@ -335,7 +307,7 @@ pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     })
 }
 
-/// Calls until no signal has interrupted it; what it returned, or the number of the error.
+/// Repeats a system call while signals interrupt it; its result, or the `errno`.
 pub(crate) fn again(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
         let n = call();
@@ -359,20 +331,18 @@ pub(crate) fn check(result: i32) -> io::Result<i32> {
 
 /// Whether this process runs as root.
 pub fn is_root() -> bool {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() == 0 }
+    process::geteuid().is_root()
 }
 
 /// The number of the user that this process runs as.
 pub fn user_id() -> u32 {
-    // SAFETY: takes and touches nothing.
-    unsafe { libc::geteuid() }
+    process::geteuid().as_raw()
 }
 
-/// Goes on as another user, with that user's group and no other, in all threads and for good.
+/// Switches to another user and that user's group, in all threads and for good.
 ///
 /// # Errors
-/// When this process may not; some of it may have been given up then, so do not go on.
+/// Without the privilege; the switch may be partial then, so do not go on.
 pub fn become_user(user: u32, group: u32) -> io::Result<()> {
     // SAFETY: the pointer and the count describe one group. The C library has every thread do
     // each of these.
@@ -397,10 +367,10 @@ pub fn user_ids(name: &str) -> Option<(u32, u32)> {
     })
 }
 
-/// What a child process is given before it runs its program.
+/// How a child process is set up before exec.
 #[derive(Debug, Default)]
 pub struct ChildSetup {
-    /// A file that the child writes `0` to: it enters a control group by that.
+    /// The `cgroup.procs` file of the control group that the child enters.
     pub enter: Option<std::fs::File>,
     /// CPUs that it and its descendants may use; empty leaves them as they are.
     pub cpus: Vec<u32>,
@@ -408,7 +378,7 @@ pub struct ChildSetup {
     pub own_session: bool,
     /// Killed when the thread that starts it ends.
     pub die_with_parent: bool,
-    /// The same as `enter`, for groups that bound what it may use: without them it does not start.
+    /// As `enter`, for control groups with limits: if it cannot enter them it does not start.
     pub confine: Vec<std::fs::File>,
     /// Namespaces that it enters, in this order; one of users comes first.
     pub namespaces: Vec<std::fs::File>,
@@ -417,7 +387,7 @@ pub struct ChildSetup {
 }
 
 impl ChildSetup {
-    /// One whose only demand is that the child dies with the thread that starts it.
+    /// Only: the child dies with the thread that starts it.
     pub fn dying_with_parent() -> Self {
         Self {
             die_with_parent: true,
@@ -426,7 +396,7 @@ impl ChildSetup {
     }
 }
 
-/// Arranges for a command's child to be set up before it runs.
+/// Sets up a command's child between fork and exec.
 pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     use std::os::unix::process::CommandExt;
     // SAFETY: between fork and exec the closure makes plain system calls on memory that was
@@ -434,7 +404,7 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     unsafe {
         command.pre_exec(move || {
             if let Some(file) = &setup.enter {
-                // An accounting group that cannot be entered is no reason not to start.
+                // A group for accounting is optional.
                 let _ = libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1);
             }
             for file in &setup.confine {
@@ -462,14 +432,8 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
 
 /// Columns of the terminal that standard error or output goes to, if it is one.
 pub fn terminal_columns() -> Option<u16> {
-    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-        // SAFETY: a winsize is plain numbers, all zero is valid.
-        let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-        // SAFETY: `size` is a valid place for the answer.
-        let got = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &mut size) };
-        if got == 0 && size.ws_col > 0 {
-            return Some(size.ws_col);
-        }
-    }
-    None
+    let out = rustix::termios::tcgetwinsize(std::io::stdout());
+    let sizes = [out, rustix::termios::tcgetwinsize(std::io::stderr())];
+    let mut columns = sizes.into_iter().flatten().map(|size| size.ws_col);
+    columns.find(|columns| *columns > 0)
 }

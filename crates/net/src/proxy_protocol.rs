@@ -42,9 +42,9 @@ pub enum Header {
 /// How far [`parse`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// All bytes so far can begin a header; more are needed.
+    /// The bytes so far may begin a header; more are needed.
     More,
-    /// A header has come.
+    /// A header is complete.
     Done {
         /// Its length in bytes; data begins there. At most [`HEADER_BYTES_MAX`].
         taken: usize,
@@ -112,7 +112,7 @@ impl Pair {
 
 /// Appends a header of version 1 for a client `src` that connected to `dst`.
 ///
-/// Flow labels and scopes of IPv6 are not told.
+/// Flow labels and scopes of IPv6 are dropped.
 pub fn encode_v1(src: SocketAddr, dst: SocketAddr, out: &mut Vec<u8>) {
     out.extend_from_slice(LINE_START);
     match Pair::of(src, dst) {
@@ -144,7 +144,7 @@ fn six(address: Ipv6Addr, out: &mut Vec<u8>) {
 
 /// Appends a header of version 2 for a client `src` that connected to `dst`.
 ///
-/// Flow labels and scopes of IPv6 are not told.
+/// Flow labels and scopes of IPv6 are dropped.
 pub fn encode_v2(src: SocketAddr, dst: SocketAddr, out: &mut Vec<u8>) {
     out.extend_from_slice(&SIGNATURE);
     // Version 2, command PROXY; then the family over a stream, and the length of the rest.

@@ -1,8 +1,7 @@
-//! When bytes came, as the kernel noted it: `SO_TIMESTAMPNS` of `socket(7)`.
+//! Kernel timestamps of received data: `SO_TIMESTAMPNS` of `socket(7)`.
 //!
-//! The kernel takes the time when a packet comes in, on the CPU that brings it, and so whatever
-//! holds up the thread that will read it. For a stream it tells the time of the last segment of
-//! what was read.
+//! The kernel takes the timestamp when a packet arrives, so that delays of the reading thread are
+//! not in it. For a stream it reports the timestamp of the last segment that was read.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,32 +10,32 @@ use std::time::Duration;
 
 use crate::os;
 
-/// Room for one message with one time.
+/// Room for one control message with one timestamp.
 pub(crate) const CONTROL_BYTES: usize = HEAD + 2 * LONG;
 /// The kernel's `long`.
 const LONG: usize = size_of::<isize>();
-/// A message's length, level and type; what follows is aligned as the length is.
+/// A control message's length, level and type; what follows is aligned as the length is.
 const HEAD: usize = LONG + 8;
-/// The two clocks are read until they were read within this, for so many times at the most.
+/// The two clocks are read again until both readings lie within this, so many times at most.
 const TOGETHER_NS: u64 = 500;
 const TRIES: u32 = 8;
-/// How often it is tried whether times come, a millisecond apart.
+/// Attempts to get a timestamp, a millisecond apart.
 const TRIES_MAX: u32 = 100;
 
-/// Has the kernel tell when bytes came on a socket, and on those that it accepts.
+/// Enables timestamps on a socket, and on those that it accepts.
 pub(crate) fn ask(fd: i32) -> io::Result<()> {
     os::set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Has the kernel take the times of all that comes, as long as this lives. It begins to do so only
-/// some milliseconds after the first socket has asked for it, and ends with the last.
+/// Keeps timestamps enabled in the kernel while it lives. The kernel starts to take them only some
+/// milliseconds after the first socket has enabled them, and stops with the last.
 pub(crate) struct Kept {
     _both: (TcpStream, TcpStream),
 }
 
 impl Kept {
-    /// Asks, and waits until times come, for a tenth of a second at the most. `None` where
-    /// this machine does not speak with itself; then what comes first has no time.
+    /// Enables timestamps and waits until they come, a tenth of a second at most. `None` if
+    /// loopback does not work; then the first data has no timestamps.
     pub(crate) fn begin() -> Option<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
         let mut one = TcpStream::connect(listener.local_addr().ok()?).ok()?;
@@ -61,8 +60,8 @@ impl Kept {
     }
 }
 
-/// Takes what is there of a socket, as `recv`, and when the last of it came by the monotonic clock,
-/// ns, 0 where the kernel does not tell. The number of bytes, or of the error.
+/// Receives as `recv`, and returns the number of bytes and the timestamp of the last of them in
+/// CLOCK_MONOTONIC, ns; 0 without one. Errors are `errno`s.
 pub(crate) fn receive(fd: i32, buffer: &mut [u8], ahead_ns: i64) -> (Result<usize, i32>, u64) {
     let mut control = [0_u64; CONTROL_BYTES / 8];
     let mut piece = libc::iovec {
@@ -76,17 +75,16 @@ pub(crate) fn receive(fd: i32, buffer: &mut [u8], ahead_ns: i64) -> (Result<usiz
     let received = os::again(|| {
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = CONTROL_BYTES as _;
-        // SAFETY: `message` describes the buffer and the room for the kernel's messages, both of
-        // which live through the call.
+        // SAFETY: `message` describes the buffer and the room for control messages, which outlive
+        // the call.
         unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) }
     });
-    let told = control.map(u64::to_ne_bytes);
-    let told = &told.as_flattened()[..(message.msg_controllen as usize).min(CONTROL_BYTES)];
-    (received, arrival_ns(told, ahead_ns).unwrap_or(0))
+    let messages = control.map(u64::to_ne_bytes);
+    let messages = &messages.as_flattened()[..(message.msg_controllen as usize).min(CONTROL_BYTES)];
+    (received, arrival_ns(messages, ahead_ns).unwrap_or(0))
 }
 
-/// What the clock that people set is ahead of the one that nobody sets, ns; of some tries the one
-/// whose readings lay closest together.
+/// CLOCK_REALTIME less CLOCK_MONOTONIC, ns, from the attempt whose readings lie closest together.
 pub(crate) fn ahead_ns() -> i64 {
     let mut best = (u64::MAX, 0);
     for _ in 0..TRIES {
@@ -103,7 +101,7 @@ pub(crate) fn ahead_ns() -> i64 {
     best.1
 }
 
-/// The time in a message from the kernel, by the monotonic clock, ns. `None` where there is none.
+/// The timestamp in a control message, in CLOCK_MONOTONIC, ns; `None` without one.
 pub(crate) fn arrival_ns(control: &[u8], ahead_ns: i64) -> Option<u64> {
     let int = |at: usize| {
         Some(i32::from_ne_bytes(
@@ -136,23 +134,23 @@ mod tests {
             bytes.extend(7_isize.to_ne_bytes());
             bytes
         };
-        let told = message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
-        assert_eq!(told.len(), CONTROL_BYTES);
-        assert_eq!(arrival_ns(&told, 1_000_000_000), Some(4_000_000_007));
+        let bytes = message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+        assert_eq!(bytes.len(), CONTROL_BYTES);
+        assert_eq!(arrival_ns(&bytes, 1_000_000_000), Some(4_000_000_007));
         assert_eq!(
-            arrival_ns(&told, 6_000_000_000),
+            arrival_ns(&bytes, 6_000_000_000),
             None,
             "before the clock began"
         );
-        assert_eq!(arrival_ns(&told[..CONTROL_BYTES - 1], 0), None);
+        assert_eq!(arrival_ns(&bytes[..CONTROL_BYTES - 1], 0), None);
         assert_eq!(arrival_ns(&message(libc::SOL_SOCKET, 1), 0), None);
         assert_eq!(arrival_ns(&[], 0), None);
     }
 
     #[test]
-    fn the_clocks_are_told_apart_by_the_same_each_time() {
+    fn the_offset_of_the_clocks_is_the_same_each_time() {
         let (one, other) = (ahead_ns(), ahead_ns());
-        // Some microseconds; a slewed clock and a thread that was held up included.
+        // Some microseconds; a slewed clock and a delayed thread included.
         assert!((one - other).abs() < 1_000_000, "{one} {other}");
         let now = os::real_ns() as i64 - one;
         assert!((now - os::now_ns() as i64).abs() < 50_000_000);

@@ -1,5 +1,5 @@
-//! Packets: a TUN device hands a program the packets that a network namespace sends into it, and
-//! the namespace those that the program writes.
+//! TUN devices: a program reads the packets that a network namespace sends into one, and the
+//! namespace receives those that the program writes.
 
 use std::fs::{File, OpenOptions};
 use std::io;

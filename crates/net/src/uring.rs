@@ -1,8 +1,8 @@
 //! The event loop on io_uring.
 //!
-//! Sockets live in the ring's own file table, receiving is multishot into provided buffers, and
-//! everything asked for in a turn goes to the kernel in one call. To open a connection, send the
-//! first request and begin to receive are one chain of linked operations.
+//! Sockets are in the ring's own file table, receiving is multishot into provided buffers, and all
+//! operations of a turn are submitted in one call. Connect, the first send and the first receive
+//! are one chain of linked operations.
 
 use std::collections::VecDeque;
 use std::io;
@@ -68,38 +68,38 @@ impl Op {
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
-/// Up to this many bytes surely fit into an empty send buffer, so that sending them holds nothing
-/// up. Longer requests are queued: the answer may come before the whole request has gone.
+/// So many bytes always fit into an empty send buffer, so that sending them never blocks. Longer
+/// requests are queued: the answer may come before the whole request was sent.
 const AT_ONCE_MAX: usize = 16 * 1024;
-/// `IORING_REGISTER_FILE_ALLOC_RANGE`, which the binding does not name.
+/// `IORING_REGISTER_FILE_ALLOC_RANGE`, which the io-uring crate lacks.
 const REGISTER_FILE_ALLOC_RANGE: u32 = 25;
 
 #[derive(Default)]
 struct Slot {
     generation: u32,
-    /// Completions that will still come for this slot.
+    /// Outstanding completions of this slot.
     pending: u16,
     open: bool,
     outgoing: bool,
     receiving: bool,
     paused: bool,
-    /// It brings more than is taken from it: it is received from once at a time, so that a pause
-    /// is never followed by more than one buffer.
+    /// It sends faster than its data is consumed: single receives, so that a pause is never
+    /// followed by more than one buffer.
     careful: bool,
-    /// What it receives comes with the time when it came.
+    /// Received data has a kernel timestamp.
     stamped: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
-    /// A shutdown is under way. The kernel hands it to a worker thread that looks the file up by
-    /// its slot only then, so the slot must not be closed, and used again, before.
+    /// A shutdown is under way. The kernel's worker thread looks up the file by its slot later, so
+    /// the slot must not be closed and reused before.
     shutting: bool,
     close_after_shutdown: bool,
     failed: bool,
-    /// What is to be sent once the connection is open, when it is too long for the chain.
+    /// Sent once the connection is open, if it is too long for the chain.
     first: Option<PayloadId>,
     sends: VecDeque<Outgoing>,
-    /// The connection's descriptor, where connections are files of the process.
+    /// The descriptor, if connections are files of the process.
     descriptor: Option<i32>,
 }
 
@@ -124,14 +124,14 @@ struct TargetAddress {
 
 /// The event loop on io_uring; see [`Io`].
 pub struct Uring {
-    // Declared first, so dropped first: the kernel must let go of the memory below before it is
+    // Declared first, so dropped first: the kernel must release the memory below before it is
     // freed.
     ring: IoUring,
     buffers: BufferRing,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Free slots of accepted connections, where those are files of the process; otherwise the
-    /// kernel chooses.
+    /// Free slots of accepted connections, if those are files of the process; otherwise the kernel
+    /// allocates them.
     free_accepted: Vec<u32>,
     outgoing: u32,
     files: bool,
@@ -142,15 +142,15 @@ pub struct Uring {
     listeners: Vec<TcpListener>,
     relisten: Vec<usize>,
     starved: Vec<ConnId>,
-    /// Whether a buffer was put behind the front of a queue since the last time that such were
-    /// taken back.
+    /// Whether a receive buffer was queued behind the front of a send queue since such buffers were
+    /// last reclaimed.
     waiting: bool,
-    /// What closed connections were still sending: kept until the kernel lets go of it.
+    /// Sends of closed connections: kept until the kernel releases them.
     limbo: Vec<(u64, VecDeque<Outgoing>)>,
-    /// Room that earlier copies have left, for the next ones.
+    /// Allocations of earlier copies, for reuse.
     spare: Vec<Vec<u8>>,
     one: Box<i32>,
-    /// Where times of arrival are wanted.
+    /// With [`IoOptions::stamps`].
     stamps: Option<Stamps>,
 }
 
@@ -165,8 +165,8 @@ impl Uring {
         // ring is dropped before them.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
             if self.ring.submit().is_err() {
-                // The queue is full and the kernel takes nothing now: make room by waiting for
-                // one completion, which stays in the completion queue.
+                // The queue is full and the kernel is busy: make room by waiting for one
+                // completion, which stays in the completion queue.
                 let _ = self.ring.submit_and_wait(1);
             }
         }
@@ -231,7 +231,7 @@ impl Uring {
         }
     }
 
-    /// Frees a slot once it is closed and its last completion was seen.
+    /// Frees a slot once it is closed and its last completion has come.
     fn settle(&mut self, index: u32) {
         let slot = &self.slots[index as usize];
         if !slot.open && slot.pending == 0 {
@@ -243,7 +243,7 @@ impl Uring {
         }
     }
 
-    /// Lets go of what a closed connection was sending.
+    /// Releases the sends of a closed connection.
     fn leave_limbo(&mut self, data: u64) {
         if let Some(at) = self.limbo.iter().position(|(key, _)| *key == data) {
             let (_, sends) = self.limbo.swap_remove(at);
@@ -256,7 +256,7 @@ impl Uring {
     fn shut_down(&mut self, conn: ConnId) {
         let slot = &mut self.slots[conn.index as usize];
         if let Some(fd) = slot.descriptor {
-            // Nothing is left to send, so it need not wait in line behind anything.
+            // The queue is empty, so there is nothing to wait for.
             // SAFETY: takes numbers, touches no memory.
             unsafe { libc::shutdown(fd, libc::SHUT_WR) };
             return;
@@ -269,7 +269,7 @@ impl Uring {
         self.push(entry);
     }
 
-    /// Cancels what is under way on a slot and closes it.
+    /// Cancels the operations of a slot and closes it.
     fn close_slot(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let busy = slot.pending > 0 || slot.quiet;
@@ -299,7 +299,7 @@ impl Uring {
         if self.buffers.is_empty() && !self.starved.is_empty() && !self.buffers.grow() {
             self.reclaim();
         }
-        // Without a buffer they would only fail again.
+        // Without a free buffer they would fail again.
         while !self.buffers.is_empty()
             && let Some(conn) = self.starved.pop()
         {
@@ -308,8 +308,8 @@ impl Uring {
     }
 }
 
-/// The same with fewer slots for accepted connections where the kernel gives no table of files that
-/// large: it may hold as many as the process may have open, though they are none of its own.
+/// The options with at most as many slots as the kernel allows: RLIMIT_NOFILE bounds the ring's
+/// file table, although its entries are no descriptors of the process.
 fn within(mut options: IoOptions, open_files: u64) -> IoOptions {
     let left = open_files.saturating_sub(u64::from(options.outgoing));
     options.accepted = options
@@ -356,7 +356,7 @@ impl Io for Uring {
                 )
             } as i32)?;
         }
-        // Saves a descriptor look-up per call; not needed for anything to work.
+        // Saves a descriptor look-up per call; optional.
         let _ = ring.submitter().register_ring_fd();
         let buffers = BufferRing::register(
             &ring,
@@ -515,7 +515,7 @@ impl Io for Uring {
     }
 
     fn listen_again(&mut self) {
-        // Each ends, and is asked for again as after any end; asked anew, it takes what waits.
+        // Each accept is cancelled and submitted again, and then takes what waits.
         self.cancel_accepts();
     }
 
@@ -572,20 +572,20 @@ impl Io for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.close_unheard();
-        // What was asked for last has not gone to the kernel yet: to close connections above all.
+        // The last operations, above all closes, were not submitted yet.
         if !self.ring.submission().is_empty() {
             let _ = self.poll(Some(1_000_000));
             self.close_unheard();
         }
-        // Every operation under way is cancelled before the memory that it uses is freed.
+        // All operations are cancelled before the memory that they use is freed.
         let _ = self
             .ring
             .submitter()
             .register_sync_cancel(None, CancelBuilder::any());
         for slot in &self.slots {
             if let Some(fd) = slot.descriptor {
-                // SAFETY: the descriptor is this slot's alone; what the kernel was told to close
-                // is in no slot any more.
+                // SAFETY: the slot owns the descriptor; those that the kernel was told to close
+                // are in no slot any more.
                 unsafe { libc::close(fd) };
             }
         }

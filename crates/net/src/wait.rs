@@ -1,26 +1,29 @@
-//! Waiting for a few descriptors, for threads that do little: no event loop is opened for them.
+//! Waiting for a few descriptors without an event loop.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
 use crate::address::Address;
 use crate::os::{check, stream_socket};
 
-/// A descriptor that is waited for.
+/// A descriptor to wait for.
 #[derive(Debug)]
 pub struct Watch<'f> {
     /// The descriptor.
     pub fd: BorrowedFd<'f>,
-    /// Whether it is waited for until it can be written to, and not until it can be read.
+    /// Whether to wait until it is writable instead of readable.
     pub write: bool,
-    /// Whether it can be, or failed, as [`wait`] found it.
+    /// Whether [`wait`] found it ready or failed.
     pub ready: bool,
 }
 
 impl<'f> Watch<'f> {
-    /// Waits until it can be read.
+    /// Waits until it is readable.
     pub fn read(fd: BorrowedFd<'f>) -> Watch<'f> {
         Watch {
             fd,
@@ -29,7 +32,7 @@ impl<'f> Watch<'f> {
         }
     }
 
-    /// Waits until it can be written to.
+    /// Waits until it is writable.
     pub fn write(fd: BorrowedFd<'f>) -> Watch<'f> {
         Watch {
             fd,
@@ -39,43 +42,32 @@ impl<'f> Watch<'f> {
     }
 }
 
-/// Waits until one of them is ready, or so long; for ever without a limit. A signal ends the
-/// waiting early.
+/// Waits until one of them is ready or the limit is over; without a limit for ever. A signal ends
+/// the wait early.
 ///
 /// # Errors
 /// When there are more than the process may have open, or no memory.
 pub fn wait(watches: &mut [Watch<'_>], limit: Option<Duration>) -> io::Result<()> {
-    let mut polled: Vec<libc::pollfd> = watches
+    let mut polled: Vec<PollFd<'_>> = watches
         .iter()
-        .map(|watch| libc::pollfd {
-            fd: watch.fd.as_raw_fd(),
-            events: if watch.write {
-                libc::POLLOUT
-            } else {
-                libc::POLLIN
-            },
-            revents: 0,
+        .map(|watch| match watch.write {
+            true => PollFd::from_borrowed_fd(watch.fd, PollFlags::OUT),
+            false => PollFd::from_borrowed_fd(watch.fd, PollFlags::IN),
         })
         .collect();
-    // Up to the next millisecond, so that no time is spent on turns just before the limit.
-    let limit_ms = limit.map_or(-1, |limit| {
-        i32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
-    });
-    let count = polled.len() as libc::nfds_t;
-    // SAFETY: the pointer and count describe `polled`.
-    match check(unsafe { libc::poll(polled.as_mut_ptr(), count, limit_ms) }) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(error),
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    match rustix::event::poll(&mut polled, limit.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
     }
     for (watch, polled) in watches.iter_mut().zip(&polled) {
-        watch.ready = polled.revents != 0;
+        watch.ready = !polled.revents().is_empty();
     }
     Ok(())
 }
 
-/// Begins to open a connection, which can be written to once it is open or has failed;
-/// [`TcpStream::take_error`] tells which then. It does not block.
+/// Opens a connection without blocking. It is writable once it is open or has failed, which
+/// [`TcpStream::take_error`] tells apart.
 ///
 /// # Errors
 /// When it fails at once, or there is no socket.

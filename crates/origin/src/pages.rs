@@ -1,4 +1,4 @@
-//! What the origin answers to which path.
+//! The origin's pages.
 
 use net::http::Request;
 
@@ -8,33 +8,33 @@ pub(crate) const HELLO: &[u8] = b"Hello, world!";
 /// Largest body that `/bytes/N` makes.
 pub(crate) const BYTES_MAX: usize = 64 << 20;
 
-/// Most turns that `/burn/N` makes.
+/// Most iterations of `/burn/N`.
 const BURN_MAX: u64 = 1_000_000_000;
 
 /// An answer to a request.
 pub(crate) enum Page {
-    /// Bytes that are the same for every such request.
+    /// Bytes that are the same for every such request, and cached.
     Fixed(Vec<u8>),
     /// Bytes for this request alone.
     Own(Vec<u8>),
     /// The counters.
     Stats,
-    /// The small body, after a delay.
+    /// The small body after a delay.
     Delayed(Delay),
-    /// The delays that were kept so far, as recorded by the origin itself.
+    /// The histogram of actual delays, as the origin recorded them.
     Delays,
-    /// The thread stands still for so many milliseconds, then answers.
+    /// The thread blocks for so many milliseconds, then answers.
     Stall(u64),
 }
 
-/// How long an answer is held back.
+/// The distribution of a delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Delay {
-    /// Always so long, ns.
+    /// Constant, ns.
     Constant(u64),
-    /// Exponentially distributed with this mean, ns.
+    /// Exponential with this mean, ns.
     Exponential(f64),
-    /// Mostly the first, and with this probability the second, ns.
+    /// The first, or with this probability the second, ns.
     Bimodal(u64, u64, f64),
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn page(request: &Request) -> Page {
         return match turns.parse() {
             Ok(turns @ 0..=BURN_MAX) => {
                 burn(turns);
-                // Not kept for the next such request: each has to burn.
+                // Not cached: each request has to burn.
                 Page::Own(answer(
                     200,
                     "text/plain",
@@ -174,8 +174,8 @@ pub(crate) fn page(request: &Request) -> Page {
     fixed(404, "text/plain", b"no such page\n")
 }
 
-/// Keeps the CPU busy for so many turns, each about as long as the others: a step of Marsaglia's
-/// xorshift, which needs the one before.
+/// Burns CPU time for so many iterations of Marsaglia's xorshift, each of which needs the result of
+/// the one before.
 fn burn(turns: u64) {
     let mut state = std::hint::black_box(0x9e37_79b9_7f4a_7c15_u64);
     for _ in 0..turns {
@@ -233,15 +233,14 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// What becomes of a connection after an answer.
+/// Whether a connection is kept after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persist {
     /// It is closed, and the answer says so.
     Closed,
-    /// It stays open, as it does by itself in HTTP/1.1.
+    /// It stays open, the default of HTTP/1.1.
     Kept,
-    /// It stays open and the answer says so, as the client asked: without that a client of
-    /// HTTP/1.0 would wait for it to be closed.
+    /// It stays open and the answer says so: otherwise a client of HTTP/1.0 would wait for its end.
     KeptAndSaid,
 }
 

@@ -29,9 +29,9 @@ pub struct OriginOptions {
     pub backlog: i32,
     /// Most connections open at one time, per thread.
     pub connections: u32,
-    /// Whether threads poll without sleeping, and have the kernel tell when requests came: each
-    /// takes a CPU whole and sees requests within a microsecond, and its record of its own delays
-    /// is the truth, also of those during which it was held up.
+    /// Whether threads poll without sleeping, with kernel timestamps of requests: each takes a
+    /// whole CPU and sees requests within a microsecond, and its histogram of delays includes those
+    /// of the thread itself.
     pub spin: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Stats {
 struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
-    /// Delays that were kept, written once a turn by their thread while there are any.
+    /// Actual delays, updated once per turn of the loop.
     delays: Mutex<Histogram>,
 }
 
@@ -76,9 +76,9 @@ pub struct Origin {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A thread looks at the stop flag at least this often.
+/// Longest interval between checks of the stop flag.
 const TURN_NS: u64 = 50_000_000;
-/// Fixed pages that a thread keeps ready.
+/// Fixed pages that a thread caches.
 const PAGES_MAX: usize = 64;
 
 impl Origin {
@@ -153,7 +153,7 @@ impl Origin {
         self.address
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub fn stats(&self) -> Stats {
         stats(&self.counters)
     }
@@ -191,8 +191,8 @@ fn start_loop<I: Io>(options: IoOptions, listener: std::net::TcpListener) -> io:
 struct Client {
     conn: Option<ConnId>,
     parser: RequestParser,
-    /// The last request's bytes when it came in one piece and has a fixed page: load generators
-    /// send the same bytes again and again.
+    /// The bytes of the last request if it arrived in one piece and has a fixed page: load
+    /// generators send the same bytes again and again.
     last: Vec<u8>,
     last_page: Option<PayloadId>,
     last_keep_alive: bool,
@@ -207,13 +207,13 @@ struct Worker<I: Io> {
     all: Vec<Arc<Counters>>,
     connections: u64,
     requests: u64,
-    /// Answers held back: when each is due, and when its request came, ns.
+    /// Delayed answers: when each is due, and when its request arrived, ns.
     held: BinaryHeap<Reverse<(u64, u64, ConnKey)>>,
     delays: Histogram,
     random: fastrand::Rng,
 }
 
-/// Orders a connection in the heap; the order means nothing.
+/// An arbitrary order, for the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ConnKey {
     conn: ConnId,
@@ -274,7 +274,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Answers what was held back long enough, and notes how long it was.
+    /// Sends the delayed answers that are due, and records their actual delays.
     fn answer_due(&mut self) {
         while let Some(&Reverse((due, came, key))) = self.held.peek() {
             let now = os::now_ns();
@@ -377,7 +377,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// `arrived_ns` is when the request came, where the kernel has told.
+    /// `arrived_ns` is the kernel timestamp of the request, if there is one.
     fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
         let client = &mut self.clients[conn.slot()];
         let request = client.parser.request();
@@ -395,8 +395,8 @@ impl<I: Io> Worker<I> {
                 let came = arrived_ns.map_or(now, |at| at.min(now));
                 let due = came + delay.draw(&mut self.random);
                 let key = ConnKey { conn, persist };
-                // A client that asks again before it is answered is answered in any order: this
-                // page is for load generators, which wait.
+                // Pipelined requests may be answered in any order: load generators wait for each
+                // answer.
                 client.closing = false;
                 self.held.push(Reverse((due, came, key)));
             }

@@ -1,4 +1,4 @@
-//! What is measured to find out what held a throughput.
+//! What is measured to find the bottleneck of a subject.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct BottleneckReading {
     #[serde(default)]
     pub link_bits_per_s: Option<f64>,
     /// Ports that the load's outgoing connections may have, where that could be read and the host
-    /// does not use those of ended connections again.
+    /// does not reuse those in TIME_WAIT.
     pub ports: Option<u32>,
     /// The same for servers that are on hosts with ports of their own.
     #[serde(default)]
@@ -49,10 +49,9 @@ pub struct BottleneckReading {
 pub enum Change {
     /// Nothing.
     None,
-    /// A thread more for the client, with a CPU more for it.
+    /// One more client thread, on one more CPU.
     ClientThread,
-    /// The client's threads have a CPU that no server of the path has, in the place of one that
-    /// they share.
+    /// The client gets a CPU that no server of the path uses, in place of a shared one.
     ClientApart,
     /// Twice the connections.
     TwiceTheConnections,
@@ -66,7 +65,7 @@ pub enum Change {
     MorePorts,
 }
 
-/// One short closed loop and what was seen meanwhile.
+/// One short closed loop and the samples taken meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// What was changed.
@@ -99,33 +98,33 @@ pub struct Probe {
     pub client: Vec<f64>,
     /// CPU time that the servers of the path were limited to, CPUs; absent without a limit.
     pub quota_cpus: Option<f64>,
-    /// What was seen of the servers and the kernel.
-    pub seen: Seen,
+    /// The sample of servers and kernel.
+    pub seen: BottleneckSample,
 }
 
-/// What an agent sees while a load runs.
+/// A sample of servers and kernel over a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
-    /// Time that it looked at, s.
+pub struct BottleneckSample {
+    /// Time between its ends, s.
     pub duration_s: f64,
     /// The watched servers, by name.
-    pub servers: BTreeMap<String, ServerSeen>,
+    pub servers: BTreeMap<String, ServerSample>,
     /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
     #[serde(default)]
     pub client_wanted: f64,
     /// How busy each CPU of the machine was.
-    pub cpus: Vec<CpuSeen>,
+    pub cpus: Vec<CpuSample>,
     /// What the kernel counted in the network namespaces of the load and of the watched servers,
     /// together.
-    pub kernel: KernelSeen,
+    pub kernel: KernelSample,
     /// Ports that are taken at the end, by network namespace, the load's own first.
     #[serde(default)]
-    pub ports: Vec<PortsSeen>,
+    pub ports: Vec<PortsSample>,
 }
 
 /// Ports of a network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortsSeen {
+pub struct PortsSample {
     /// The watched servers that are there.
     pub servers: Vec<String>,
     /// Ports that connections in TIME_WAIT hold, each counted once: those that a server has closed
@@ -135,31 +134,31 @@ pub struct PortsSeen {
 
 /// How busy a CPU was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuSeen {
+pub struct CpuSample {
     /// Its number.
     pub cpu: u32,
-    /// 0 to 1; what the machine below took away is in it.
+    /// 0 to 1, steal time included.
     pub busy: f64,
 }
 
 /// A server's use of the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerSeen {
+pub struct ServerSample {
     /// CPU time of all its processes over the time: 1 is one CPU.
     pub cpus: f64,
     /// Threads that were there at the end.
     pub threads: u32,
     /// The shares of a CPU of its busiest threads, the busiest first; at most sixteen.
     pub busiest: Vec<f64>,
-    /// For how much of the time the same threads wanted a CPU: they had one, or waited for their
-    /// turn. A thread that never rests is at 1, however little the machine lets it have.
+    /// The share of the time in which the same threads ran or were runnable. A thread that never
+    /// sleeps is at 1, however little CPU time it gets.
     #[serde(default)]
     pub wanted: Vec<f64>,
 }
 
 /// What the kernel counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelSeen {
+pub struct KernelSample {
     /// Connections accepted: `PassiveOpens`.
     pub accepted: u64,
     /// Connections that found a full accept queue: `ListenOverflows`.

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// What clients noticed of what happened to servers in an open loop's window, and how the servers
-/// came back.
+/// Events in an open loop's window: the failures around them, and how the servers came back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventsReading {
     /// Requests of the whole load, also of what was cut off at its start and of those that were
@@ -10,7 +9,8 @@ pub struct EventsReading {
     /// Those of them that failed.
     pub failed: u64,
     /// Time from the first event until the rate is full again: from then on to the window's end
-    /// every second had good answers for 95% of its requests, in it or within 0.3 s after it. 0 where it was full all the time, absent where it was not full at the window's end.
+    /// every second had good answers for 95% of its requests, in it or within 0.3 s after it. 0 where
+    /// it was full all the time, absent where it was not full at the window's end.
     pub full_rate_after_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,

@@ -1,6 +1,11 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde::{Deserialize, Serialize};
 
 use crate::Quantiles;
@@ -8,8 +13,16 @@ use crate::Quantiles;
 /// A latency histogram in nanoseconds: HdrHistogram, three significant digits, 1 ns to 1 h.
 ///
 /// It serializes as the text that other HdrHistogram tools read: V2, compressed, base64.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Histogram(hdrhistogram::Histogram<u64>);
+#[derive(Clone, Debug)]
+pub struct Histogram(Counts);
+
+/// A histogram that is recorded into has all its buckets allocated, 270 kB. One that was read from
+/// a journal holds its occupied buckets only: a journal of a thousand trials has ten thousand.
+#[derive(Clone, Debug)]
+enum Counts {
+    Dense(hdrhistogram::Histogram<u64>),
+    Sparse(Buckets),
+}
 
 /// A text that is no HdrHistogram.
 #[derive(Debug, thiserror::Error)]
@@ -22,95 +35,243 @@ pub enum HistogramError {
     Format(String),
 }
 
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Buckets of one width, but for the first, which are twice as many.
+const HALF: u64 = 1024;
+/// Bytes before the counts in the V2 format.
+const HEAD: usize = 40;
+
+/// Knows the bounds of buckets.
+static LAYOUT: LazyLock<hdrhistogram::Histogram<u64>> = LazyLock::new(dense);
+
+fn dense() -> hdrhistogram::Histogram<u64> {
+    hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, 3)
+        .expect("the constant bounds are valid: low >= 1, high >= 2 * low, digits <= 5")
+}
+
+/// The occupied buckets, ascending: the highest value of each and its count.
+#[derive(Clone, Debug, Default)]
+struct Buckets(Vec<(u64, u64)>);
+
+impl Buckets {
+    /// Reads the counts of a histogram with this program's bounds, which follow each other by
+    /// bucket: each a variable-length number, zigzag-coded, a negative one so many empty buckets.
+    fn of_counts(mut bytes: &[u8]) -> Option<Self> {
+        let mut found = Vec::new();
+        let mut index = 0u64;
+        while !bytes.is_empty() {
+            let number = number(&mut bytes)?;
+            match (number >> 1) as i64 ^ -((number & 1) as i64) {
+                empty if empty <= 0 => index = index.checked_add(empty.unsigned_abs().max(1))?,
+                count => {
+                    // Buckets are 1 ns wide up to 2,048 ns, and from there on twice as wide each
+                    // time that the value doubles.
+                    let shift = (index / HALF).saturating_sub(1);
+                    let within = if index < HALF {
+                        index
+                    } else {
+                        index % HALF + HALF
+                    };
+                    let highest = (within + 1).checked_shl(u32::try_from(shift).ok()?)? - 1;
+                    if highest > LAYOUT.highest_equivalent(HIGHEST_NS) {
+                        return None;
+                    }
+                    found.push((highest, count.unsigned_abs()));
+                    index += 1;
+                }
+            }
+        }
+        found.shrink_to_fit();
+        Some(Self(found))
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    fn value_at_quantile(&self, quantile: f64) -> u64 {
+        let wanted = (quantile.min(1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut so_far = 0;
+        let mut reached = self.0.iter().skip_while(|(_, count)| {
+            so_far += count;
+            so_far < wanted
+        });
+        let highest = reached.next().map_or(0, |(highest, _)| *highest);
+        match quantile {
+            0.0 => LAYOUT.lowest_equivalent(highest),
+            _ => highest,
+        }
+    }
+
+    /// The middle of each bucket and its count.
+    fn medians(&self) -> impl Iterator<Item = (f64, f64)> {
+        let median = |highest: u64| LAYOUT.median_equivalent(highest) as f64;
+        self.0
+            .iter()
+            .map(move |(at, count)| (median(*at), *count as f64))
+    }
+
+    fn mean(&self) -> f64 {
+        let all = self.count() as f64;
+        self.medians()
+            .map(|(value, count)| value * count / all)
+            .sum()
+    }
+
+    fn stdev(&self) -> f64 {
+        let mean = self.mean();
+        let squares: f64 = self
+            .medians()
+            .map(|(value, count)| (value - mean).powi(2) * count)
+            .sum();
+        (squares / self.count() as f64).sqrt()
+    }
+
+    fn add(&mut self, other: &Buckets) {
+        let mut sums: BTreeMap<u64, u64> = self.0.iter().copied().collect();
+        for (highest, count) in &other.0 {
+            *sums.entry(*highest).or_default() += count;
+        }
+        self.0 = sums.into_iter().collect();
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Self::new()
     }
 }
 
-const HIGHEST_NS: u64 = 3_600_000_000_000;
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets() == other.buckets()
+    }
+}
 
 impl Histogram {
     /// An empty histogram, its whole range allocated so that recording never allocates.
     pub fn new() -> Self {
-        let inner = hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, 3)
-            .expect("the constant bounds are valid: low >= 1, high >= 2 * low, digits <= 5");
-        Self(inner)
+        Self(Counts::Dense(dense()))
+    }
+
+    /// An empty histogram that allocates when something is recorded.
+    pub fn empty() -> Self {
+        Self(Counts::Sparse(Buckets::default()))
     }
 
     /// Records one value in nanoseconds; values beyond an hour count as one hour.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
-        self.0.saturating_record(value_ns.max(1));
+        self.dense().saturating_record(value_ns.max(1));
     }
 
-    /// Records one value in nanoseconds so many times.
+    /// Records one value in nanoseconds `times` times.
     pub fn record_many_ns(&mut self, value_ns: u64, times: u64) {
-        self.0.saturating_record_n(value_ns.max(1), times);
+        self.dense().saturating_record_n(value_ns.max(1), times);
+    }
+
+    #[inline]
+    fn dense(&mut self) -> &mut hdrhistogram::Histogram<u64> {
+        if let Counts::Sparse(buckets) = &self.0 {
+            self.0 = Counts::Dense(filled(buckets));
+        }
+        match &mut self.0 {
+            Counts::Dense(inner) => inner,
+            Counts::Sparse(_) => unreachable!("it was made dense above"),
+        }
     }
 
     /// Adds another histogram's values.
     pub fn merge(&mut self, other: &Histogram) {
-        // Both have the same bounds and precision, or bounds that this one covers.
-        let _ = self.0.add(&other.0);
+        match (&mut self.0, &other.0) {
+            (Counts::Sparse(own), Counts::Sparse(other)) => own.add(other),
+            (_, Counts::Sparse(other)) => {
+                let inner = self.dense();
+                for (highest, count) in &other.0 {
+                    inner.saturating_record_n(*highest, *count);
+                }
+            }
+            // Both have the same bounds and precision.
+            (_, Counts::Dense(other)) => drop(self.dense().add(other)),
+        }
     }
 
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        match &self.0 {
+            Counts::Dense(inner) => inner.len(),
+            Counts::Sparse(buckets) => buckets.count(),
+        }
     }
 
     /// Forgets all values and keeps the memory.
     pub fn clear(&mut self) {
-        self.0.reset();
+        match &mut self.0 {
+            Counts::Dense(inner) => inner.reset(),
+            Counts::Sparse(buckets) => buckets.0.clear(),
+        }
     }
 
     /// The value at a quantile between 0 and 1, in microseconds; 0 when empty.
     pub fn quantile_us(&self, quantile: f64) -> f64 {
-        if self.0.is_empty() {
-            return 0.0;
-        }
-        self.0.value_at_quantile(quantile) as f64 / 1e3
+        let ns = match &self.0 {
+            Counts::Dense(inner) if inner.is_empty() => 0,
+            Counts::Dense(inner) => inner.value_at_quantile(quantile),
+            Counts::Sparse(buckets) => buckets.value_at_quantile(quantile),
+        };
+        ns as f64 / 1e3
     }
 
     /// The usual summary, in microseconds.
     pub fn quantiles(&self) -> Quantiles {
-        if self.0.is_empty() {
+        let count = self.count();
+        if count == 0 {
             return Quantiles::default();
         }
+        let (mean, stdev) = match &self.0 {
+            Counts::Dense(inner) => (inner.mean(), inner.stdev()),
+            Counts::Sparse(buckets) => (buckets.mean(), buckets.stdev()),
+        };
         Quantiles {
-            count: self.0.len(),
-            min: self.0.min() as f64 / 1e3,
-            mean: self.0.mean() / 1e3,
-            stdev: self.0.stdev() / 1e3,
+            count,
+            min: self.quantile_us(0.0),
+            mean: mean / 1e3,
+            stdev: stdev / 1e3,
             p50: self.quantile_us(0.50),
             p75: self.quantile_us(0.75),
             p90: self.quantile_us(0.90),
             p99: self.quantile_us(0.99),
             p99_9: self.quantile_us(0.999),
             p99_99: self.quantile_us(0.9999),
-            max: self.0.max() as f64 / 1e3,
+            max: self.quantile_us(1.0),
+        }
+    }
+
+    fn buckets(&self) -> Cow<'_, [(u64, u64)]> {
+        match &self.0 {
+            Counts::Dense(inner) => Cow::Owned(occupied(inner).collect()),
+            Counts::Sparse(buckets) => Cow::Borrowed(&buckets.0),
         }
     }
 
     /// The values as (upper bound in microseconds, count) pairs, empty buckets left out.
     pub fn buckets_us(&self) -> Vec<(f64, u64)> {
-        self.0
-            .iter_recorded()
-            .map(|v| {
-                (
-                    v.value_iterated_to() as f64 / 1e3,
-                    v.count_since_last_iteration(),
-                )
-            })
+        let buckets = self.buckets();
+        buckets
+            .iter()
+            .map(|(ns, count)| (*ns as f64 / 1e3, *count))
             .collect()
     }
 
     /// The histogram as text: V2, compressed, base64.
     pub fn to_base64(&self) -> String {
+        let inner = match &self.0 {
+            Counts::Dense(inner) => Cow::Borrowed(inner),
+            Counts::Sparse(buckets) => Cow::Owned(filled(buckets)),
+        };
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
-            .serialize(&self.0, &mut bytes)
+            .serialize(&inner, &mut bytes)
             .expect("writing to a Vec cannot fail and the histogram fits the format");
         STANDARD.encode(bytes)
     }
@@ -121,15 +282,77 @@ impl Histogram {
     /// When the text is not base64 or not a V2 histogram.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes = STANDARD.decode(text.trim())?;
+        if let Some(own) = own_counts(&bytes).as_deref().and_then(Buckets::of_counts) {
+            return Ok(Self(Counts::Sparse(own)));
+        }
         let inner: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| HistogramError::Format(e.to_string()))?;
-        let mut own = Self::new();
-        own.0
-            .add(&inner)
-            .map_err(|e| HistogramError::Format(e.to_string()))?;
-        Ok(own)
+        if inner.max() > LAYOUT.highest_equivalent(HIGHEST_NS) {
+            return Err(HistogramError::Format(
+                "it has values beyond an hour".to_owned(),
+            ));
+        }
+        // Another tool's buckets may be narrower.
+        let mut sums = Vec::<(u64, u64)>::new();
+        for (highest, count) in occupied(&inner) {
+            let own = LAYOUT.highest_equivalent(inner.lowest_equivalent(highest));
+            match sums.last_mut() {
+                Some((last, sum)) if *last == own => *sum += count,
+                _ => sums.push((own, count)),
+            }
+        }
+        Ok(Self(Counts::Sparse(Buckets(sums))))
     }
+}
+
+/// The part with the counts of a text with this program's bounds; nothing for other tools' texts.
+///
+/// The crate's reader allocates all buckets of each histogram, which takes ten times as long.
+fn own_counts(bytes: &[u8]) -> Option<Vec<u8>> {
+    const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+    const PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
+    let compressed = bytes.strip_prefix(&COMPRESSED)?.get(4..)?;
+    let mut text = decompress_to_vec_zlib_with_limit(compressed, 1 << 20).ok()?;
+    let mut head = PLAIN.to_vec();
+    head.extend(
+        u32::try_from(text.len().checked_sub(HEAD)?)
+            .ok()?
+            .to_be_bytes(),
+    );
+    head.extend(0u32.to_be_bytes());
+    head.extend(3u32.to_be_bytes());
+    head.extend(1u64.to_be_bytes());
+    head.extend(HIGHEST_NS.to_be_bytes());
+    head.extend(1f64.to_be_bytes());
+    text.starts_with(&head).then(|| text.split_off(HEAD))
+}
+
+/// A number in seven bits a byte, the lowest first; a ninth byte has eight.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for at in 0..9 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if at == 8 || byte < 0x80 {
+            return Some(number | u64::from(byte) << (7 * at));
+        }
+        number |= u64::from(byte & 0x7f) << (7 * at);
+    }
+    None
+}
+
+fn occupied(inner: &hdrhistogram::Histogram<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let recorded = inner.iter_recorded();
+    recorded.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+}
+
+fn filled(buckets: &Buckets) -> hdrhistogram::Histogram<u64> {
+    let mut inner = dense();
+    for (highest, count) in &buckets.0 {
+        inner.saturating_record_n(*highest, *count);
+    }
+    inner
 }
 
 impl Serialize for Histogram {
@@ -156,7 +379,64 @@ mod tests {
             h.record_ns(v);
         }
         let back = Histogram::from_base64(&h.to_base64()).unwrap();
-        assert_eq!(back.quantiles(), h.quantiles());
+        assert_eq!(back, h);
+        assert_eq!(back.to_base64(), h.to_base64());
+    }
+
+    #[test]
+    fn what_was_read_says_what_was_recorded() {
+        let mut recorded = Histogram::new();
+        let mut value = 1u64;
+        for i in 0..50_000u64 {
+            value = value
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            recorded.record_ns((value >> 40) * (1 + i % 7 * 100));
+        }
+        recorded.record_ns(u64::MAX);
+        let text = recorded.to_base64();
+        let bytes = STANDARD.decode(&text).unwrap();
+        assert!(
+            own_counts(&bytes).is_some(),
+            "our own text takes the short way"
+        );
+        let mut read = Histogram::from_base64(&text).unwrap();
+        for _ in 0..2 {
+            assert_eq!(read.count(), recorded.count());
+            assert_eq!(read.buckets_us(), recorded.buckets_us());
+            for q in [0.0, 0.001, 0.25, 0.5, 0.99, 0.999_99, 1.0] {
+                assert_eq!(read.quantile_us(q), recorded.quantile_us(q), "{q}");
+            }
+            let (a, b) = (read.quantiles(), recorded.quantiles());
+            assert_eq!((a.min, a.mean, a.max), (b.min, b.mean, b.max));
+            assert!((a.stdev / b.stdev - 1.0).abs() < 1e-12);
+            // Whatever is merged with what.
+            let other = read.clone();
+            read.merge(&other);
+            recorded.merge(&other);
+        }
+        read.record_ns(5);
+        recorded.record_ns(5);
+        assert_eq!(read, recorded);
+        assert_eq!(Histogram::empty().quantiles(), Histogram::new().quantiles());
+    }
+
+    #[test]
+    fn another_tools_bounds_are_read() {
+        let mut inner = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << 50, 4).unwrap();
+        inner.record_n(70_001, 5).unwrap();
+        inner.record(70_003).unwrap();
+        let text = |inner: &hdrhistogram::Histogram<u64>| {
+            let mut bytes = Vec::new();
+            V2DeflateSerializer::new()
+                .serialize(inner, &mut bytes)
+                .unwrap();
+            STANDARD.encode(bytes)
+        };
+        let read = Histogram::from_base64(&text(&inner)).unwrap();
+        assert_eq!(read.buckets_us(), [(70.015, 6)]);
+        inner.record(1 << 49).unwrap();
+        assert!(Histogram::from_base64(&text(&inner)).is_err());
     }
 
     #[test]

@@ -1,13 +1,147 @@
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BottleneckReading, DriverReading, EventsReading, LoadReading, Probed, SettingsReading,
+    BottleneckReading, DriverReading, EventsReading, LoadReading, SettingsReading, SystemMetrics,
 };
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
+
+/// Why a text is no journal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalTextError {
+    /// A line is no journal row.
+    #[error("line {line}: expected a journal row, found something else: {why}")]
+    Row {
+        /// The line's number, from 1.
+        line: usize,
+        /// What the parser says.
+        why: String,
+    },
+    /// The first row is not the run's header.
+    #[error("expected the run's header in the first line")]
+    Header,
+}
+
+/// A run's journal: all that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// What run it is.
+    pub header: RunHeader,
+    /// The rows after the header, in the order in which they were written.
+    pub rows: Vec<JournalRow>,
+    /// Bytes up to the end of the last whole line.
+    pub whole_bytes: u64,
+}
+
+impl Journal {
+    /// A journal that holds these rows after its header.
+    pub fn new(header: RunHeader, rows: Vec<JournalRow>) -> Self {
+        Self {
+            header,
+            rows,
+            whole_bytes: 0,
+        }
+    }
+
+    /// Reads the lines of a journal. A run that was killed may leave half a line at the end, which
+    /// is ignored.
+    ///
+    /// # Errors
+    /// When a line is no row, or the first row is no header.
+    pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
+        let mut rows = Vec::new();
+        let mut whole_bytes = 0;
+        for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1..) {
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            whole_bytes += line.len() as u64;
+            rows.push(JournalRow::parse(line).map_err(|e| JournalTextError::Row {
+                line: number,
+                why: e.to_string(),
+            })?);
+        }
+        let mut rows = rows.into_iter();
+        let Some(JournalRow::Run(header)) = rows.next() else {
+            return Err(JournalTextError::Header);
+        };
+        Ok(Self {
+            header,
+            rows: rows.collect(),
+            whole_bytes,
+        })
+    }
+
+    /// The trials, in the order in which they were written.
+    pub fn trials(&self) -> impl Iterator<Item = &Trial> + Clone {
+        self.rows.iter().filter_map(|row| match row {
+            JournalRow::Trial(trial) => Some(&**trial),
+            _ => None,
+        })
+    }
+
+    /// What was measured to find each subject's bottleneck; of two rows on the same subject and
+    /// condition the later.
+    pub fn bottlenecks(&self) -> Vec<&BottleneckReading> {
+        last_of_each(&self.rows, |row| match row {
+            JournalRow::Bottleneck(reading) => {
+                Some(((&reading.condition, &reading.subject), &**reading))
+            }
+            _ => None,
+        })
+    }
+
+    /// The rates at which latency is compared; of two rows on a condition the later.
+    pub fn rates(&self) -> Vec<&RateChoice> {
+        last_of_each(&self.rows, |row| match row {
+            JournalRow::Rate(choice) => Some((&choice.condition, choice)),
+            _ => None,
+        })
+    }
+
+    /// How servers were set, under each condition.
+    pub fn settings(&self) -> Vec<&SettingsReading> {
+        let rows = self.rows.iter().filter_map(|row| match row {
+            JournalRow::Settings(settings) => Some(settings),
+            _ => None,
+        });
+        rows.collect()
+    }
+
+    /// The warnings, each once.
+    pub fn warnings(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
+        let texts = self.rows.iter().filter_map(|row| match row {
+            JournalRow::Warning { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.filter(|text| seen.insert(*text)).collect()
+    }
+
+    /// Whether the run came to its end.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.rows.last(), Some(JournalRow::End { complete: true }))
+    }
+}
+
+/// Of the rows with the same key the last, in the order in which these stand.
+fn last_of_each<'a, K: Ord, V>(
+    rows: &'a [JournalRow],
+    pick: impl Fn(&'a JournalRow) -> Option<(K, V)>,
+) -> Vec<V> {
+    let picked = rows.iter().enumerate();
+    let picked = picked.filter_map(|(at, row)| pick(row).map(|(key, value)| (key, (at, value))));
+    let mut found: Vec<(usize, V)> = picked
+        .collect::<BTreeMap<K, (usize, V)>>()
+        .into_values()
+        .collect();
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, value)| value).collect()
+}
 
 /// A line of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +153,7 @@ pub enum JournalRow {
     Rate(RateChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
-    /// What was measured to find out what held a throughput.
+    /// What was measured to find a subject's bottleneck.
     #[serde(alias = "limiter")]
     Bottleneck(Box<BottleneckReading>),
     /// How the servers of the subjects were set under a condition.
@@ -35,6 +169,23 @@ pub enum JournalRow {
         /// run was stopped.
         complete: bool,
     },
+}
+
+/// The kind of a row. Serde buffers a tagged enum before it parses it.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    row: Cow<'a, str>,
+}
+
+impl JournalRow {
+    fn parse(line: &[u8]) -> serde_json::Result<Self> {
+        let kind: Kind<'_> = serde_json::from_slice(line)?;
+        match &*kind.row {
+            "trial" => serde_json::from_slice(line).map(JournalRow::Trial),
+            _ => serde_json::from_slice(line),
+        }
+    }
 }
 
 /// What a run is.
@@ -108,7 +259,8 @@ pub struct Trial {
     /// The subject's name.
     pub subject: String,
     /// Whether this is the baseline's second copy, measured for the noise floor.
-    pub again: bool,
+    #[serde(alias = "again")]
+    pub baseline_copy: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -145,13 +297,13 @@ pub struct Reading {
     /// above then have no histograms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverReading>,
-    /// What was seen of servers and machine in the closed loop's measured windows.
+    /// Metrics of servers and machine in the closed loop's measured windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probed: Option<Probed>,
+    pub probed: Option<SystemMetrics>,
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_probed: Option<Probed>,
-    /// What happened to servers in the open loop's window, and what clients noticed of it.
+    pub latency_probed: Option<SystemMetrics>,
+    /// Events in the open loop's window, and the failures around them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReading>,
 }

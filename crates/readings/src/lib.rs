@@ -14,13 +14,14 @@ pub mod hlog;
 mod host;
 mod journal;
 mod load;
-mod probed;
+mod metrics;
 mod quantiles;
 mod settings;
 mod tool;
 
 pub use bottleneck::{
-    BottleneckReading, Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen,
+    BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
+    ServerSample,
 };
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
@@ -30,15 +31,16 @@ pub use host::{
     Access, DirectionCounters, HostSpec, LinkCounters, LinkKind, LinkSpec, PACKET_BYTES_MAX,
 };
 pub use journal::{
-    Condition, JournalRow, Outcome, Published, RateChoice, Reading, RunHeader, ServerReading, Trial,
+    Condition, Journal, JournalRow, JournalTextError, Outcome, Published, RateChoice, Reading,
+    RunHeader, ServerReading, Trial,
 };
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,
     StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
-pub use probed::{
-    InterfaceProbed, MachineProbed, NetworkProbed, Probed, ServerProbed, SocketsProbed,
-    ThreadProbed,
+pub use metrics::{
+    InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,
+    ThreadMetrics,
 };
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};

@@ -57,7 +57,7 @@ pub struct LoadReading {
     /// How late the client came to what had arrived, ns: in no other time, where the kernel tells
     /// when it did. Empty where it does not; then it is part of response, service, first byte and
     /// transfer.
-    #[serde(default)]
+    #[serde(default = "Histogram::empty")]
     pub receive_lag: Histogram,
     /// What the load cost the machine and whether it kept up.
     pub client: ClientReading,

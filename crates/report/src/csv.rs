@@ -1,10 +1,11 @@
-use readings::{DriverReading, LoadReading, Outcome, Probed, RunHeader, ServerProbed, Trial};
+use readings::{DriverReading, Journal, LoadReading, Outcome, ServerMetrics, SystemMetrics};
 use verdict::{latest, machine_reasons, reasons};
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment.
-pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
-    let rows = latest(header, trials);
+pub fn csv(journal: &Journal) -> String {
+    let header = &journal.header;
+    let rows = latest(header, journal.trials());
     let mut factors: Vec<&String> = Vec::new();
     let conditions = header.conditions.iter();
     for condition in conditions.chain(rows.iter().map(|t| &t.condition)) {
@@ -32,7 +33,7 @@ pub fn csv(header: &RunHeader, trials: &[Trial]) -> String {
             trial.trial,
             trial.block,
             field(&trial.subject),
-            trial.again
+            trial.baseline_copy
         );
         for name in &factors {
             start.push(',');
@@ -98,12 +99,12 @@ fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] 
 }
 
 /// What the servers of the path did together, in eight fields; empty where nobody looked.
-fn servers(probed: Option<&Probed>) -> String {
+fn servers(probed: Option<&SystemMetrics>) -> String {
     let Some(probed) = probed else {
         return ",".repeat(7);
     };
-    let time = |of: fn(&ServerProbed) -> f64| probed.servers.values().map(of).sum::<f64>();
-    let count = |of: fn(&ServerProbed) -> u64| probed.servers.values().map(of).sum::<u64>();
+    let time = |of: fn(&ServerMetrics) -> f64| probed.servers.values().map(of).sum::<f64>();
+    let count = |of: fn(&ServerMetrics) -> u64| probed.servers.values().map(of).sum::<u64>();
     format!(
         "{},{},{},{},{},{},{},{}",
         time(|s| s.user_s),
@@ -133,11 +134,11 @@ fn field(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
 
     #[test]
     fn every_line_has_every_column() {
-        let text = csv(&header(), &trials());
+        let text = csv(&journal());
         let mut lines = text.lines();
         let head = lines.next().unwrap();
         assert!(head.starts_with("trial,block,subject,again,connections,load,requests,"));

@@ -3,9 +3,16 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    ClientReading, Condition, Histogram, LoadReading, Outcome, Pacing, Probed, Reading, RunHeader,
-    ServerProbed, ServerReading, ThreadReading, Trial, Wrong, WrongKind,
+    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing,
+    Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics, ThreadReading, Trial, Wrong,
+    WrongKind,
 };
+
+pub fn journal() -> Journal {
+    let rows = trials().into_iter();
+    let rows = rows.map(|trial| JournalRow::Trial(Box::new(trial)));
+    Journal::new(header(), rows.collect())
+}
 
 pub fn header() -> RunHeader {
     RunHeader {
@@ -78,26 +85,26 @@ pub fn bad_gateway() -> LoadReading {
 }
 
 /// What was seen of the origin, and of the balancer where the path goes through it.
-fn probed(balanced: bool) -> Probed {
-    let server = |switches| ServerProbed {
+fn probed(balanced: bool) -> SystemMetrics {
+    let server = |switches| ServerMetrics {
         user_s: 1.0,
         system_s: 3.0,
         switches_voluntary: switches,
         faults_minor: 1_000 - u64::from(balanced) * 500,
         rss_bytes_max: 8 << 20,
-        ..ServerProbed::default()
+        ..ServerMetrics::default()
     };
     let mut servers = BTreeMap::from([("origin".to_owned(), server(5_000))]);
     if balanced {
         servers.insert("balance".to_owned(), server(30_000));
     }
-    Probed {
+    SystemMetrics {
         looked_s: 10.0,
         requests: 20_000,
         looks: 70,
         cpu_s: 0.05,
         servers,
-        ..Probed::default()
+        ..SystemMetrics::default()
     }
 }
 
@@ -105,13 +112,13 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for block in 1..=6u32 {
         let wobble = 1.0 + 0.01 * (f64::from(block % 3) - 1.0);
-        let mut add = |subject: &str, again: bool, outcome: Outcome| {
+        let mut add = |subject: &str, baseline_copy: bool, outcome: Outcome| {
             trials.push(Trial {
                 trial: block * 10 + trials.len() as u32 % 4,
                 block,
                 condition: condition(),
                 subject: subject.into(),
-                again,
+                baseline_copy,
                 outcome,
             });
         };

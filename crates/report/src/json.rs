@@ -1,6 +1,9 @@
 use readings::RunHeader;
+use serde::Serialize;
 use serde_json::{Value, json as object};
-use verdict::Analysis;
+use verdict::{Analysis, Finding};
+
+use crate::sentence;
 
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
@@ -10,7 +13,26 @@ use verdict::Analysis;
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
-    let bottlenecks = bottlenecks(analysis);
+    let comparisons = analysis.comparisons.iter().map(|c| {
+        let note = sentence::notes(&c.notes);
+        with(
+            c,
+            &[
+                ("note", object!(note)),
+                ("sentence", object!(sentence::comparison(c))),
+            ],
+        )
+    });
+    let floors = analysis.noise_floor.iter();
+    let floors = floors.map(|floor| with_sentence(floor, sentence::noise_floor(floor)));
+    let findings = analysis.bottlenecks.iter();
+    let findings: Value = findings.map(bottleneck).collect();
+    let rates = analysis.rates.iter().map(sentence::rate_choice);
+    let probes = analysis.probes.as_ref();
+    // Their former key `again`, for one version more.
+    let invalid = analysis.invalid.iter();
+    let invalid = invalid.map(|trial| with(trial, &[("again", object!(trial.baseline_copy))]));
+    let warnings = analysis.warnings.iter().map(sentence::warning);
     object!({
         "experiment": header.experiment,
         "title": header.title,
@@ -21,47 +43,57 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "subjects": header.subjects,
         "blocks": header.blocks,
         "matters": header.matters,
-        "stage": analysis.stage,
-        "comparisons": analysis.comparisons,
-        "noise_floor": analysis.noise_floor,
+        "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
+        "comparisons": comparisons.collect::<Value>(),
+        "noise_floor": floors.collect::<Value>(),
         "table": analysis.table,
-        "bottlenecks": bottlenecks,
+        "bottlenecks": findings,
         // Their name until version 0.2, for one version more.
-        "limiters": bottlenecks,
-        "rates": analysis.rates,
-        "probes": analysis.probes,
+        "limiters": findings,
+        "rates": rates.collect::<Value>(),
+        "probes": probes.map(|cost| with_sentence(cost, sentence::probes(cost))),
         "settings": analysis.settings,
-        "warnings": analysis.warnings,
+        "warnings": warnings.collect::<Value>(),
         "trials": {
             "done": analysis.trials_done,
             "failed": analysis.trials_failed,
             "invalid": analysis.invalid.len(),
             "failures": analysis.failures,
-            "invalid_trials": analysis.invalid,
+            "invalid_trials": invalid.collect::<Value>(),
         },
     })
 }
 
-/// Each finding under its present and its former key, for one version more.
-fn bottlenecks(analysis: &Analysis) -> Value {
-    let findings = analysis.bottlenecks.iter().map(|finding| {
-        let mut object = object!(finding);
-        object["limiter"] = object["bottleneck"].clone();
-        object
-    });
-    findings.collect()
+/// A finding under its present and its former key, for one version more.
+fn bottleneck(finding: &Finding) -> Value {
+    let mut object = with_sentence(finding, sentence::finding(finding));
+    object["limiter"] = object["bottleneck"].clone();
+    object
+}
+
+fn with_sentence(what: &impl Serialize, sentence: String) -> Value {
+    with(what, &[("sentence", object!(sentence))])
+}
+
+/// A value's fields and some more.
+fn with(what: &impl Serialize, more: &[(&str, Value)]) -> Value {
+    let mut object = object!(what);
+    for (key, value) in more {
+        object[*key] = value.clone();
+    }
+    object
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     #[test]
     fn the_contract_holds() {
-        let (header, trials) = (header(), trials());
-        let doc = json(&header, &analyse(&header, &trials));
+        let journal = journal();
+        let doc = json(&journal.header, &analyse(&journal));
         assert_eq!(doc["experiment"], "proxy-cost");
         assert_eq!(doc["seed"], 42);
         assert_eq!(doc["bottlenecks"], object!([]));

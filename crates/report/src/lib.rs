@@ -17,6 +17,7 @@ mod markdown;
 mod plot;
 mod read;
 mod scaling;
+mod sentence;
 mod settings;
 mod terminal;
 mod units;

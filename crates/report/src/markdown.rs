@@ -3,8 +3,8 @@ use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
-use crate::settings;
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
+use crate::{sentence, settings};
 
 /// What others published, beside which the figures stand.
 fn published(header: &RunHeader) -> String {
@@ -48,7 +48,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&format!(
             "- **{}**: {}\n",
             c.verdict.word(),
-            escaped(after_word(c))
+            escaped(&after_word(c))
         ));
     }
     if analysis.comparisons.is_empty() {
@@ -63,25 +63,27 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     if !analysis.rates.is_empty() || analysis.probes.is_some() {
         out.push('\n');
     }
-    for text in &analysis.rates {
-        out.push_str(&format!("- {}\n", escaped(text)));
-    }
-    if let Some(probes) = &analysis.probes {
-        out.push_str(&format!("- {}\n", escaped(&probes.sentence)));
+    let rates = analysis.rates.iter().map(sentence::rate_choice);
+    for text in rates.chain(analysis.probes.iter().map(sentence::probes)) {
+        out.push_str(&format!("- {}\n", escaped(&text)));
     }
     list(
         &mut out,
         "Bottlenecks",
-        analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
+        analysis.bottlenecks.iter().map(sentence::finding),
     );
     list(
         &mut out,
         "Noise floor",
-        analysis.noise_floor.iter().map(|f| f.sentence.clone()),
+        analysis.noise_floor.iter().map(sentence::noise_floor),
     );
     out.push_str(&side_by_side(analysis));
     out.push_str(&published(header));
-    list(&mut out, "Warnings", analysis.warnings.iter().cloned());
+    list(
+        &mut out,
+        "Warnings",
+        analysis.warnings.iter().map(sentence::warning),
+    );
     list(
         &mut out,
         "Invalid trials",
@@ -155,13 +157,13 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     #[test]
     fn the_summary_says_the_same_as_the_terminal() {
-        let (header, trials) = (header(), trials());
-        let text = markdown(&header, &analyse(&header, &trials));
+        let journal = journal();
+        let text = markdown(&journal.header, &analyse(&journal));
         for part in [
             "# What a \\<balancer> costs\n\n- **slower**: balance costs 31",
             "- **invalid**: lighttpd against direct, throughput at connections=96: 6 of 6 blocks",

@@ -16,6 +16,12 @@ const HEADS: [(&str, &str); 7] = [
     ("tls", "TLS"),
 ];
 
+/// What a setting is called.
+pub(crate) fn words(setting: &str) -> &str {
+    let known = HEADS.iter().find(|(name, _)| *name == setting);
+    known.map_or(setting, |(_, words)| words)
+}
+
 pub(crate) const TITLE: &str = "Settings side by side";
 
 /// Where a table holds, if that is not everywhere.

@@ -4,6 +4,7 @@ use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
 use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
+use crate::sentence;
 
 /// How many invalid trials and failures are named one by one.
 const MOST_NAMED: usize = 8;
@@ -26,34 +27,33 @@ pub fn terminal(
     for c in by_metric(analysis) {
         let (mark, code) = mark(c.verdict);
         let lead = format!("{} ", paint.with(code, mark));
-        out.push_str(&wrapped(&lead, &c.sentence, 2, width));
+        out.push_str(&wrapped(&lead, &sentence::comparison(c), 2, width));
     }
     if analysis.comparisons.is_empty() {
         out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
     }
     out.push_str(&figures(analysis, width, &paint));
-    if !analysis.rates.is_empty() {
-        for text in &analysis.rates {
-            out.push_str(&wrapped("  ", text, 4, width));
-        }
+    for choice in &analysis.rates {
+        out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
     }
     if !analysis.bottlenecks.is_empty() {
         out.push_str(&paint.heading("Bottlenecks"));
         for finding in &analysis.bottlenecks {
-            out.push_str(&wrapped("  ", &finding.sentence, 4, width));
+            out.push_str(&wrapped("  ", &sentence::finding(finding), 4, width));
         }
     }
     if !analysis.noise_floor.is_empty() {
         out.push_str(&paint.heading("Noise floor"));
         for floor in &analysis.noise_floor {
-            let text = floor.sentence.trim_start_matches("noise floor, ");
+            let text = sentence::noise_floor(floor);
+            let text = text.trim_start_matches("noise floor, ");
             out.push_str(&wrapped("  ", text, 4, width));
         }
     }
     if !analysis.warnings.is_empty() {
         out.push_str(&paint.heading("Warnings"));
         for warning in &analysis.warnings {
-            out.push_str(&wrapped("  ", warning, 4, width));
+            out.push_str(&wrapped("  ", &sentence::warning(warning), 4, width));
         }
     }
     if !analysis.invalid.is_empty() {
@@ -95,7 +95,7 @@ fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
     out.push_str(&grid(&columns, width));
     out.push_str(&wrapped("  ", &legend(&columns), 2, width));
     if let Some(probes) = &analysis.probes {
-        out.push_str(&wrapped("  ", &probes.sentence, 4, width));
+        out.push_str(&wrapped("  ", &sentence::probes(probes), 4, width));
     }
     out
 }
@@ -147,7 +147,7 @@ fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> Str
 
 /// Where in its looks the run stands, as the beginning of a sentence.
 pub(crate) fn stage(analysis: &Analysis) -> String {
-    let sentence = &analysis.stage.sentence;
+    let sentence = sentence::stage(&analysis.stage);
     let mut letters = sentence.chars();
     letters
         .next()
@@ -168,7 +168,7 @@ fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: 
 /// `trial 12 (balance, block 3, connections=96): throughput: …`.
 pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
     let mut place = format!("{}, block {}", trial.subject, trial.block);
-    if trial.again {
+    if trial.baseline_copy {
         place.push_str(", second copy");
     }
     let condition = condition(&trial.condition);
@@ -191,10 +191,11 @@ pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
 }
 
 /// A comparison's sentence without its verdict's word in front, for where that stands already.
-pub(crate) fn after_word(c: &Comparison) -> &str {
-    let rest = c.sentence.strip_prefix(c.verdict.word());
-    rest.and_then(|r| r.strip_prefix(": "))
-        .unwrap_or(&c.sentence)
+pub(crate) fn after_word(c: &Comparison) -> String {
+    let sentence = sentence::comparison(c);
+    let rest = sentence.strip_prefix(c.verdict.word());
+    let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+    rest.map_or_else(|| sentence.clone(), str::to_owned)
 }
 
 fn mark(verdict: Verdict) -> (&'static str, &'static str) {
@@ -228,14 +229,14 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::journal;
     use verdict::analyse;
 
     fn shown(width: usize, colour: bool) -> String {
-        let (header, trials) = (header(), trials());
+        let journal = journal();
         terminal(
-            &header,
-            &analyse(&header, &trials),
+            &journal.header,
+            &analyse(&journal),
             width,
             colour,
             Some("runs/7"),

@@ -1,6 +1,6 @@
-//! After the last block: what held the throughput? For each subject under each condition a few
-//! short closed loops, in random order, some as the experiment has it and some with one thing
-//! changed. What they show is `verdict`'s affair.
+//! The search for bottlenecks, after the last block: for each subject under each condition a few
+//! short closed loops in random order, some as in the experiment and some with one thing perturbed.
+//! `verdict` interprets the readings.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,25 +19,23 @@ use agent::wire::{Answer, LoadOrder, Order, QuotaOrder};
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{Experiment, ResolvedCondition};
 
-/// How often each change is tried.
+/// Probes of each perturbation.
 const ROUNDS: usize = 3;
-/// A load lasts so long...
 const WINDOW_MIN_MS: f64 = 400.0;
-/// ...or, where connections are opened in it, so long: who found an accept queue full is heard of
-/// again a second later (RFC 6298), and until then all looks well...
+/// [`WINDOW_MIN_MS`] with a connection per request: a SYN that a full accept queue drops is
+/// retransmitted after 1 s (RFC 6298), and shows only then.
 const OPENING_MIN_MS: f64 = 1_200.0;
-/// ...or so many median answers...
+/// Median response times that a window lasts.
 const ANSWERS: f64 = 12.0;
-/// ...and no longer.
 const WINDOW_MAX_MS: f64 = 4_000.0;
-/// What is cut off at its start: this, or two median answers.
+/// Shortest ramp-up; otherwise two median response times.
 const RAMP_UP_MS: f64 = 100.0;
 const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
-/// A thread that takes less of a CPU does not count as working.
+/// Share of a CPU below which a thread counts as idle.
 const WORKING: f64 = 0.05;
 
-/// The subjects to look at: every condition, and in it every subject whose load is the engine's.
-pub(crate) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
+/// The subjects to probe: under every condition each subject whose load the engine makes.
+pub(crate) fn searches(experiment: &Experiment) -> Vec<(Condition, String)> {
     let mut all = Vec::new();
     for condition in experiment.conditions() {
         for subject in experiment.under(&condition).subjects {
@@ -49,27 +47,26 @@ pub(crate) fn wanted(experiment: &Experiment) -> Vec<(Condition, String)> {
     all
 }
 
-/// How much more a link with a rate lets through for the change of that name.
+/// Factor on the rates of links for [`Change::TwiceTheLinkRate`].
 const LINK_FACTOR: f64 = 2.0;
 
-/// What is changed for a load, worked out.
-struct Changed {
+/// What a probe changes, and the values.
+struct Perturbation {
     change: Change,
     connections: u32,
     threads: usize,
     cpus: Vec<u32>,
-    /// Hosts whose bound of CPU time is another meanwhile, CPUs each.
+    /// CPU quotas of hosts during the probe, CPUs each.
     hosts: Vec<(String, f64)>,
-    /// A bound for servers that have none.
+    /// CPU quota of servers whose hosts have none.
     quota: Option<QuotaOrder>,
     ports: Option<(u16, u16)>,
-    /// The links' rates, over those that they shall have.
+    /// Factor on the declared link rates.
     link_factor: f64,
 }
 
-impl Changed {
-    /// What the servers of the path are bounded to, CPUs; `None` where nothing bounds them more
-    /// than without the change.
+impl Perturbation {
+    /// The sum of the quotas that the probe sets, CPUs; `None` if it sets none.
     fn bound_cpus(&self) -> Option<f64> {
         let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
         let all: Vec<f64> = of_hosts
@@ -79,7 +76,7 @@ impl Changed {
     }
 }
 
-/// Makes the loads on one subject. `None` when the run was stopped meanwhile.
+/// Probes one subject. `None` if the run was stopped meanwhile.
 pub(crate) fn search(
     cx: &mut Context<'_>,
     condition: &Condition,
@@ -93,7 +90,7 @@ pub(crate) fn search(
             baseline_copy: false,
         }],
     };
-    let resolved = sequential::resolved(cx.options.experiment, &group);
+    let resolved = sequential::resolve_group(cx.options.experiment, &group);
     let mut reading = BottleneckReading {
         condition: condition.clone(),
         subject: subject.to_owned(),
@@ -112,7 +109,7 @@ pub(crate) fn search(
     let mut random = fastrand::Rng::with_seed(cx.seed);
     let mut result = GroupResult::default();
     let mut up = Vec::new();
-    cx.phase(&format!("looking for what limits {subject}"));
+    cx.phase(&format!("looking for the bottleneck of {subject}"));
     let measured = start_servers(cx, &resolved, &mut up, &mut random)
         .and_then(|addresses| ready_subjects(cx, &resolved, &group, &addresses, &mut result))
         .and_then(|ready| match ready.is_empty() {
@@ -146,15 +143,15 @@ pub(crate) fn search(
     }
     if result.agent_lost {
         return Err(AgentError::Lost(
-            "it ended while servers were stopped".into(),
+            "it ended while the servers were being stopped".into(),
         ));
     }
     Ok((!cx.stopped()).then_some(reading))
 }
 
-/// Ports of a host that connections in TIME_WAIT hold.
+/// The ports of a host that are in TIME_WAIT.
 fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentError> {
-    let order = Order::Look {
+    let order = Order::SampleScheduling {
         servers: Vec::new(),
         others: Vec::new(),
         duration_ms: 0,
@@ -165,7 +162,6 @@ fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentE
     }
 }
 
-/// The CPUs that a path's servers may use.
 fn server_cpus(cx: &Context<'_>, resolved: &ResolvedCondition) -> Vec<u32> {
     let mut cpus: Vec<u32> = Vec::new();
     for server in &resolved.servers {
@@ -199,31 +195,31 @@ fn make_probes(
     let ramp_up_ms = RAMP_UP_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS);
     let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
     let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
-    let mut as_it_is = cx.order(resolved, ready, vec![segment]);
-    // What has not come by then tells no more, however long a lost SYN would be waited for.
+    let mut base = cx.order(resolved, ready, vec![segment]);
+    // Longer waits, as for a lost SYN, give no further information.
     let enough = Duration::from_millis((ramp_up_ms + window_ms) as u64);
-    let job = &mut as_it_is.job;
+    let job = &mut base.job;
     job.timeout = job.timeout.min(enough);
     job.connect_timeout = job.timeout;
     reading.client_threads = job.threads as u32;
-    let none = unchanged(&as_it_is);
+    let none = unchanged(&base);
     if cx.stopped() {
         return Ok(());
     }
-    let first = one(cx, &as_it_is, ready, &none)?;
-    let mut changes = changes(cx, resolved, &as_it_is, &first, reading);
-    changes.push(none);
+    let first = probe_once(cx, &base, ready, &none)?;
+    let mut perturbations = perturbations(cx, resolved, &base, &first, reading);
+    perturbations.push(none);
     reading.probes.push(first);
     for _ in 0..ROUNDS {
-        random.shuffle(&mut changes);
-        for changed in &changes {
+        random.shuffle(&mut perturbations);
+        for perturbation in &perturbations {
             if cx.stopped() {
                 return Ok(());
             }
-            match one(cx, &as_it_is, ready, changed) {
+            match probe_once(cx, &base, ready, perturbation) {
                 Ok(probe) => reading.probes.push(probe),
-                Err(AgentError::Failed(why)) if changed.change != Change::None => {
-                    let why = format!("{}: {why}", words(changed.change));
+                Err(AgentError::Failed(why)) if perturbation.change != Change::None => {
+                    let why = format!("{}: {why}", description(perturbation.change));
                     if !reading.not_tried.contains(&why) {
                         reading.not_tried.push(why);
                     }
@@ -235,8 +231,8 @@ fn make_probes(
     Ok(())
 }
 
-fn unchanged(order: &LoadOrder) -> Changed {
-    Changed {
+fn unchanged(order: &LoadOrder) -> Perturbation {
+    Perturbation {
         change: Change::None,
         connections: order.job.targets[0].connections,
         threads: order.job.threads,
@@ -248,21 +244,21 @@ fn unchanged(order: &LoadOrder) -> Changed {
     }
 }
 
-/// What can be changed, after what a first load has shown.
-fn changes(
+/// The perturbations that are possible and that the first probe gives a reason for.
+fn perturbations(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
     order: &LoadOrder,
     first: &Probe,
     reading: &mut BottleneckReading,
-) -> Vec<Changed> {
-    let mut changes = Vec::new();
+) -> Vec<Perturbation> {
+    let mut perturbations = Vec::new();
     let connections = order.job.targets[0].connections;
     let not_tried = &mut reading.not_tried;
-    let mut missing = |change, why: &str| {
-        not_tried.push(format!("{}: {why}", words(change)));
+    let mut skip = |change, why: &str| {
+        not_tried.push(format!("{}: {why}", description(change)));
     };
-    // A CPU for one more thread: best one that the servers do not use.
+    // A CPU for one more thread, preferably one without servers.
     let mut others = net::os::allowed_cpus().unwrap_or_default();
     let of_host = cx.testbed.cpus_of(resolved.load.host.as_deref());
     others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
@@ -270,15 +266,15 @@ fn changes(
     let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
     let more = others.iter().find(free).or(others.first()).copied();
     if order.job.threads as u32 >= connections {
-        missing(Change::ClientThread, "there is no connection for it");
+        skip(Change::ClientThread, "there is no connection for it");
     } else if more.is_none() && !order.job.cpus.is_empty() {
-        missing(Change::ClientThread, "there is no other CPU for it");
+        skip(Change::ClientThread, "there is no other CPU for it");
     } else {
         let mut cpus = order.job.cpus.clone();
         if !cpus.is_empty() {
             cpus.extend(more);
         }
-        changes.push(Changed {
+        perturbations.push(Perturbation {
             change: Change::ClientThread,
             threads: order.job.threads + 1,
             cpus,
@@ -287,7 +283,7 @@ fn changes(
     }
     let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
     if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.job.cpus.iter().any(shares)) {
-        changes.push(Changed {
+        perturbations.push(Perturbation {
             change: Change::ClientApart,
             threads: 1,
             cpus: vec![cpu],
@@ -295,17 +291,17 @@ fn changes(
         });
     }
     match connections.checked_mul(2) {
-        Some(twice) if twice <= 100_000 => changes.push(Changed {
+        Some(twice) if twice <= 100_000 => perturbations.push(Perturbation {
             change: Change::TwiceTheConnections,
             connections: twice,
             ..unchanged(order)
         }),
-        _ => missing(Change::TwiceTheConnections, "there are too many already"),
+        _ => skip(Change::TwiceTheConnections, "there are too many already"),
     }
     let kernel = first.seen.kernel;
     let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
     if refused > 0 && connections > 1 {
-        changes.push(Changed {
+        perturbations.push(Perturbation {
             change: Change::HalfTheConnections,
             connections: connections / 2,
             threads: order.job.threads.min(connections as usize / 2),
@@ -313,12 +309,12 @@ fn changes(
         });
     }
     if first.seen.servers.is_empty() {
-        missing(
+        skip(
             Change::HalfTheServerCpu,
             "no server of the path was started here",
         );
     } else {
-        changes.push(half_the_server_cpu(
+        perturbations.push(half_the_server_cpu(
             cx,
             resolved,
             order,
@@ -328,45 +324,45 @@ fn changes(
     }
     let wider = cx.testbed.wider_ports(resolved.load.host.as_deref());
     if let Some(ports) = wider.filter(|_| first.no_port > 0) {
-        changes.push(Changed {
+        perturbations.push(Perturbation {
             change: Change::MorePorts,
             ports: Some(ports),
             ..unchanged(order)
         });
     }
     if reading.link_bits_per_s.is_some() {
-        changes.push(Changed {
+        perturbations.push(Perturbation {
             change: Change::TwiceTheLinkRate,
             link_factor: LINK_FACTOR,
             ..unchanged(order)
         });
     }
-    changes
+    perturbations
 }
 
-/// Half of what the servers could use: of a host's own bound where it has one.
+/// Half of the CPU time that the servers can use: of a host's own quota if it has one.
 fn half_the_server_cpu(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
     order: &LoadOrder,
     first: &Probe,
     server_cpus: usize,
-) -> Changed {
+) -> Perturbation {
     let (mut hosts, mut quota) = (Vec::new(), None);
-    for bounded in cx.testbed.bounded(resolved) {
-        let could = could_use(first, &bounded.servers, server_cpus);
-        let half = bounded.quota.unwrap_or(could) / 2.0;
-        match bounded.host {
+    for group in cx.testbed.quota_groups(resolved) {
+        let could = usable_cpus(first, &group.servers, server_cpus);
+        let half = group.quota.unwrap_or(could) / 2.0;
+        match group.host {
             Some(host) => hosts.push((host, half)),
             None => {
                 quota = Some(QuotaOrder {
-                    servers: bounded.servers,
+                    servers: group.servers,
                     cpus: half,
                 });
             }
         }
     }
-    Changed {
+    Perturbation {
         change: Change::HalfTheServerCpu,
         hosts,
         quota,
@@ -374,32 +370,32 @@ fn half_the_server_cpu(
     }
 }
 
-fn one(
+fn probe_once(
     cx: &mut Context<'_>,
     order: &LoadOrder,
     ready: &[Ready],
-    changed: &Changed,
+    perturbation: &Perturbation,
 ) -> Result<Probe, AgentError> {
     let mut order = order.clone();
-    order.look = true;
-    order.job.threads = changed.threads;
-    order.job.cpus.clone_from(&changed.cpus);
-    order.quota.clone_from(&changed.quota);
-    order.ports = changed.ports;
+    order.sample_scheduling = true;
+    order.job.threads = perturbation.threads;
+    order.job.cpus.clone_from(&perturbation.cpus);
+    order.quota.clone_from(&perturbation.quota);
+    order.ports = perturbation.ports;
     for target in &mut order.job.targets {
-        target.connections = changed.connections;
+        target.connections = perturbation.connections;
     }
-    let changes_links = changed.link_factor != 1.0;
-    let scaled = match changes_links {
-        true => cx.testbed.hosts.scale_link_rates(changed.link_factor),
+    let scales_links = perturbation.link_factor != 1.0;
+    let scaled = match scales_links {
+        true => cx.testbed.hosts.scale_link_rates(perturbation.link_factor),
         false => Ok(()),
     };
     let loaded = scaled
-        .and_then(|()| cx.testbed.bound_hosts(&changed.hosts, true))
+        .and_then(|()| cx.testbed.set_host_quotas(&perturbation.hosts, true))
         .and_then(|()| cx.load_order(order, ready));
-    // Each is put back, whatever came of the others: what is measured next wants both.
-    let unbound = cx.testbed.bound_hosts(&changed.hosts, false);
-    let unscaled = match changes_links {
+    // Restore both, whatever failed.
+    let unbound = cx.testbed.set_host_quotas(&perturbation.hosts, false);
+    let unscaled = match scales_links {
         true => cx.testbed.hosts.scale_link_rates(1.0),
         false => Ok(()),
     };
@@ -407,17 +403,17 @@ fn one(
     let loaded = loaded?;
     let seen = loaded.seen.unwrap_or_default();
     match loaded.readings.first() {
-        Some(load) => Ok(probe(changed, load, seen)),
+        Some(load) => Ok(probe(perturbation, load, seen)),
         None => Err(AgentError::Failed("the load measured nothing".into())),
     }
 }
 
-/// The CPU time that servers of a path could use as they are, in CPUs.
+/// The CPU time that servers could use unperturbed, in CPUs.
 ///
-/// A thread that wanted a CPU for half of the time and got what it wanted could do twice as much;
-/// one that always wants one is at its end, even where other programs leave it little. So what was
-/// used is divided by how much the busiest thread wanted.
-fn could_use(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
+/// A thread that was runnable half of the time could do twice as much; one that is always runnable
+/// is at its limit, even where other programs leave it little CPU time. Therefore the used CPU time
+/// is divided by the busiest thread's runnable share.
+fn usable_cpus(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
     let servers = first.seen.servers.iter();
     let servers = servers
         .filter(|(name, _)| of.contains(*name))
@@ -429,13 +425,13 @@ fn could_use(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
         .fold(0.0, f64::max);
     let most = server_cpus.max(1) as f64;
     if wanted < WORKING {
-        // Next to nothing: one CPU is more than enough.
+        // Almost idle: one CPU is ample.
         return 1.0;
     }
     (used / wanted).min(most)
 }
 
-fn words(change: Change) -> &'static str {
+fn description(change: Change) -> &'static str {
     match change {
         Change::None => "nothing changed",
         Change::ClientThread => "a client thread more",
@@ -448,15 +444,19 @@ fn words(change: Change) -> &'static str {
     }
 }
 
-fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
+fn probe(
+    perturbation: &Perturbation,
+    load: &LoadReading,
+    seen: readings::BottleneckSample,
+) -> Probe {
     let response = load.response.quantiles();
     let no_port = load
         .wrong
         .iter()
         .any(|wrong| wrong.kind == WrongKind::Connection && wrong.found.contains(NO_PORT));
     Probe {
-        change: changed.change,
-        connections: changed.connections,
+        change: perturbation.change,
+        connections: perturbation.connections,
         duration_s: load.duration_s,
         requests_per_s: load.requests_per_s(),
         latency_us_mean: response.mean,
@@ -474,7 +474,7 @@ fn probe(changed: &Changed, load: &LoadReading, seen: readings::Seen) -> Probe {
             .iter()
             .map(|thread| thread.cpu)
             .collect(),
-        quota_cpus: changed.bound_cpus(),
+        quota_cpus: perturbation.bound_cpus(),
         seen,
     }
 }

@@ -1,5 +1,4 @@
-//! What the parts of a run share while they measure: the testbed, the options, the way out for
-//! events.
+//! What the parts of a run share while they measure.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -12,12 +11,11 @@ use crate::group::Ready;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
 use crate::testbed::Testbed;
-use crate::{CpuPlacement, RunEvent, RunOptions, remote_samples};
+use crate::{CpuPlacement, RunEvent, RunOptions};
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SubjectSpec, Target};
 
-/// What a measurement gets to work with.
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a RunOptions<'a>,
     pub(crate) placement: &'a CpuPlacement,
@@ -26,11 +24,10 @@ pub(crate) struct Context<'a> {
     pub(crate) seed: u64,
     pub(crate) block: u32,
     pub(crate) emit: &'a mut dyn FnMut(RunEvent),
-    /// What each server was started with, for `hosts.json`.
+    /// Configuration of each started server, for `hosts.json`.
     pub(crate) configurations: BTreeMap<String, Value>,
-    /// Versions of the outside drivers, by name.
     pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
-    /// Conditions whose subjects are measured one after the other.
+    /// State of sequential measurement.
     pub(crate) sequential: &'a mut Sequential,
 }
 
@@ -43,7 +40,7 @@ impl Context<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Where a subject is asked, as the host `from` reaches it.
+    /// The address of a subject, as seen from the host `from`.
     pub(crate) fn resolve(
         &self,
         from: Option<&str>,
@@ -64,7 +61,6 @@ impl Context<'_> {
         }
     }
 
-    /// The order for a load on subjects.
     pub(crate) fn order(
         &self,
         resolved: &ResolvedCondition,
@@ -98,14 +94,13 @@ impl Context<'_> {
             job,
             watch,
             watch_others,
-            look: false,
+            sample_scheduling: false,
             quota: None,
             ports: None,
             tell_windows: false,
         }
     }
 
-    /// Has segments of load made on subjects.
     pub(crate) fn load(
         &mut self,
         resolved: &ResolvedCondition,
@@ -115,7 +110,7 @@ impl Context<'_> {
         let hosts = self.options.experiment.hosts.iter();
         let mut links = hosts.filter_map(|host| host.link);
         let segments = match segments.first() {
-            // A lost SYN is sent again after a second, which would be some slices.
+            // A lost SYN is retransmitted after 1 s, which would span several slices.
             Some(first) if links.any(|link| link.loss > 0.0) => {
                 let connections = resolved.load.connections;
                 let opening = schedule::opening(ready.len(), connections, first.pacing);
@@ -127,7 +122,6 @@ impl Context<'_> {
         self.load_order(order, ready)
     }
 
-    /// Has an order carried out and reports its progress.
     pub(crate) fn load_order(
         &mut self,
         order: LoadOrder,
@@ -144,18 +138,17 @@ impl Context<'_> {
             });
         };
         let from = ready.first().and_then(|one| one.from.as_deref());
-        let watching = self.testbed.watch_far(from)?;
+        let remote = self.testbed.start_remote_sampling(from)?;
         let agent = self.testbed.agent(from)?;
         let mut loaded = agent.load(order, self.stop, &mut progress)?;
-        let windows = remote_samples::looked_at(&loaded);
-        let noted = self.testbed.noted(from, watching, &windows)?;
-        noted.add_to(&mut loaded);
+        self.testbed
+            .add_remote_samples(from, remote, &mut loaded.measured)?;
         Ok(loaded)
     }
 }
 
-/// What asks a server to close the connection after its answer.
-pub(crate) fn closing() -> Vec<(String, String)> {
+/// The header field that asks a server to close the connection after its answer.
+pub(crate) fn connection_close() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
 }
 
@@ -180,8 +173,8 @@ pub(crate) fn request(
 fn target(one: &Ready, load: &LoadSpec, expect: &Expect) -> load::Target {
     let mut fields = load.headers.clone();
     if !load.keepalive {
-        // The server shall close first: the waiting state of a closed connection is then its own.
-        fields.extend(closing());
+        // The server closes first, so TIME_WAIT is on its side.
+        fields.extend(connection_close());
     }
     let expect = load::Expect {
         status: StatusRule::Exactly(expect.status),

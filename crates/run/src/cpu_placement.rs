@@ -1,28 +1,29 @@
-//! Which CPUs and ports the programs of a run get.
+//! The CPUs of load and servers, the servers' start order, and their declared ports.
 
 use std::net::TcpListener;
 
 use crate::RunError;
 use experiment::{Experiment, ServerSpec, Upstream};
 
-/// The CPUs of the load and of servers that no host binds.
+/// The CPUs of the load, and of servers on hosts without CPUs of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuPlacement {
-    /// CPUs of the load; empty leaves it free.
+    /// CPUs of the load; empty for all.
     pub load_cpus: Vec<u32>,
-    /// CPUs of servers whose host names none; empty leaves them free.
+    /// CPUs of servers whose host names none; empty for all.
     pub server_cpus: Vec<u32>,
-    /// Whether the load's CPUs are its own.
+    /// Whether no server shares the load's CPUs.
     pub load_alone: bool,
-    /// What the reader of the result should know about them.
+    /// Warnings about shared CPUs.
     pub warnings: Vec<String>,
-    /// CPUs that the load may have instead, one by one; empty where the experiment binds the load
-    /// or a server, and where servers that run already may be on any CPU.
-    pub load_may_have: Vec<u32>,
+    /// CPUs that the load's CPU is drawn from in each block; empty where the experiment binds the
+    /// load or a server, or has no servers of its own.
+    pub load_candidates: Vec<u32>,
 }
 
 impl CpuPlacement {
-    /// Finds placement on this machine: the load gets a CPU of its own where there is more than one.
+    /// Places load and servers on this machine's CPUs: the load gets its own if there are at least
+    /// two.
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
@@ -32,12 +33,12 @@ impl CpuPlacement {
         Self::from_host(experiment, resolved.load.host)
     }
 
-    /// The same for a load that is made on a host.
+    /// [`Self::of`] for a load on the given host.
     fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
-        let have = net::os::allowed_cpus().unwrap_or_default();
+        let allowed = net::os::allowed_cpus().unwrap_or_default();
         for host in experiment.hosts.iter().filter(|host| host.ssh.is_none()) {
-            if let Some(&cpu) = host.cpus.iter().find(|cpu| !have.contains(cpu)) {
-                let list: Vec<String> = have.iter().map(u32::to_string).collect();
+            if let Some(&cpu) = host.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+                let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
                 return Err(RunError::Cpu {
                     host: host.name.clone(),
                     cpu,
@@ -64,52 +65,51 @@ impl CpuPlacement {
         named_servers.sort_unstable();
         named_servers.dedup();
         let mut load_cpus = cpus_of(load_host.as_ref());
-        let mut load_may_have = Vec::new();
+        let mut load_candidates = Vec::new();
         if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
-            load_may_have.clone_from(&have);
+            load_candidates.clone_from(&allowed);
         }
         if load_cpus.is_empty() {
-            let free: Vec<u32> = have
+            let free: Vec<u32> = allowed
                 .iter()
                 .copied()
                 .filter(|cpu| !named_servers.contains(cpu))
                 .collect();
-            if have.len() > 1 {
+            if allowed.len() > 1 {
                 load_cpus.extend(free.last().copied());
             }
         }
-        let server_cpus: Vec<u32> = have
+        let server_cpus: Vec<u32> = allowed
             .iter()
             .copied()
             .filter(|cpu| !load_cpus.contains(cpu))
             .collect();
         let mut warnings = Vec::new();
         let shared = load_cpus.iter().any(|cpu| named_servers.contains(cpu));
-        if have.len() < 2 {
+        if allowed.len() < 2 {
             warnings.push(
-                "the load shares its only CPU with the servers: what it takes, they lack; \
-                 throughput and latency are those of the pair"
+                "load and servers share the only CPU: what the load uses, the servers lack, and \
+                 throughput and latency include the client's cost"
                     .to_string(),
             );
         } else if shared || load_cpus.is_empty() {
             warnings.push(
-                "the load and the servers share a CPU: what the load takes, the servers lack"
-                    .to_string(),
+                "load and servers share a CPU: what the load uses, the servers lack".to_string(),
             );
         }
         Ok(Self {
-            // Servers that run already may be on any CPU.
+            // Servers outside the experiment may be on any CPU.
             load_alone: warnings.is_empty()
                 && !load_cpus.is_empty()
                 && !experiment.servers.is_empty(),
             load_cpus,
             server_cpus,
             warnings,
-            load_may_have,
+            load_candidates,
         })
     }
 
-    /// Where hosts are machines: of others, only the CPUs are known that the experiment names.
+    /// Where hosts are machines, only the CPUs that the experiment names are known.
     fn on_machines(
         experiment: &Experiment,
         load_host: Option<&String>,
@@ -123,11 +123,11 @@ impl CpuPlacement {
             > 0;
         let mut warnings = Vec::new();
         if beside {
-            // On one host there is one set of CPUs.
+            // Load and servers of one host have the same CPUs.
             let host = load_host.map_or("", String::as_str);
             warnings.push(format!(
-                "the load and servers are both on host `{host}` and share its CPUs: what the load \
-                 takes, the servers lack"
+                "load and servers share the CPUs of host `{host}`: what the load uses, the servers \
+                 lack"
             ));
         }
         Self {
@@ -135,23 +135,23 @@ impl CpuPlacement {
             load_cpus,
             server_cpus: Vec::new(),
             warnings,
-            load_may_have: Vec::new(),
+            load_candidates: Vec::new(),
         }
     }
 
-    /// Other placement for one block: where nothing binds the load, its CPU is drawn, and the servers
-    /// get the others. CPUs differ in what else they do, such as interrupts.
+    /// The placement for one block: where nothing binds the load, its CPU is drawn, since CPUs
+    /// differ in other work such as interrupts. The servers get the others.
     pub(crate) fn drawn(&self, seed: u64) -> Self {
         let mut placement = self.clone();
-        if self.load_may_have.len() > 1 {
+        if self.load_candidates.len() > 1 {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
             placement.load_cpus = random
-                .choice(&self.load_may_have)
+                .choice(&self.load_candidates)
                 .copied()
                 .into_iter()
                 .collect();
             placement.server_cpus = self
-                .load_may_have
+                .load_candidates
                 .iter()
                 .copied()
                 .filter(|cpu| !placement.load_cpus.contains(cpu))
@@ -161,13 +161,13 @@ impl CpuPlacement {
     }
 }
 
-/// CpuPlacement by the host that the load is made on.
+/// The placements, by the load's host.
 pub(crate) struct LoadHostPlacements {
     all: Vec<(Option<String>, CpuPlacement)>,
 }
 
 impl LoadHostPlacements {
-    /// Finds placement for every condition.
+    /// Finds the placements for every condition.
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
@@ -183,19 +183,18 @@ impl LoadHostPlacements {
         Ok(Self { all })
     }
 
-    /// Those of the first condition.
     pub(crate) fn first(&self) -> &CpuPlacement {
         &self.all[0].1
     }
 
-    /// Those of a load that is made on a host.
+    /// The placement for a load on the given host.
     pub(crate) fn from(&self, host: Option<&String>) -> &CpuPlacement {
         let found = self.all.iter().find(|(known, _)| known.as_ref() == host);
         &found.unwrap_or(&self.all[0]).1
     }
 }
 
-/// Keeps the calling thread, which only looks on, off the load's CPUs until it is dropped.
+/// Keeps the calling thread, which only orchestrates, off the load's CPUs until dropped.
 pub(crate) struct AffinityGuard {
     before: Vec<u32>,
 }
@@ -203,9 +202,9 @@ pub(crate) struct AffinityGuard {
 impl AffinityGuard {
     pub(crate) fn of(placement: &CpuPlacement) -> Self {
         let before = net::os::allowed_cpus().unwrap_or_default();
-        // Where hosts are machines there is none to keep off.
+        // Without server CPUs the load is on another machine.
         if placement.load_alone && !placement.server_cpus.is_empty() {
-            // Where it cannot be done the load is disturbed a little, and its lag shows it.
+            // If this fails, the load's schedule lag shows the disturbance.
             let _ = net::os::bind_to_cpus(&placement.server_cpus);
         }
         Self { before }
@@ -218,8 +217,8 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// The servers in a random order in which each still comes after its upstreams. Which server was
-/// started first settles more than one would think: memory, CPUs, ports.
+/// The servers in a random order in which each comes after its upstreams. The start order
+/// influences memory layout, CPUs and ports.
 pub(crate) fn start_order<'a>(
     servers: &'a [ServerSpec],
     random: &mut fastrand::Rng,
@@ -233,17 +232,17 @@ pub(crate) fn start_order<'a>(
             })
         };
         let can: Vec<usize> = (0..left.len()).filter(|&at| !waits(left[at])).collect();
-        // A circle was refused when the file was read; the declared order is then as good as any.
+        // A cycle was refused when the file was read; the declared order is the fallback.
         let at = random.choice(&can).copied().unwrap_or(0);
         order.push(left.remove(at));
     }
     order
 }
 
-/// Looks whether the ports that the experiment names are free.
+/// Checks that the ports that the experiment names are free.
 ///
 /// # Errors
-/// When one is not.
+/// When one is in use.
 pub(crate) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
     for server in experiment.start_order() {
         if let Some(port) = server.port
@@ -305,7 +304,7 @@ mod tests {
         let mut placement = CpuPlacement {
             load_cpus: vec![1],
             server_cpus: vec![0],
-            load_may_have: vec![0, 1],
+            load_candidates: vec![0, 1],
             ..CpuPlacement::default()
         };
         let drawn: BTreeSet<(Vec<u32>, Vec<u32>)> = (0..50)
@@ -317,7 +316,7 @@ mod tests {
             BTreeSet::from([(vec![0], vec![1]), (vec![1], vec![0])])
         );
         assert_eq!(placement.drawn(7), placement.drawn(7));
-        placement.load_may_have.clear();
+        placement.load_candidates.clear();
         assert_eq!(placement.drawn(7).load_cpus, [1]);
     }
 }

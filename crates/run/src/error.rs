@@ -1,4 +1,4 @@
-//! Why a run cannot begin or go on.
+//! Why a run cannot start or continue.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use hosts::TopologyError;
 
 use crate::journal::JournalError;
 
-/// Why a run cannot begin or go on. Trials that fail are rows, not errors.
+/// Why a run cannot start or continue. A failed trial is a row, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The run's folder cannot be used.
+    /// The run's folder cannot be written.
     #[error("cannot write the run's folder {}: {why}", path.display())]
     Folder {
         /// The folder.
@@ -20,15 +20,15 @@ pub enum RunError {
         /// Why.
         why: String,
     },
-    /// Something that the experiment needs is not on this machine.
+    /// A requirement of the experiment is missing on this machine.
     #[error("this experiment cannot run here:\n  {}", sentences.join("\n  "))]
     Missing {
-        /// What is missing, with the command that installs it.
+        /// What is missing, and the command that installs it.
         sentences: Vec<String>,
     },
-    /// A port that the experiment names is taken.
+    /// A port that the experiment names is in use.
     #[error(
-        "server `{server}` shall listen on port {port}, which is in use; stop what listens there, or leave `port` out so that a free one is chosen"
+        "server `{server}` is to listen on port {port}, which is in use; stop what listens there, or remove `port` so that a free one is chosen"
     )]
     Port {
         /// The server.
@@ -36,16 +36,16 @@ pub enum RunError {
         /// The port.
         port: u16,
     },
-    /// A host without a usable CPU.
+    /// A host is bound to a CPU that cannot be used.
     #[error(
-        "host `{host}` is bound to CPU {cpu}, which this machine does not have or may not use (it has {have})"
+        "host `{host}` is bound to CPU {cpu}, which does not exist or may not be used here (available: {have})"
     )]
     Cpu {
         /// The host.
         host: String,
         /// The CPU.
         cpu: u32,
-        /// The CPUs that can be used.
+        /// The CPUs that this process may use.
         have: String,
     },
     /// The journal cannot be read or written.
@@ -68,19 +68,19 @@ pub enum RunError {
         /// Why.
         why: String,
     },
-    /// The hosts cannot be made.
-    #[error("the hosts of this experiment cannot be made here: {0}")]
+    /// Namespaces or links cannot be created.
+    #[error("cannot create the hosts of this experiment: {0}")]
     Topology(TopologyError),
 }
 
 impl RunError {
-    /// Whether the caller's words or files are at fault, rather than the machine.
+    /// Whether the caller's arguments or files are at fault, rather than the machine.
     pub fn is_callers(&self) -> bool {
         match self {
             RunError::Topology(TopologyError::Setting(_)) => true,
             RunError::Agent(_) | RunError::Topology(_) | RunError::Host { .. } => false,
             RunError::Journal(JournalError::GoingOn { .. }) => false,
-            // A run that shall go on, but is not there.
+            // `--resume` of a run that does not exist.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound
             }

@@ -1,28 +1,28 @@
-//! What a run reports.
+//! The events of a run.
 
 use std::path::PathBuf;
 
 use readings::{Condition, RateChoice, Trial};
 
-/// What a run reports while it goes on.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
-    /// It begins.
+    /// The run starts.
     Begins {
-        /// Trials still to make.
+        /// Trials left to measure.
         trials: usize,
-        /// Groups (a condition in a block) still to make.
+        /// Groups (a condition in a block) left to measure.
         groups: usize,
-        /// Groups of one block.
+        /// Groups per block.
         groups_per_block: usize,
-        /// Blocks of the whole run, at most.
+        /// Blocks of the whole run at most.
         blocks: u32,
-        /// About how long it takes, s.
+        /// Estimated duration, s.
         estimated_s: f64,
-        /// Where everything is kept.
+        /// The run's folder.
         folder: PathBuf,
     },
-    /// A condition in a block begins.
+    /// A group starts.
     GroupBegins {
         /// The block.
         block: u32,
@@ -31,12 +31,12 @@ pub enum RunEvent {
         /// The condition.
         condition: Condition,
     },
-    /// What is being done now, such as "starting servers".
+    /// The current activity, such as "starting servers".
     Phase {
-        /// The words.
+        /// The activity.
         what: String,
     },
-    /// Load goes on.
+    /// Progress of a load.
     Load {
         /// The subject.
         subject: String,
@@ -50,34 +50,34 @@ pub enum RunEvent {
         /// The row.
         trial: Box<Trial>,
     },
-    /// A condition in a block is done.
+    /// A group is done.
     GroupEnds,
-    /// A condition in a block is measured again, since some of its trials cannot be used.
+    /// A group is measured again, since some of its trials cannot be used.
     Retry {
-        /// What cannot be used, a sentence fragment each.
+        /// Why, a sentence fragment per trial.
         reasons: Vec<String>,
-        /// How often it can still be made.
+        /// Retries left, this one included.
         left: u32,
     },
-    /// After the last block: what limits a subject is looked for.
+    /// The search for a subject's bottleneck starts, after the last block.
     BottleneckBegins {
         /// The condition.
         condition: Condition,
         /// The subject.
         subject: String,
-        /// Subjects and conditions that are left, this one among them.
+        /// Searches left, this one included.
         left: usize,
     },
-    /// All that was declared is settled: the blocks that are left are not made.
+    /// All declared comparisons are settled, so the remaining blocks are skipped.
     Settled {
-        /// Blocks that were made.
+        /// Blocks measured.
         block: u32,
-        /// Blocks that were planned.
+        /// Blocks planned.
         blocks: u32,
     },
-    /// The rate at which latency is compared was chosen.
+    /// The rate of the open loops was chosen.
     RateChosen(RateChoice),
-    /// Something to know.
+    /// A warning for the reader of the result.
     Warning {
         /// The sentence.
         text: String,

@@ -1,4 +1,4 @@
-//! An agent that starts nothing: it answers as a script says and keeps a log of its orders.
+//! A fake agent: it answers by a script and logs its orders.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,23 +9,21 @@ use std::sync::atomic::AtomicBool;
 use agent::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
-use readings::{LoadReading, Seen, ServerSeen, Slice};
+use readings::{BottleneckSample, LoadReading, ServerSample, Slice};
 
-/// How the agents of a test behave, and what they were told.
+/// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
-    /// Orders, such as `start a`, in the order in which they came.
+    /// The orders, such as `start a`, in order of arrival.
     pub(crate) log: Vec<String>,
-    /// Servers and subjects' ports that are not ready so many times more.
+    /// Number of readiness checks that fail first, by server or `subject NAME`.
     pub(crate) not_ready: BTreeMap<String, usize>,
-    /// Loads so far.
     pub(crate) loads: usize,
-    /// The load, counted from 1, in which the agent dies.
+    /// The load, counted from 1, during which the agent dies.
     pub(crate) dies_in_load: Option<usize>,
-    /// The load in which something fails after faults have happened.
+    /// The load that fails after its faults were injected.
     pub(crate) fails_in_load: Option<usize>,
-    /// Shares of a CPU that servers take without load.
+    /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
-    /// Requests per second that a load carries.
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
     running: BTreeSet<String>,
     is_dead: bool,
@@ -49,13 +47,12 @@ impl Default for Script {
 
 pub(crate) type SharedScript = Rc<RefCell<Script>>;
 
-/// A host whose agents follow a script.
 pub(crate) struct FakeHost {
     agent: FakeAgent,
 }
 
 impl FakeHost {
-    /// A host of a test; an agent that had died is alive again.
+    /// A new host; a dead agent is alive again.
     pub(crate) fn open(script: &SharedScript) -> Box<dyn Host> {
         script.borrow_mut().is_dead = false;
         script.borrow_mut().running.clear();
@@ -110,7 +107,7 @@ impl AgentHandle for FakeAgent {
                 }
             }
             Order::Await(ready) => {
-                // A subject is asked by its server's name.
+                // A request names its subject's server.
                 let host = ready.request.split("Host: ").nth(1);
                 let host = host.and_then(|rest| rest.split_whitespace().next());
                 let subject = host.map(|host| format!("subject {host}"));
@@ -140,15 +137,15 @@ impl AgentHandle for FakeAgent {
                 cpu_s: 0.0,
                 connections: None,
             },
-            Order::Look { servers, .. } => {
+            Order::SampleScheduling { servers, .. } => {
                 let one = |name: &String| {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))
                 };
-                Answer::Seen(Box::new(Seen {
+                Answer::Seen(Box::new(BottleneckSample {
                     duration_s: 0.2,
                     servers: servers.iter().map(one).collect(),
-                    ..Seen::default()
+                    ..BottleneckSample::default()
                 }))
             }
             other => return Err(Self::failed(format!("not in the script: {other:?}"))),
@@ -215,12 +212,12 @@ impl AgentHandle for FakeAgent {
                 ..Slice::default()
             });
         }
-        if order.look {
+        if order.sample_scheduling {
             let servers = order.watch.iter().map(|name| (name.clone(), busy(1.0)));
-            loaded.seen = Some(Seen {
+            loaded.seen = Some(BottleneckSample {
                 duration_s: 1.0,
                 servers: servers.collect(),
-                ..Seen::default()
+                ..BottleneckSample::default()
             });
         }
         Ok(loaded)
@@ -248,8 +245,8 @@ impl AgentHandle for FakeAgent {
     }
 }
 
-fn busy(cpus: f64) -> ServerSeen {
-    ServerSeen {
+fn busy(cpus: f64) -> ServerSample {
+    ServerSample {
         cpus,
         threads: 1,
         busiest: vec![cpus],

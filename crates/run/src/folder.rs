@@ -1,4 +1,4 @@
-//! A run's folder and what stands in it beside the journal.
+//! A run's folder and its files, apart from the journal.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,12 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::journal::{self, JournalError, JournalWriter};
-use crate::server_configs::Given;
+use crate::server_configs::ServerConfigs;
 use crate::{CpuPlacement, RunError, RunOptions};
 use experiment::Experiment;
 
-/// Where a run goes when nothing else is said: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a
-/// number added when that is taken.
+/// The default folder of a run: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a number appended if
+/// it exists.
 pub fn default_folder(experiment: &str) -> PathBuf {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -52,22 +52,19 @@ fn stamp(unix_s: u64) -> String {
     )
 }
 
-/// The folder below that of a run with what belongs to single trials.
 const TRIALS: &str = "trials";
 const EXPERIMENT: &str = "experiment.toml";
 
-/// What this start has made for a new run.
-pub(crate) struct Made {
+/// The folder of a new run, and the paths that this process created.
+pub(crate) struct NewFolder {
     folder: PathBuf,
-    /// What was not there before.
     new: Vec<PathBuf>,
 }
 
-impl Made {
-    /// Makes the folder of a new run and writes the experiment with all its defaults. The journal
-    /// comes first, so that of two that begin here at once one is refused before it has written
-    /// anything.
-    pub(crate) fn make(
+impl NewFolder {
+    /// Creates the folder of a new run and writes the experiment with all its defaults. The journal
+    /// comes first, so that of two concurrent runs one is refused before it writes anything.
+    pub(crate) fn create(
         folder: &Path,
         experiment: &Experiment,
     ) -> Result<(Self, JournalWriter), RunError> {
@@ -82,7 +79,7 @@ impl Made {
         fs::create_dir_all(folder).map_err(system)?;
         let writer = JournalWriter::create(folder).map_err(|e| match e {
             JournalError::Exists { .. } => error(format!(
-                "it holds a run already; go on with it by --resume {}, or name another folder",
+                "it holds a run already; continue it with --resume {}, or choose another folder",
                 folder.display()
             )),
             other => error(other.to_string()),
@@ -93,18 +90,18 @@ impl Made {
         Ok((Self { folder, new }, writer))
     }
 
-    /// Removes it all: nothing was measured. What somebody else has put there stays, and so does
-    /// the folder then.
-    pub(crate) fn take_back(self, journal: JournalWriter) {
+    /// Removes the created files of a run that measured nothing. Foreign files, and then the
+    /// folder, stay.
+    pub(crate) fn remove(self, journal: JournalWriter) {
         let _ = fs::remove_file(self.folder.join(journal::FILE_NAME));
         for path in self.new {
-            // A folder only when it is empty.
+            // `remove_dir` fails unless the folder is empty.
             let _ = match path.is_dir() {
                 true => fs::remove_dir(path),
                 false => fs::remove_file(path),
             };
         }
-        // Nobody else begins here before all is gone.
+        // The lock is held until all is removed.
         drop(journal);
     }
 }
@@ -122,41 +119,37 @@ pub(crate) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, Str
     }
 }
 
-/// What the machine is described in.
-const MACHINE: &str = "hosts.json";
+const INVENTORY: &str = "hosts.json";
 
-/// What stands in a run's `hosts.json` already.
-pub(crate) fn described(folder: &Path) -> Option<Value> {
-    let document: Value = serde_json::from_slice(&fs::read(folder.join(MACHINE)).ok()?).ok()?;
+/// The run's `hosts.json`, if it has one.
+pub(crate) fn read_inventory(folder: &Path) -> Option<Value> {
+    let document: Value = serde_json::from_slice(&fs::read(folder.join(INVENTORY)).ok()?).ok()?;
     document["local"].is_object().then_some(document)
 }
 
-/// What `hosts.json` says beside this machine.
-pub(crate) struct Described<'a> {
+/// The parts of `hosts.json` that this machine does not give.
+pub(crate) struct InventoryParts<'a> {
     pub(crate) placement: &'a CpuPlacement,
-    /// What servers were given.
-    pub(crate) given: &'a Given,
-    /// Versions of outside drivers.
+    pub(crate) configs: &'a ServerConfigs,
     pub(crate) drivers: &'a BTreeMap<String, Option<String>>,
-    /// Versions of servers that are on other machines, by recipe.
+    /// Versions of servers on other machines, by recipe.
     pub(crate) servers: BTreeMap<String, Option<String>>,
-    /// The hosts, and the key that they stand below.
+    /// The hosts, with their key in the document.
     pub(crate) hosts: Option<(&'static str, Value)>,
 }
 
-/// Writes `hosts.json`.
-pub(crate) fn write_machine(
+pub(crate) fn write_inventory(
     options: &RunOptions<'_>,
-    described: Described<'_>,
+    parts: InventoryParts<'_>,
 ) -> Result<(), RunError> {
-    let Described {
+    let InventoryParts {
         placement,
-        given,
+        configs,
         drivers,
         servers: mut versions,
         hosts,
-    } = described;
-    let configurations = given.first();
+    } = parts;
+    let configurations = configs.first_variants();
     for server in options.experiment.start_order() {
         if let Some(recipe) = options.recipes.get(&server.recipe) {
             versions
@@ -165,7 +158,7 @@ pub(crate) fn write_machine(
         }
     }
     let mut machine = agent::machine::describe();
-    // This thread keeps to the servers' CPUs by now, so it cannot be asked.
+    // This thread is bound to the servers' CPUs, so its own affinity is too small.
     let mut cpus = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
     cpus.sort_unstable();
     if !matches!(hosts, Some(("machines", _))) {
@@ -175,7 +168,7 @@ pub(crate) fn write_machine(
     machine["load_cpus"] = json!(placement.load_cpus);
     machine["server_cpus"] = json!(placement.server_cpus);
     machine["versions"] = json!(versions);
-    machine["servers"] = given.document(options.experiment);
+    machine["servers"] = configs.document(options.experiment);
     machine["drivers"] = json!(drivers);
     let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
     machine["sysctls_wanted"] = json!(wanted);
@@ -183,31 +176,34 @@ pub(crate) fn write_machine(
     if let Some((key, hosts)) = hosts {
         document[key] = hosts;
     }
-    keep(options.folder, &document)
+    replace_file(options.folder, &document)
 }
 
-/// Writes into `hosts.json` what servers were given since it was made.
-pub(crate) fn write_given(options: &RunOptions<'_>, given: &Given) -> Result<(), RunError> {
-    let Some(mut document) = described(options.folder) else {
+/// Updates the servers' configurations in `hosts.json`.
+pub(crate) fn write_server_configs(
+    options: &RunOptions<'_>,
+    configs: &ServerConfigs,
+) -> Result<(), RunError> {
+    let Some(mut document) = read_inventory(options.folder) else {
         return Ok(());
     };
-    document["local"]["servers"] = given.document(options.experiment);
-    keep(options.folder, &document)
+    document["local"]["servers"] = configs.document(options.experiment);
+    replace_file(options.folder, &document)
 }
 
-/// A program that is killed leaves the whole file, as it was or as it is.
-fn keep(folder: &Path, document: &Value) -> Result<(), RunError> {
+/// Writes `hosts.json` by rename, so that a killed process leaves a whole file.
+fn replace_file(folder: &Path, document: &Value) -> Result<(), RunError> {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    let new = folder.join(format!("{MACHINE}.new"));
+    let new = folder.join(format!("{INVENTORY}.new"));
     fs::write(&new, text + "\n")
-        .and_then(|()| fs::rename(&new, folder.join(MACHINE)))
+        .and_then(|()| fs::rename(&new, folder.join(INVENTORY)))
         .map_err(|e| RunError::Folder {
             path: folder.to_path_buf(),
             why: e.to_string(),
         })
 }
 
-/// The version that a server's program tells, with the command of its configuration.
+/// Runs the version command of a server's configuration.
 pub(crate) fn version(
     configuration: Option<&Value>,
     recipe: &experiment::recipe::Recipe,

@@ -1,11 +1,11 @@
-//! One condition in one block: servers up, measurement, servers down.
+//! Measures one condition in one block: start servers, measure, stop servers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use readings::{Outcome, RateChoice};
 
-use crate::context::{Context, closing, request};
+use crate::context::{Context, connection_close, request};
 use crate::measure::{Bench, measurer};
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
@@ -17,14 +17,12 @@ use experiment::{ResolvedCondition, SubjectSpec};
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
 
-/// What a group came to. It is empty when the run was stopped inside it.
+/// The result of a group; empty when the run was stopped during it.
 #[derive(Default)]
 pub(crate) struct GroupResult {
     pub(crate) outcomes: Vec<(PlannedTrial, Outcome)>,
     pub(crate) rate: Option<RateChoice>,
-    /// Logs, by trial and file name.
     pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
-    /// What the reader of the result should know.
     pub(crate) warnings: Vec<String>,
     pub(crate) agent_lost: bool,
     /// Why the subjects cannot be measured side by side; nothing was measured then.
@@ -37,9 +35,9 @@ impl GroupResult {
         self.disturbed.is_some() || self.outcomes.iter().any(|(_, one)| is_failed(one))
     }
 
-    /// Gives all trials of a group one reason, after a part was lost that all of them need: which
-    /// of them were measured before that is unknown.
-    fn all_failed(&mut self, group: &Group, reason: &str) {
+    /// Fails all trials of a group after a loss that affects all of them: which of them were
+    /// complete is unknown.
+    fn fail_all(&mut self, group: &Group, reason: &str) {
         let failed = |planned: &PlannedTrial| {
             let reason = reason.to_owned();
             (planned.clone(), Outcome::Failed { reason })
@@ -50,8 +48,8 @@ impl GroupResult {
         self.agent_lost = true;
     }
 
-    /// Adds a reason for each trial of a group that has no outcome yet.
-    pub(crate) fn others_failed(&mut self, group: &Group, reason: &str) {
+    /// Fails the trials that have no outcome yet.
+    pub(crate) fn fail_remaining(&mut self, group: &Group, reason: &str) {
         for planned in &group.trials {
             let has_outcome = |(one, _): &(PlannedTrial, _)| one.trial == planned.trial;
             if !self.outcomes.iter().any(has_outcome) {
@@ -63,23 +61,22 @@ impl GroupResult {
     }
 }
 
-/// A subject that can be measured.
 pub(crate) struct Ready {
     pub(crate) planned: PlannedTrial,
     pub(crate) subject: SubjectSpec,
     pub(crate) address: SocketAddr,
-    /// The host that it is asked from.
+    /// The host of the load.
     pub(crate) from: Option<String>,
 }
 
-/// Makes the trials of a group with all its subjects up at once. `rate` is the common rate when
-/// it is known already.
+/// Measures the trials of a group with all its servers up at once. `rate` is the common rate, if
+/// known.
 pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
-    let resolved = sequential::resolved(cx.options.experiment, group);
+    let resolved = sequential::resolve_group(cx.options.experiment, group);
     let mut result = GroupResult::default();
     let mut up = Vec::new();
-    // Other ports than in the block's other trials: what a balancer in the kernel, or a socket in
-    // TIME_WAIT, remembers of their connections would be taken for those of this one.
+    // Uses other ports than the block's other trials: connection state that IPVS or a socket in
+    // TIME_WAIT keeps for an old port would affect this trial.
     let first = group.trials.iter().map(|planned| planned.trial).min();
     let salt = u64::from(first.unwrap_or(0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut random = fastrand::Rng::with_seed(cx.seed ^ salt);
@@ -96,7 +93,7 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
         }
         Err(reason) => {
             let design = &cx.options.experiment.design;
-            sequential::do_not_fit(design, group, &resolved, &reason, &mut result);
+            sequential::note_start_failure(design, group, &resolved, &reason, &mut result);
             Some(reason)
         }
     };
@@ -105,11 +102,11 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
     if cx.stopped() {
         result.outcomes.clear();
     } else if let Some(reason) = lost {
-        result.all_failed(group, &reason);
+        result.fail_all(group, &reason);
     } else if result.disturbed.is_some() {
         result.outcomes.clear();
     } else if let Some(reason) = failure {
-        result.others_failed(group, &reason.to_string());
+        result.fail_remaining(group, &reason.to_string());
         result.agent_lost = matches!(reason, AgentError::Lost(_));
     }
     cx.phase("stopping servers");
@@ -142,15 +139,15 @@ pub(crate) fn ready_subjects(
 ) -> Result<Vec<Ready>, AgentError> {
     let expect = cx.options.experiment.expect.clone();
     let mut ready = Vec::new();
-    for lane in &group.trials {
-        let Some(subject) = resolved.subjects.iter().find(|s| s.name == lane.subject) else {
+    for planned in &group.trials {
+        let Some(subject) = resolved.subjects.iter().find(|s| s.name == planned.subject) else {
             continue;
         };
         let from = resolved.load.host.as_deref();
         let outcome = match cx.resolve(from, &subject.target, addresses) {
             Err(reason) => Err(reason),
             Ok(address) => {
-                let fields = [resolved.load.headers.as_slice(), &closing()].concat();
+                let fields = [resolved.load.headers.as_slice(), &connection_close()].concat();
                 let request = match subject.scheme.as_str() {
                     "http" => request(subject, &resolved.load, &fields),
                     _ => String::new(),
@@ -173,15 +170,15 @@ pub(crate) fn ready_subjects(
         };
         match outcome {
             Ok(address) => ready.push(Ready {
-                planned: lane.clone(),
+                planned: planned.clone(),
                 subject: subject.clone(),
                 address,
                 from: resolved.load.host.clone(),
             }),
             Err(reason) => result.outcomes.push((
-                lane.clone(),
+                planned.clone(),
                 Outcome::Failed {
-                    reason: format!("subject `{}`: {reason}", lane.subject),
+                    reason: format!("subject `{}`: {reason}", planned.subject),
                 },
             )),
         }

@@ -1,37 +1,37 @@
-//! When `hosts.json` is written: as soon as something is known, and again as more becomes known.
+//! Writes `hosts.json` when its first part is known, and again with every new one.
 
 use std::collections::BTreeMap;
 
 use readings::Condition;
 use serde_json::Value;
 
-use crate::server_configs::Given;
+use crate::server_configs::ServerConfigs;
 use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunError, RunOptions, folder};
 
-/// What is described so far.
-pub(super) struct Description<'a> {
+pub(super) struct Inventory<'a> {
     options: &'a RunOptions<'a>,
-    given: Given,
+    configs: ServerConfigs,
     is_written: bool,
 }
 
-impl<'a> Description<'a> {
-    /// With what an earlier part of the run has described; it may have died before it did.
+impl<'a> Inventory<'a> {
+    /// Starts from the `hosts.json` of an earlier part of the run, if there is one.
     pub(super) fn of(options: &'a RunOptions<'a>) -> Self {
-        let before = folder::described(options.folder);
-        let given = before.as_ref().map_or_else(Given::default, |document| {
-            Given::of(&document["local"]["servers"], options.experiment)
-        });
+        let before = folder::read_inventory(options.folder);
+        let configs = before
+            .as_ref()
+            .map_or_else(ServerConfigs::default, |document| {
+                ServerConfigs::of(&document["local"]["servers"], options.experiment)
+            });
         Self {
             options,
-            given,
+            configs,
             is_written: before.is_some(),
         }
     }
 
-    /// Takes what the servers of a condition were given.
-    pub(super) fn take(
+    pub(super) fn add(
         &mut self,
         condition: &Condition,
         configurations: &BTreeMap<String, Value>,
@@ -40,24 +40,24 @@ impl<'a> Description<'a> {
         drivers: &BTreeMap<String, Option<String>>,
     ) -> Result<(), RunError> {
         let options = self.options;
-        let servers = self.given.servers();
+        let servers = self.configs.server_count();
         let is_new = self
-            .given
-            .take(options.experiment, condition, configurations);
-        // Of a server that comes up for the first time the version is asked, too.
-        if !self.is_written || self.given.servers() > servers {
+            .configs
+            .add(options.experiment, condition, configurations);
+        // A new server's version is added too.
+        if !self.is_written || self.configs.server_count() > servers {
             self.is_written = true;
-            let described = folder::Described {
+            let parts = folder::InventoryParts {
                 placement,
-                given: &self.given,
+                configs: &self.configs,
                 drivers,
-                servers: testbed.versions(&self.given.first(), options.recipes),
+                servers: testbed.versions(&self.configs.first_variants(), options.recipes),
                 hosts: testbed.hosts.inventory(),
             };
-            return folder::write_machine(options, described);
+            return folder::write_inventory(options, parts);
         }
         match is_new {
-            true => folder::write_given(options, &self.given),
+            true => folder::write_server_configs(options, &self.configs),
             false => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{BottleneckReading, JournalRow, RateChoice, RunHeader, SettingsReading, Trial};
+use readings::{Journal, JournalRow, JournalTextError};
 
 use crate::lock::{Lock, lock};
 
@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "journal.jsonl";
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The file system refuses.
+    /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -23,29 +23,21 @@ pub enum JournalError {
         /// Why.
         source: io::Error,
     },
-    /// A line is no journal row.
-    #[error("{}, line {line}: expected a journal row, found something else: {why}", path.display())]
-    Row {
+    /// What it holds is no journal.
+    #[error("{}: {source}", path.display())]
+    Text {
         /// The file.
         path: PathBuf,
-        /// The line's number, from 1.
-        line: usize,
-        /// What the parser says.
-        why: String,
+        /// What is wrong with it.
+        source: JournalTextError,
     },
-    /// The first row is not the run's header.
-    #[error("{}: expected the run's header in the first line", path.display())]
-    Header {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A new one cannot begin where there is one.
+    /// A journal exists where a new one was to be created.
     #[error("{}: there is a journal already", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process is writing it.
     #[error(
         "a run is going on in {}{}; wait until it has ended, or stop it",
         folder.display(),
@@ -54,141 +46,35 @@ pub enum JournalError {
     GoingOn {
         /// The run's folder.
         folder: PathBuf,
-        /// The process, where the kernel tells.
+        /// The process, if the kernel reports it.
         process: Option<u32>,
     },
 }
 
-/// A journal's content.
-#[derive(Clone, Debug)]
-pub struct Journal {
-    /// What run it is.
-    pub header: RunHeader,
-    /// The rows after the header.
-    pub rows: Vec<JournalRow>,
-    /// Bytes up to the end of the last whole line: a run that was killed may leave half a line.
-    whole_bytes: u64,
-}
-
-impl Journal {
-    /// Reads the journal of a run's folder. A last line that was cut off is ignored.
-    ///
-    /// # Errors
-    /// When it is not there, cannot be read, or holds something else.
-    pub fn read(folder: &Path) -> Result<Self, JournalError> {
-        let path = folder.join(FILE_NAME);
-        let error = |source| JournalError::Io {
-            path: path.clone(),
-            source,
-        };
-        let mut reader = BufReader::new(File::open(&path).map_err(error)?);
-        let mut rows = Vec::new();
-        let mut whole_bytes = 0;
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            let n = reader.read_until(b'\n', &mut line).map_err(error)?;
-            if n == 0 || line.last() != Some(&b'\n') {
-                break;
-            }
-            whole_bytes += n as u64;
-            let row = serde_json::from_slice(&line).map_err(|e| JournalError::Row {
-                path: path.clone(),
-                line: number,
-                why: e.to_string(),
-            })?;
-            rows.push(row);
-        }
-        if rows.is_empty() {
-            return Err(JournalError::Header { path });
-        }
-        let JournalRow::Run(header) = rows.remove(0) else {
-            return Err(JournalError::Header { path });
-        };
-        Ok(Self {
-            header,
-            rows,
-            whole_bytes,
-        })
-    }
-
-    /// The trials, in the order they were written.
-    pub fn trials(&self) -> Vec<Trial> {
-        self.rows
-            .iter()
-            .filter_map(|row| match row {
-                JournalRow::Trial(trial) => Some((**trial).clone()),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// What was measured to find what limits each subject; of two rows on the same one the later.
-    pub fn bottlenecks(&self) -> Vec<&BottleneckReading> {
-        let mut found: Vec<&BottleneckReading> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Bottleneck(reading) = row {
-                found.retain(|one| {
-                    (&one.condition, &one.subject) != (&reading.condition, &reading.subject)
-                });
-                found.push(reading);
-            }
-        }
-        found
-    }
-
-    /// The rates at which latency is compared; of two rows on a condition the later.
-    pub fn rates(&self) -> Vec<&RateChoice> {
-        let mut found: Vec<&RateChoice> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Rate(choice) = row {
-                found.retain(|one| one.condition != choice.condition);
-                found.push(choice);
-            }
-        }
-        found
-    }
-
-    /// How servers were set, under each condition.
-    pub fn settings(&self) -> Vec<&SettingsReading> {
-        let rows = self.rows.iter().filter_map(|row| match row {
-            JournalRow::Settings(settings) => Some(settings),
-            _ => None,
-        });
-        rows.collect()
-    }
-
-    /// The warnings, each once.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut texts: Vec<String> = Vec::new();
-        for row in &self.rows {
-            if let JournalRow::Warning { text } = row
-                && !texts.contains(text)
-            {
-                texts.push(text.clone());
-            }
-        }
-        texts
-    }
-
-    /// Whether the run came to its end.
-    pub fn is_complete(&self) -> bool {
-        matches!(self.rows.last(), Some(JournalRow::End { complete: true }))
+/// Reads the journal of a run's folder. A last line that was cut off is ignored.
+///
+/// # Errors
+/// When it is not there, cannot be read, or holds something else.
+pub fn read(folder: &Path) -> Result<Journal, JournalError> {
+    let path = folder.join(FILE_NAME);
+    match fs::read(&path) {
+        Ok(text) => Journal::parse(&text).map_err(|source| JournalError::Text { path, source }),
+        Err(source) => Err(JournalError::Io { path, source }),
     }
 }
 
-/// The end of a journal, open for writing. As long as it is open nobody else can open it so.
+/// A journal open for appending, under an exclusive lock.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
 }
 
 impl JournalWriter {
-    /// Makes a journal in a folder that has none, or one without a row: what a program leaves that
-    /// is killed when it has just made it. Its first row shall be the run's header.
+    /// Creates the journal of a folder, or takes over one without a whole row, which a process
+    /// leaves that is killed right after creating it. The first row has to be the run's header.
     ///
     /// # Errors
-    /// When there is one, if only in the hands of another process, or the folder cannot be written.
+    /// When a journal exists or another process holds it, or the folder cannot be written.
     pub fn create(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE_NAME);
         let open = || {
@@ -199,11 +85,11 @@ impl JournalWriter {
                 if lock(&file)? != Lock::Held {
                     return Ok(None);
                 }
-                // Another one may have removed it before it let go.
+                // Its previous holder may have removed the file before unlocking it.
                 let is_there = fs::metadata(&path)
                     .is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there.ino()));
                 if is_there {
-                    return begin(file);
+                    return truncate_unless_written(file);
                 }
             }
         };
@@ -214,7 +100,7 @@ impl JournalWriter {
         }
     }
 
-    /// Goes on with the journal of a folder; what it holds so far is returned, too.
+    /// Opens the journal of a folder for appending, and returns its content.
     ///
     /// # Errors
     /// When another process writes it, or it cannot be read or written.
@@ -225,23 +111,23 @@ impl JournalWriter {
             source,
         };
         let mut file = OpenOptions::new().write(true).open(&path).map_err(error)?;
-        if let Lock::Others(process) = lock(&file).map_err(error)? {
+        if let Lock::HeldByOther(process) = lock(&file).map_err(error)? {
             return Err(JournalError::GoingOn {
                 folder: folder.to_path_buf(),
                 process,
             });
         }
-        let journal = Journal::read(folder)?;
+        let journal = read(folder)?;
         file.set_len(journal.whole_bytes)
             .and_then(|()| file.seek(SeekFrom::End(0)))
             .map_err(error)?;
         Ok((Self { path, file }, journal))
     }
 
-    /// Writes a row; when this returns, the row survives the death of the program.
+    /// Appends a row and syncs it to disk.
     ///
     /// # Errors
-    /// When the file system refuses.
+    /// When the write fails.
     pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
@@ -255,8 +141,8 @@ impl JournalWriter {
     }
 }
 
-/// The file of a new journal, emptied; nothing when it holds a row.
-fn begin(mut file: File) -> io::Result<Option<File>> {
+/// Truncates the file of a new journal; `None` if it holds a row.
+fn truncate_unless_written(mut file: File) -> io::Result<Option<File>> {
     let mut first = Vec::new();
     BufReader::new(&file).read_until(b'\n', &mut first)?;
     if first.ends_with(b"\n") {
@@ -270,6 +156,7 @@ fn begin(mut file: File) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readings::RunHeader;
 
     fn header() -> RunHeader {
         RunHeader {
@@ -299,7 +186,7 @@ mod tests {
         JournalRow::Warning { text: text.into() }
     }
 
-    fn begun(folder: &Path) -> JournalWriter {
+    fn create_with_header(folder: &Path) -> JournalWriter {
         let mut writer = JournalWriter::create(folder).unwrap();
         writer.append(&JournalRow::Run(header())).unwrap();
         writer
@@ -308,30 +195,30 @@ mod tests {
     #[test]
     fn a_cut_off_line_is_ignored_and_overwritten() {
         let folder = folder("cut");
-        let mut writer = begun(&folder);
+        let mut writer = create_with_header(&folder);
         writer.append(&warning("one")).unwrap();
         drop(writer);
         let path = folder.join(FILE_NAME);
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"row\":\"warn").unwrap();
-        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        assert_eq!(read(&folder).unwrap().rows, [warning("one")]);
         let (mut writer, journal) = JournalWriter::resume(&folder).unwrap();
         assert_eq!(journal.rows, [warning("one")]);
         writer.append(&warning("two")).unwrap();
-        let journal = Journal::read(&folder).unwrap();
+        let journal = read(&folder).unwrap();
         assert_eq!(journal.warnings(), ["one", "two"]);
         drop(writer);
         assert!(JournalWriter::create(&folder).is_err());
         file.write_all(b"nonsense\n").unwrap();
-        let error = Journal::read(&folder).unwrap_err().to_string();
+        let error = read(&folder).unwrap_err().to_string();
         assert!(error.contains("line 4"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn one_process_at_a_time_writes_and_all_may_read() {
+    fn a_journal_has_one_writer_and_any_reader() {
         let folder = folder("one");
-        // Left by a program that was killed before it had written a row.
+        // Left by a process that was killed before it wrote a row.
         fs::write(folder.join(FILE_NAME), "{\"row\":").unwrap();
         let mut writer = JournalWriter::create(&folder).unwrap();
         let exists = |folder: &Path| {
@@ -348,7 +235,7 @@ mod tests {
         };
         assert!(text.starts_with("a run is going on in "), "{text}");
         writer.append(&warning("one")).unwrap();
-        assert_eq!(Journal::read(&folder).unwrap().rows, [warning("one")]);
+        assert_eq!(read(&folder).unwrap().rows, [warning("one")]);
         drop(writer);
         exists(&folder);
         assert!(JournalWriter::resume(&folder).is_ok());

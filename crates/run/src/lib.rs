@@ -1,7 +1,7 @@
-//! Carries a plan out: block after block, condition after condition.
+//! Carries a plan out: block by block, condition by condition.
 //!
-//! [`run`] reads like a contents page; `session` holds what it passes on. A group (a condition in
-//! a block) is measured in `group`, by one of the measurers of `measure`.
+//! [`run`] lists the steps, `Session` holds their state. A group (a condition in a block) is
+//! measured in `group`, by one of the measurers of `measure`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -58,22 +58,22 @@ pub struct RunOptions<'a> {
     pub seed: u64,
     /// The run's folder.
     pub folder: &'a Path,
-    /// Whether the folder holds a run that shall go on.
+    /// Whether to continue the run in the folder.
     pub resume: bool,
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
-    /// What judges the rows while the run goes on.
+    /// Decides when the run may end, and which trials to retry.
     pub stopping_rule: &'a dyn StoppingRule,
 }
 
-/// Opens hosts, or opens them again after something was lost.
+/// Opens hosts, or reopens them after a loss.
 type OpenHosts<'a> = &'a dyn Fn(Option<Hosts>, HostsSpec) -> Result<Hosts, HostsError>;
 
 /// Runs an experiment until its plan is done or `stop` is set. Returns whether it was completed;
-/// what was measured is in the folder's journal either way.
+/// the folder's journal holds what was measured either way.
 ///
 /// # Errors
-/// When it cannot begin, or the journal can no longer be written.
+/// When it cannot start, or the journal can no longer be written.
 pub fn run(
     options: &RunOptions<'_>,
     stop: &AtomicBool,
@@ -87,7 +87,7 @@ pub fn run(
     run_on(&open, options, stop, &mut emit)
 }
 
-/// The same on hosts that the caller opens.
+/// [`run`] on hosts that the caller opens.
 fn run_on(
     open: OpenHosts<'_>,
     options: &RunOptions<'_>,

@@ -1,4 +1,4 @@
-//! What a closed loop tells about the network that it went over.
+//! Warnings about the network, from closed loops.
 
 use readings::{Histogram, LoadReading};
 
@@ -7,17 +7,17 @@ use crate::group::{GroupResult, Ready};
 use agent::wire::Loaded;
 use experiment::{Experiment, ResolvedCondition};
 
-/// A load that makes so much of what its round trips allow is bound by them: three quarters of an
-/// answer's time, or more, are the way.
+/// Share of the throughput that round trips allow above which they are the limit: three quarters or
+/// more of a response time are then network.
 const BOUND_SHARE: f64 = 0.75;
-/// A SYN that is not answered is sent again after 1 s (RFC 6298), 3 s, 7 s: a connection then takes
-/// that much longer than the quickest, give or take a tick of the kernel.
-const SYN_AGAIN_US: f64 = 0.98e6;
-/// Fewer connections than this share of all are no matter.
-const AGAIN_SHARE: f64 = 0.001;
+/// A lost SYN is retransmitted after 1 s, 3 s, 7 s (RFC 6298), so the connection takes that much
+/// longer than the fastest, within a kernel tick.
+const SYN_RETRANSMIT_US: f64 = 0.98e6;
+/// Share of connections below which retransmissions are ignored.
+const RETRANSMIT_SHARE_MIN: f64 = 0.001;
 
-/// Warns, once, of closed loops that went as fast as their round trips allow, and of
-/// connections that had to be asked for again.
+/// Warns, in the first block, of closed loops that their round trips limited, and of retransmitted
+/// SYNs.
 pub(crate) fn of_closed_loop(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
@@ -29,17 +29,16 @@ pub(crate) fn of_closed_loop(
     let first = first.filter(|(one, _)| cx.block == 1 && !one.planned.baseline_copy);
     for (one, load) in first {
         let subject = &one.subject.name;
-        let bound = bound_by_distance(cx.options.experiment, resolved, subject, load);
+        let bound = limited_by_rtt(cx.options.experiment, resolved, subject, load);
         result.warnings.extend(bound);
         result
             .warnings
-            .extend(asked_again(resolved, subject, &load.connect));
+            .extend(retransmitted_syns(resolved, subject, &load.connect));
     }
 }
 
-/// The sentence for a closed loop that went as fast as its round trips allow: connections over
-/// round trip, whatever the servers could do.
-fn bound_by_distance(
+/// Warns of a throughput near connections / round-trip time, which no server can exceed.
+fn limited_by_rtt(
     experiment: &Experiment,
     resolved: &ResolvedCondition,
     subject: &str,
@@ -79,16 +78,19 @@ fn bound_by_distance(
     })
 }
 
-/// The sentence for connections whose first SYN was dropped: by a full queue of connections that
-/// the server has not accepted, or on the way.
-fn asked_again(resolved: &ResolvedCondition, subject: &str, connect: &Histogram) -> Option<String> {
+/// Warns of lost SYNs, as from a full accept queue.
+fn retransmitted_syns(
+    resolved: &ResolvedCondition,
+    subject: &str,
+    connect: &Histogram,
+) -> Option<String> {
     let opened = connect.count();
     let buckets = connect.buckets_us();
     let quickest = buckets.first().map_or(0.0, |(us, _)| *us);
     let late = buckets.iter();
-    let late = late.filter(|(us, _)| *us - quickest >= SYN_AGAIN_US);
+    let late = late.filter(|(us, _)| *us - quickest >= SYN_RETRANSMIT_US);
     let late: u64 = late.map(|(_, count)| count).sum();
-    (late > 0 && late as f64 > AGAIN_SHARE * opened as f64).then(|| {
+    (late > 0 && late as f64 > RETRANSMIT_SHARE_MIN * opened as f64).then(|| {
         let condition = match &resolved.load.host {
             Some(host) => format!("from host `{host}`, "),
             None => String::new(),
@@ -121,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_took_a_second_were_asked_for_again() {
-        let told = |fast, late| asked_again(&resolved(), "a", &opened(fast, late));
-        let text = told(990, 10).unwrap();
+    fn connections_a_second_slower_than_the_fastest_had_lost_syns() {
+        let warning = |fast, late| retransmitted_syns(&resolved(), "a", &opened(fast, late));
+        let text = warning(990, 10).unwrap();
         assert!(text.starts_with("10 of 1000 connections to `a`"), "{text}");
-        assert_eq!(told(1000, 0), None);
-        assert_eq!(told(10_000, 1), None);
-        assert_eq!(told(0, 0), None);
+        assert_eq!(warning(1000, 0), None);
+        assert_eq!(warning(10_000, 1), None);
+        assert_eq!(warning(0, 0), None);
     }
 }

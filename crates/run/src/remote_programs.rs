@@ -1,4 +1,4 @@
-//! Programs of recipes and drivers, and their versions, where servers and loads run.
+//! Programs of recipes and drivers, and their versions, on the hosts that use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use experiment::driver::Driver;
 use experiment::recipe::Recipe;
 use experiment::{Experiment, Recipes};
 
-/// A program that has not reported its version by then is not asked further, ms.
+/// Time limit of a version command, ms.
 const VERSION_TIMEOUT_MS: u64 = 3_000;
 
 impl Testbed {
-    /// What of an experiment's needs is missing on machines behind ssh, a sentence each.
+    /// The requirements of an experiment that are missing on machines behind ssh, a sentence each.
     pub(crate) fn missing(
         &mut self,
         experiment: &Experiment,
@@ -29,19 +29,19 @@ impl Testbed {
             .iter()
             .map(|condition| experiment.under(condition).load.host)
             .collect();
-        let far = experiment.hosts.iter().filter(|host| host.ssh.is_some());
-        for host in far {
+        let remote = experiment.hosts.iter().filter(|host| host.ssh.is_some());
+        for host in remote {
             let name = Some(host.name.as_str());
             let mut wanted = Vec::new();
             for server in experiment.start_order() {
                 let recipe = recipes.get(&server.recipe);
                 if server.host.as_deref() == name {
-                    wanted.extend(recipe.map(wants));
+                    wanted.extend(recipe.map(find_order));
                 }
             }
             if loads.contains(&Some(host.name.clone())) {
                 let drivers = recipes.drivers_of(experiment);
-                wanted.extend(drivers.into_iter().map(driver_wants));
+                wanted.extend(drivers.into_iter().map(driver_find_order));
             }
             for order in wanted {
                 let (_, missing) = self.find(name, order)?;
@@ -63,17 +63,17 @@ impl Testbed {
         }
     }
 
-    /// The programs of a recipe on the machine of a host.
+    /// The programs of a recipe on a host.
     ///
     /// # Errors
-    /// When something is missing there.
+    /// When one is missing.
     pub(crate) fn programs(
         &mut self,
         host: Option<&str>,
         recipe: &Recipe,
     ) -> Result<BTreeMap<String, PathBuf>, AgentError> {
         let (programs, missing) = if self.is_remote(host) {
-            self.find(host, wants(recipe))?
+            self.find(host, find_order(recipe))?
         } else {
             let available = recipe.available();
             let missing = available.sentence();
@@ -82,19 +82,17 @@ impl Testbed {
         missing.map_or(Ok(programs), |it| Err(AgentError::Failed(it)))
     }
 
-    /// The programs of a driver there.
     pub(crate) fn driver_programs(
         &mut self,
         host: Option<&str>,
         driver: &Driver,
     ) -> Result<BTreeMap<String, PathBuf>, AgentError> {
         if self.is_remote(host) {
-            return Ok(self.find(host, driver_wants(driver))?.0);
+            return Ok(self.find(host, driver_find_order(driver))?.0);
         }
         Ok(driver.available().programs)
     }
 
-    /// A driver's version there.
     pub(crate) fn driver_version(
         &mut self,
         host: Option<&str>,
@@ -107,10 +105,10 @@ impl Testbed {
         let programs = self.driver_programs(host, driver).ok()?;
         let weigh = self.hosts.get(host)?.remote_program()?;
         let words = driver.version_words(&programs, &weigh)?;
-        driver.version_in(&self.printed(host, words)?)
+        driver.version_in(&self.output_of(host, words)?)
     }
 
-    /// The versions of servers on machines behind ssh, by recipe; `configurations` are those of
+    /// The versions of servers on machines behind ssh, by recipe, from their configurations in
     /// `hosts.json`.
     pub(crate) fn versions(
         &mut self,
@@ -127,7 +125,7 @@ impl Testbed {
                 continue;
             }
             let words = serde_json::from_value(configuration["version_command"].clone()).ok();
-            let printed = words.and_then(|words| self.printed(Some(host), words));
+            let printed = words.and_then(|words| self.output_of(Some(host), words));
             let version = printed
                 .zip(recipes.get(name))
                 .and_then(|(text, recipe)| recipe.version_in(&text));
@@ -136,8 +134,8 @@ impl Testbed {
         versions
     }
 
-    /// What a command prints there.
-    fn printed(&mut self, host: Option<&str>, command: Vec<String>) -> Option<String> {
+    /// Runs a command on a host and returns its output.
+    fn output_of(&mut self, host: Option<&str>, command: Vec<String>) -> Option<String> {
         let order = DriveOrder {
             command,
             env: Vec::new(),
@@ -150,14 +148,14 @@ impl Testbed {
         driven.ok().map(|driven| driven.output + &driven.errors)
     }
 
-    /// Whether a host's agent is on another machine: its files are not those here.
+    /// Whether a host's agent is on another machine, with files of its own.
     fn is_remote(&self, host: Option<&str>) -> bool {
         let host = self.hosts.get(host);
         host.is_none_or(|host| host.remote_program().is_some())
     }
 }
 
-fn wants(recipe: &Recipe) -> FindOrder {
+fn find_order(recipe: &Recipe) -> FindOrder {
     FindOrder {
         programs: recipe.programs.clone(),
         files: recipe
@@ -170,7 +168,7 @@ fn wants(recipe: &Recipe) -> FindOrder {
     }
 }
 
-fn driver_wants(driver: &Driver) -> FindOrder {
+fn driver_find_order(driver: &Driver) -> FindOrder {
     FindOrder {
         programs: driver.programs.clone(),
         files: Vec::new(),

@@ -1,41 +1,40 @@
-//! A run's journal, and what an earlier part of the run has done.
+//! Opening a run's journal, and reading the results of an earlier part of the run.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use readings::{Condition, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
+use readings::{Condition, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
 
-use crate::folder::Made;
-use crate::journal::{Journal, JournalWriter};
+use crate::folder::NewFolder;
+use crate::journal::JournalWriter;
 use crate::{RunError, RunOptions};
 use experiment::Rate;
 use experiment::plan::{Group, Plan};
 
-/// A run's journal, open for writing.
-pub(crate) struct Opened {
+pub(crate) struct OpenedJournal {
     pub(crate) journal: JournalWriter,
     pub(crate) header: RunHeader,
-    /// What an earlier part of the run has written there.
-    pub(crate) before: Option<Journal>,
-    /// What was made for it, where it is a new one.
-    pub(crate) made: Option<Made>,
+    /// The rows of an earlier part of the run.
+    pub(crate) earlier: Option<Journal>,
+    /// The created folder of a new run.
+    pub(crate) new_folder: Option<NewFolder>,
 }
 
-impl From<(JournalWriter, Journal)> for Opened {
-    fn from((journal, before): (JournalWriter, Journal)) -> Self {
+impl From<(JournalWriter, Journal)> for OpenedJournal {
+    fn from((journal, earlier): (JournalWriter, Journal)) -> Self {
         Self {
             journal,
-            header: before.header.clone(),
-            before: Some(before),
-            made: None,
+            header: earlier.header.clone(),
+            earlier: Some(earlier),
+            new_folder: None,
         }
     }
 }
 
-/// Makes the folder of a new run and begins its journal.
-pub(crate) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
+/// Creates the folder and the journal of a new run.
+pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError> {
     let experiment = options.experiment;
-    let (made, mut journal) = Made::make(options.folder, experiment)?;
+    let (new_folder, mut journal) = NewFolder::create(options.folder, experiment)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let header = RunHeader {
         weigh_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -70,28 +69,30 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<Opened, RunError> {
             }))?;
         }
     }
-    Ok(Opened {
+    Ok(OpenedJournal {
         journal,
         header,
-        before: None,
-        made: Some(made),
+        earlier: None,
+        new_folder: Some(new_folder),
     })
 }
 
-/// What an earlier part of the run has done.
+/// The results of an earlier part of the run.
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct EarlierResults {
     pub(crate) trials: Vec<Trial>,
     pub(crate) rates: BTreeMap<Condition, f64>,
     pub(crate) bottlenecks: Vec<(Condition, String)>,
 }
 
-impl Done {
+impl EarlierResults {
     pub(crate) fn of(journal: Option<&Journal>, plan: &Plan) -> Self {
-        let mut done = Done::default();
-        let Some(journal) = journal else { return done };
-        done.trials = journal.trials();
-        done.bottlenecks = journal
+        let mut results = EarlierResults::default();
+        let Some(journal) = journal else {
+            return results;
+        };
+        results.trials = journal.trials().cloned().collect();
+        results.bottlenecks = journal
             .bottlenecks()
             .into_iter()
             .map(|reading| (reading.condition.clone(), reading.subject.clone()))
@@ -100,27 +101,28 @@ impl Done {
             if let JournalRow::Rate(choice) = row
                 && plan.conditions.contains(&choice.condition)
             {
-                done.rates
+                results
+                    .rates
                     .insert(choice.condition.clone(), choice.rate_per_s);
             }
         }
-        done
+        results
     }
 
-    /// Whether a group was made, well or not.
-    pub(crate) fn has_tried(&self, block: u32, group: &Group) -> bool {
+    /// Whether a group was measured, with or without failures.
+    pub(crate) fn has_attempt(&self, block: u32, group: &Group) -> bool {
         let is_of = |trial: &Trial| trial.block == block && trial.condition == group.condition;
         self.trials.iter().any(is_of)
     }
 
-    /// Whether every trial of a group was measured. A group with a failed trial is made again.
-    pub(crate) fn has(&self, block: u32, group: &Group) -> bool {
-        group.trials.iter().all(|lane| {
+    /// Whether every trial of a group was measured successfully.
+    pub(crate) fn has_all(&self, block: u32, group: &Group) -> bool {
+        group.trials.iter().all(|planned| {
             self.trials.iter().any(|trial| {
                 trial.block == block
                     && trial.condition == group.condition
-                    && trial.subject == lane.subject
-                    && trial.again == lane.baseline_copy
+                    && trial.subject == planned.subject
+                    && trial.baseline_copy == planned.baseline_copy
                     && matches!(trial.outcome, Outcome::Done(_))
             })
         })

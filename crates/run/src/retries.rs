@@ -1,4 +1,4 @@
-//! What a run asks about its own rows: whether it may end, and which trials to make again.
+//! Decides from a run's rows whether it may end, and which groups to retry.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,25 @@ use readings::{Condition, Outcome, RunHeader, Trial};
 
 use experiment::plan::Group;
 
-/// Judges a run's rows while it goes on. `lab` holds no statistics: whoever starts a run brings
-/// them.
+/// Judges a run's rows. Statistics are not this crate's task, so the caller supplies the rule.
 pub trait StoppingRule {
-    /// Whether the run stands at one of its looks and all that was declared is settled. `trials`
-    /// are all rows so far, in the order in which they were written.
+    /// Whether the run is at an interim analysis and all declared comparisons are settled. `trials`
+    /// are all rows so far, in file order.
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool;
 
-    /// Why a trial that was measured cannot be used, or only in part; empty for a good one.
+    /// Why a measured trial cannot be used, or only in part; empty for a good one.
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
 }
 
-/// The rows so far, and what follows from them.
+/// The rows so far, and the retries that follow from them.
 pub(crate) struct RetryTracker<'a> {
     stopping_rule: &'a dyn StoppingRule,
     header: RunHeader,
     trials: Vec<Trial>,
-    /// How often a group was made in this part of the run.
-    made: BTreeMap<(u32, Condition), u32>,
-    /// Subjects under a condition that no number of tries has helped.
-    hopeless: Vec<(Condition, String)>,
+    /// Attempts per group in this process.
+    attempts: BTreeMap<(u32, Condition), u32>,
+    /// Subjects that no retry helped, by condition.
+    given_up: Vec<(Condition, String)>,
 }
 
 impl<'a> RetryTracker<'a> {
@@ -38,12 +37,12 @@ impl<'a> RetryTracker<'a> {
             stopping_rule,
             header,
             trials,
-            made: BTreeMap::new(),
-            hopeless: Vec::new(),
+            attempts: BTreeMap::new(),
+            given_up: Vec::new(),
         }
     }
 
-    pub(crate) fn take(&mut self, trial: &Trial) {
+    pub(crate) fn add(&mut self, trial: &Trial) {
         self.trials.push(trial.clone());
     }
 
@@ -51,14 +50,14 @@ impl<'a> RetryTracker<'a> {
         self.stopping_rule.is_settled(&self.header, &self.trials)
     }
 
-    /// The seed of a group's random choices; another one each time that the group is made.
+    /// The seed of a group's random choices; each attempt has its own.
     pub(crate) fn seed(&mut self, block: u32, group: &Group) -> u64 {
-        let made = self
-            .made
+        let attempts = self
+            .attempts
             .entry((block, group.condition.clone()))
             .or_default();
-        *made += 1;
-        self.header.seed ^ (u64::from(block) << 20) ^ (u64::from(*made - 1) << 40)
+        *attempts += 1;
+        self.header.seed ^ (u64::from(block) << 20) ^ (u64::from(*attempts - 1) << 40)
     }
 
     fn flaw(&self, trial: &Trial) -> Option<String> {
@@ -71,44 +70,46 @@ impl<'a> RetryTracker<'a> {
         }
     }
 
-    /// Whether a group that was just made is to be made again: why, and how often it still can.
+    /// Whether to retry a group: the reasons, and the retries left, this one included.
     ///
-    /// A trial counts as good when any of its rows is. A subject that was not good in all tries of
-    /// one block is not tried again for its own sake in later ones, until a trial of it is good:
-    /// what never works would make each block several times as long.
-    pub(crate) fn again(
+    /// A trial is good if any of its rows is. A subject that failed in all attempts of a block
+    /// causes no retries in later blocks until one of its trials is good: a subject that never
+    /// works would multiply the duration of every block.
+    pub(crate) fn retry(
         &mut self,
         block: u32,
         group: &Group,
         retries: u32,
     ) -> Option<(Vec<String>, u32)> {
-        let made = *self.made.get(&(block, group.condition.clone()))?;
+        let attempts = *self.attempts.get(&(block, group.condition.clone()))?;
         let mut reasons = Vec::new();
-        for lane in &group.trials {
+        for planned in &group.trials {
             let rows: Vec<&Trial> = self
                 .trials
                 .iter()
                 .filter(|t| t.block == block && t.condition == group.condition)
-                .filter(|t| t.subject == lane.subject && t.again == lane.baseline_copy)
+                .filter(|t| {
+                    t.subject == planned.subject && t.baseline_copy == planned.baseline_copy
+                })
                 .collect();
             let Some(last) = rows.last() else { continue };
             let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();
-            let key = (group.condition.clone(), lane.subject.clone());
+            let key = (group.condition.clone(), planned.subject.clone());
             if flaws.iter().any(Option::is_none) {
-                self.hopeless.retain(|one| *one != key);
-            } else if !self.hopeless.contains(&key) {
+                self.given_up.retain(|one| *one != key);
+            } else if !self.given_up.contains(&key) {
                 let flaw = flaws.into_iter().flatten().next_back().unwrap_or_default();
                 reasons.push((
                     key,
-                    format!("trial {}, {}: {flaw}", last.trial, lane.subject),
+                    format!("trial {}, {}: {flaw}", last.trial, planned.subject),
                 ));
             }
         }
-        if made <= retries && !reasons.is_empty() {
+        if attempts <= retries && !reasons.is_empty() {
             let reasons = reasons.into_iter().map(|(_, reason)| reason).collect();
-            return Some((reasons, retries - made + 1));
+            return Some((reasons, retries - attempts + 1));
         }
-        self.hopeless
+        self.given_up
             .extend(reasons.into_iter().map(|(key, _)| key));
         None
     }
@@ -168,7 +169,7 @@ mod tests {
             block,
             condition: Condition::new(),
             subject: "a".into(),
-            again: false,
+            baseline_copy: false,
             outcome: Outcome::Done(Box::new(Reading {
                 warnings: flaw.map(str::to_owned).into_iter().collect(),
                 ..Reading::default()
@@ -177,32 +178,32 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_made_again_and_not_for_ever() {
+    fn unusable_trials_are_retried_until_given_up() {
         let (header, group) = (header(), group());
         let mut tracker = RetryTracker::of(&ByWarnings, header, Vec::new());
         let first = tracker.seed(1, &group);
-        tracker.take(&row(1, Some("late")));
-        let (reasons, left) = tracker.again(1, &group, 2).unwrap();
+        tracker.add(&row(1, Some("late")));
+        let (reasons, left) = tracker.retry(1, &group, 2).unwrap();
         assert_eq!((reasons, left), (vec!["trial 1, a: late".to_owned()], 2));
         assert_ne!(tracker.seed(1, &group), first);
-        tracker.take(&row(1, None));
-        assert_eq!(tracker.again(1, &group, 2), None);
-        // In all tries of a block.
+        tracker.add(&row(1, None));
+        assert_eq!(tracker.retry(1, &group, 2), None);
+        // All attempts of a block.
         for left in [Some(2), Some(1), None] {
             tracker.seed(2, &group);
-            tracker.take(&row(2, Some("late")));
-            assert_eq!(tracker.again(2, &group, 2).map(|(_, left)| left), left);
+            tracker.add(&row(2, Some("late")));
+            assert_eq!(tracker.retry(2, &group, 2).map(|(_, left)| left), left);
         }
-        // Not for its own sake in the next, until it is good again.
+        // No retries in later blocks, until a trial is good.
         tracker.seed(3, &group);
-        tracker.take(&row(3, Some("late")));
-        assert_eq!(tracker.again(3, &group, 2), None);
+        tracker.add(&row(3, Some("late")));
+        assert_eq!(tracker.retry(3, &group, 2), None);
         tracker.seed(4, &group);
-        tracker.take(&row(4, None));
-        assert_eq!(tracker.again(4, &group, 2), None);
+        tracker.add(&row(4, None));
+        assert_eq!(tracker.retry(4, &group, 2), None);
         tracker.seed(5, &group);
-        tracker.take(&row(5, Some("late")));
-        assert!(tracker.again(5, &group, 2).is_some());
+        tracker.add(&row(5, Some("late")));
+        assert!(tracker.retry(5, &group, 2).is_some());
         assert!(tracker.is_settled());
     }
 }

@@ -1,5 +1,5 @@
-//! Subjects that are measured one after the other, because side by side they would disturb each
-//! other or do not fit.
+//! Sequential measurement of subjects whose servers would disturb each other side by side, or
+//! cannot all run at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,27 +14,32 @@ use agent::wire::{Answer, Order};
 use experiment::plan::Group;
 use experiment::{Apart, Design, Experiment, Rate, ResolvedCondition};
 
-/// How long servers are looked at without load, ms; twice, and the quieter time counts.
-const LOOK_MS: u64 = 200;
-/// A server that takes less of a CPU than this while nobody asks it disturbs nobody.
+/// Length of a sample of the servers' idle load, ms; of two the lower counts.
+const SAMPLE_MS: u64 = 200;
+/// Share of a CPU below which an idle server disturbs nobody.
 const IDLE_SHARE_MIN: f64 = 0.005;
 
-/// The conditions whose subjects are measured one after the other.
+/// Why conditions are measured sequentially.
 #[derive(Debug, Default)]
 pub(crate) struct Sequential {
     reasons: BTreeMap<Condition, String>,
-    looked_at: BTreeSet<Condition>,
-    /// Whether only closed loops are made at the moment, to find the common rate.
+    sampled: BTreeSet<Condition>,
+    /// Whether only closed loops are measured for now, to find the common rate.
     closed_only: bool,
 }
 
-/// A group's resolved: only the servers that its subjects go through.
-pub(crate) fn resolved(experiment: &Experiment, group: &Group) -> ResolvedCondition {
+/// A group's condition, reduced to the servers of its subjects.
+pub(crate) fn resolve_group(experiment: &Experiment, group: &Group) -> ResolvedCondition {
     let mut resolved = experiment.under(&group.condition);
     let used: BTreeSet<String> = resolved
         .subjects
         .iter()
-        .filter(|subject| group.trials.iter().any(|lane| lane.subject == subject.name))
+        .filter(|subject| {
+            group
+                .trials
+                .iter()
+                .any(|planned| planned.subject == subject.name)
+        })
         .flat_map(|subject| subject.through.clone())
         .collect();
     resolved
@@ -43,19 +48,24 @@ pub(crate) fn resolved(experiment: &Experiment, group: &Group) -> ResolvedCondit
     resolved
 }
 
-/// Whether every subject of a group goes through the same servers: then there is nothing to part.
-fn all_the_same(resolved: &ResolvedCondition, group: &Group) -> bool {
+/// Whether all subjects of a group use the same servers, so that there is nothing to separate.
+fn share_one_path(resolved: &ResolvedCondition, group: &Group) -> bool {
     let mut paths = resolved
         .subjects
         .iter()
-        .filter(|subject| group.trials.iter().any(|lane| lane.subject == subject.name))
+        .filter(|subject| {
+            group
+                .trials
+                .iter()
+                .any(|planned| planned.subject == subject.name)
+        })
         .map(|subject| &subject.through);
     let first = paths.next();
     paths.all(|path| Some(path) == first)
 }
 
 impl Sequential {
-    /// The design of what is made now.
+    /// The design of the current measurement.
     pub(crate) fn design(&self, experiment: &Experiment) -> Design {
         let mut design = experiment.design.clone();
         if self.closed_only {
@@ -65,8 +75,8 @@ impl Sequential {
     }
 }
 
-/// Servers that do not come up beside each other may come up alone.
-pub(crate) fn do_not_fit(
+/// Servers that do not all start side by side may start alone.
+pub(crate) fn note_start_failure(
     design: &Design,
     group: &Group,
     resolved: &ResolvedCondition,
@@ -75,15 +85,13 @@ pub(crate) fn do_not_fit(
 ) {
     if let AgentError::Failed(reason) = reason
         && design.apart == Apart::Auto
-        && !all_the_same(resolved, group)
+        && !share_one_path(resolved, group)
     {
-        result.disturbed = Some(format!(
-            "not all servers came up beside each other: {reason}"
-        ));
+        result.disturbed = Some(format!("not all servers started side by side: {reason}"));
     }
 }
 
-/// Makes the trials of a group. `rate` is the common rate when it is known already.
+/// Measures the trials of a group. `rate` is the common rate, if known.
 pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
     let design = &cx.options.experiment.design;
     let apart = match design.apart {
@@ -92,19 +100,19 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
         Apart::Auto => cx.sequential.reasons.contains_key(&group.condition),
     };
     if apart {
-        return one_by_one(cx, group, rate);
+        return sequentially(cx, group, rate);
     }
     let first = side_by_side(cx, group, rate);
     let Some(reason) = first.disturbed.clone() else {
         return first;
     };
-    let mut result = one_by_one(cx, group, rate);
+    let mut result = sequentially(cx, group, rate);
     let all = result
         .outcomes
         .iter()
         .all(|(_, outcome)| matches!(outcome, Outcome::Done(_)));
     if all && !result.outcomes.is_empty() {
-        result.warnings.push(words(&group.condition, &reason));
+        result.warnings.push(warning(&group.condition, &reason));
         cx.sequential
             .reasons
             .insert(group.condition.clone(), reason);
@@ -112,8 +120,8 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
     result
 }
 
-/// Each subject started, measured and stopped before the next, in the group's order.
-fn one_by_one(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
+/// Starts, measures and stops each subject's servers in turn, in the group's order.
+fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
     let mut result = GroupResult::default();
     let mut rate = rate.or(
         match cx.options.experiment.under(&group.condition).load.rate {
@@ -123,9 +131,9 @@ fn one_by_one(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupRe
     );
     let open = !cx.options.experiment.design.latency_window.is_zero();
     if open && rate.is_none() {
-        // The rate hangs on the slowest of all, so all are asked once before.
+        // The rate depends on the slowest subject, so the closed loops come first.
         cx.sequential.closed_only = true;
-        let found = each(cx, group, None);
+        let found = measure_each(cx, group, None);
         cx.sequential.closed_only = false;
         let closed: Vec<LoadReading> = found
             .outcomes
@@ -138,26 +146,26 @@ fn one_by_one(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupRe
         if found.agent_lost || cx.stopped() {
             return found;
         }
-        let resolved = resolved(cx.options.experiment, group);
+        let resolved = resolve_group(cx.options.experiment, group);
         let all = closed.len() == group.trials.len();
         rate = all
             .then(|| choose_rate_of(group, &resolved, &closed, &mut result))
             .flatten();
     }
     let chosen = result.rate.take();
-    let mut result = each(cx, group, rate);
+    let mut result = measure_each(cx, group, rate);
     result.rate = chosen;
     result
 }
 
-fn each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
+fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
     let mut all = GroupResult::default();
-    for lane in &group.trials {
+    for planned in &group.trials {
         let alone = Group {
             condition: group.condition.clone(),
-            trials: vec![lane.clone()],
+            trials: vec![planned.clone()],
         };
-        // Without a rate the open loop is left out: one subject cannot choose it for all.
+        // Without a common rate the open loop is left out: one subject cannot choose it for all.
         let closed_only = cx.sequential.closed_only;
         cx.sequential.closed_only |= rate.is_none();
         let one = side_by_side(cx, &alone, rate);
@@ -173,14 +181,14 @@ fn each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
     if cx.stopped() {
         all.outcomes.clear();
     } else if all.agent_lost {
-        all.others_failed(group, "the agent was lost before its turn");
+        all.fail_remaining(group, "the agent was lost before this trial");
     }
     all
 }
 
-/// Looks, once for each condition, whether a server takes CPU time while nobody asks it: that
-/// is missing while a subject is measured that does not go through it.
-pub(crate) fn disturb_each_other(
+/// Checks, once per condition, whether a server uses CPU time without load, which other subjects
+/// would lack.
+pub(crate) fn check_disturbance(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
     group: &Group,
@@ -188,21 +196,21 @@ pub(crate) fn disturb_each_other(
 ) -> Result<bool, AgentError> {
     let design = &cx.options.experiment.design;
     if design.apart != Apart::Auto
-        || all_the_same(resolved, group)
-        || !cx.sequential.looked_at.insert(group.condition.clone())
+        || share_one_path(resolved, group)
+        || !cx.sequential.sampled.insert(group.condition.clone())
     {
         return Ok(false);
     }
     let limit = (design.matters / 2.0).max(IDLE_SHARE_MIN);
-    cx.phase("looking what servers do while nobody asks them");
+    cx.phase("sampling the servers without load");
     let from = resolved.load.host.as_deref();
     let mut quietest: BTreeMap<String, f64> = BTreeMap::new();
     for (host, servers, others) in cx.testbed.views(from, resolved) {
         for _ in 0..2 {
-            let order = Order::Look {
+            let order = Order::SampleScheduling {
                 servers: servers.clone(),
                 others: others.clone(),
-                duration_ms: LOOK_MS,
+                duration_ms: SAMPLE_MS,
             };
             let agent = cx.testbed.agent(host.as_deref())?;
             let seen = match agent.ask_unless(&order, cx.stop)? {
@@ -216,11 +224,12 @@ pub(crate) fn disturb_each_other(
         }
     }
     let shared = |server: &str| {
-        let in_lanes = |name: &String| group.trials.iter().any(|lane| lane.subject == *name);
+        let is_planned =
+            |name: &String| group.trials.iter().any(|planned| planned.subject == *name);
         resolved
             .subjects
             .iter()
-            .filter(|subject| in_lanes(&subject.name))
+            .filter(|subject| is_planned(&subject.name))
             .all(|subject| subject.through.iter().any(|one| one == server))
     };
     let worst = quietest
@@ -229,21 +238,21 @@ pub(crate) fn disturb_each_other(
         .max_by(|a, b| a.1.total_cmp(&b.1));
     result.disturbed = worst.map(|(server, share)| {
         format!(
-            "server `{server}` takes {:.1}% of a CPU while nobody asks it",
+            "server `{server}` takes {:.1}% of a CPU without load",
             share * 100.0
         )
     });
     Ok(result.disturbed.is_some())
 }
 
-fn words(condition: &Condition, reason: &str) -> String {
+fn warning(condition: &Condition, reason: &str) -> String {
     let levels: Vec<String> = condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
     let at = match levels.is_empty() {
         true => String::new(),
         false => format!(" at {}", levels.join(", ")),
     };
     format!(
-        "subjects were measured one after the other{at}, so drift of the machine does not cancel \
+        "subjects were measured one after the other{at}, so machine drift does not cancel \
          as it does between slices: {reason}"
     )
 }

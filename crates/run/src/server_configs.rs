@@ -1,5 +1,5 @@
-//! What servers were given: their commands and files, for `hosts.json`. Each way in which a server
-//! is set is kept once, as it was when it came up first.
+//! The servers' commands and files, for `hosts.json`. Each distinct configuration of a server is
+//! stored once, as of its first start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,55 +8,54 @@ use serde_json::{Value, json};
 
 use experiment::{Experiment, ServerSpec};
 
-/// The key of the conditions under which a server was set in one way.
+/// JSON key of the conditions of a variant.
 const CONDITIONS: &str = "conditions";
-/// The key of a server's other ways.
-const OTHERWISE: &str = "otherwise";
+/// JSON key of the further variants of a server.
+const OTHER_VARIANTS: &str = "otherwise";
 
-/// What servers were given so far.
 #[derive(Default)]
-pub(crate) struct Given {
-    /// By server.
-    ways: BTreeMap<String, Vec<Way>>,
+pub(crate) struct ServerConfigs {
+    /// By server name.
+    variants: BTreeMap<String, Vec<ConfigVariant>>,
 }
 
-/// One way in which a server is set. Its address and the folder that it runs in are other ones at
-/// each start, and make no other way.
-struct Way {
+/// A distinct configuration of a server. Address and folder change with each start and do not
+/// distinguish variants.
+struct ConfigVariant {
     spec: ServerSpec,
-    /// How many CPUs it may use: which ones can be drawn anew at each start.
+    /// Number of CPUs: which ones can differ at each start.
     cpus: usize,
     conditions: BTreeSet<Condition>,
     configuration: Value,
 }
 
-impl Given {
-    /// What an earlier part of a run has kept below `servers`.
+impl ServerConfigs {
+    /// Reads the `servers` object of an existing `hosts.json`.
     pub(crate) fn of(servers: &Value, experiment: &Experiment) -> Self {
-        let mut given = Self::default();
+        let mut configs = Self::default();
         for (name, first) in servers.as_object().into_iter().flatten() {
-            let others = first.get(OTHERWISE).and_then(Value::as_array);
-            for way in std::iter::once(first).chain(others.into_iter().flatten()) {
-                let Some(mut fields) = way.as_object().cloned() else {
+            let others = first.get(OTHER_VARIANTS).and_then(Value::as_array);
+            for variant in std::iter::once(first).chain(others.into_iter().flatten()) {
+                let Some(mut fields) = variant.as_object().cloned() else {
                     continue;
                 };
-                fields.remove(OTHERWISE);
+                fields.remove(OTHER_VARIANTS);
                 let conditions = fields
                     .remove(CONDITIONS)
                     .and_then(|conditions| serde_json::from_value(conditions).ok())
-                    // They are left out where there is one.
+                    // Omitted in experiments with one condition.
                     .unwrap_or_else(|| experiment.conditions());
                 let configuration = Value::Object(fields);
                 for condition in &conditions {
-                    given.take_one(experiment, condition, name, &configuration);
+                    configs.add_one(experiment, condition, name, &configuration);
                 }
             }
         }
-        given
+        configs
     }
 
-    /// Takes what a condition's servers were given; whether there is something new.
-    pub(crate) fn take(
+    /// Adds the configurations of a condition's servers; returns whether something is new.
+    pub(crate) fn add(
         &mut self,
         experiment: &Experiment,
         condition: &Condition,
@@ -64,12 +63,12 @@ impl Given {
     ) -> bool {
         let mut is_new = false;
         for (name, configuration) in configurations {
-            is_new |= self.take_one(experiment, condition, name, configuration);
+            is_new |= self.add_one(experiment, condition, name, configuration);
         }
         is_new
     }
 
-    fn take_one(
+    fn add_one(
         &mut self,
         experiment: &Experiment,
         condition: &Condition,
@@ -81,14 +80,14 @@ impl Given {
             return false;
         };
         let cpus = configuration["cpus"].as_array().map_or(0, Vec::len);
-        let ways = self.ways.entry(name.to_string()).or_default();
-        if let Some(way) = ways
+        let variants = self.variants.entry(name.to_string()).or_default();
+        if let Some(variant) = variants
             .iter_mut()
-            .find(|way| way.spec == spec && way.cpus == cpus)
+            .find(|variant| variant.spec == spec && variant.cpus == cpus)
         {
-            return way.conditions.insert(condition.clone());
+            return variant.conditions.insert(condition.clone());
         }
-        ways.push(Way {
+        variants.push(ConfigVariant {
             spec,
             cpus,
             conditions: BTreeSet::from([condition.clone()]),
@@ -97,37 +96,36 @@ impl Given {
         true
     }
 
-    /// How many servers are known.
-    pub(crate) fn servers(&self) -> usize {
-        self.ways.len()
+    pub(crate) fn server_count(&self) -> usize {
+        self.variants.len()
     }
 
-    /// Of each server what it was given first.
-    pub(crate) fn first(&self) -> BTreeMap<String, Value> {
-        let first = |(name, ways): (&String, &Vec<Way>)| {
-            Some((name.clone(), ways.first()?.configuration.clone()))
+    /// The first variant of each server.
+    pub(crate) fn first_variants(&self) -> BTreeMap<String, Value> {
+        let first = |(name, variants): (&String, &Vec<ConfigVariant>)| {
+            Some((name.clone(), variants.first()?.configuration.clone()))
         };
-        self.ways.iter().filter_map(first).collect()
+        self.variants.iter().filter_map(first).collect()
     }
 
-    /// All of it, as it stands below `servers`.
+    /// The `servers` object of `hosts.json`.
     pub(crate) fn document(&self, experiment: &Experiment) -> Value {
         let has_conditions = experiment.conditions().len() > 1;
-        let of_server = |(name, ways): (&String, &Vec<Way>)| {
-            let mut documents = ways.iter().map(|way| {
-                let mut document = way.configuration.clone();
+        let of_server = |(name, variants): (&String, &Vec<ConfigVariant>)| {
+            let mut documents = variants.iter().map(|variant| {
+                let mut document = variant.configuration.clone();
                 if has_conditions {
-                    document[CONDITIONS] = json!(way.conditions);
+                    document[CONDITIONS] = json!(variant.conditions);
                 }
                 document
             });
             let mut document = documents.next()?;
             let others: Vec<Value> = documents.collect();
             if !others.is_empty() {
-                document[OTHERWISE] = json!(others);
+                document[OTHER_VARIANTS] = json!(others);
             }
             Some((name.clone(), document))
         };
-        self.ways.iter().filter_map(of_server).collect()
+        self.variants.iter().filter_map(of_server).collect()
     }
 }

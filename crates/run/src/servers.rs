@@ -1,4 +1,4 @@
-//! Servers of a group: started from their recipes, noted, stopped.
+//! Starts and stops the servers of a group, and records their configurations.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::context::{Context, closing};
+use crate::context::{Context, connection_close};
 use crate::cpu_placement;
 use crate::group::GroupResult;
 use agent::AgentError;
@@ -17,25 +17,25 @@ use experiment::plan::Group;
 use experiment::recipe::{Behind, RenderContext, Rendered};
 use experiment::{ResolvedCondition, ServerSpec, Upstream};
 
-/// A longer file is not written down with a server's configuration.
+/// Longer files are left out of a recorded configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 
-/// A server that was started.
-pub(crate) struct Up {
+pub(crate) struct StartedServer {
     pub(crate) name: String,
     pub(crate) host: Option<String>,
     folder: PathBuf,
     signals: Vec<(String, u64)>,
-    /// How it was started, and when it was ready.
+    /// The orders that started it and awaited it.
     pub(crate) start: StartServer,
     pub(crate) ready: AwaitServer,
 }
 
-/// Starts a condition's servers, upstreams first, and waits until each is ready; their addresses.
+/// Starts a condition's servers, upstreams first, and waits until each is ready. Returns their
+/// addresses.
 pub(crate) fn start_servers(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
-    up: &mut Vec<Up>,
+    up: &mut Vec<StartedServer>,
     random: &mut fastrand::Rng,
 ) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
     let mut addresses = BTreeMap::new();
@@ -57,7 +57,7 @@ fn start_server(
     server: &ServerSpec,
     address: SocketAddr,
     addresses: &BTreeMap<String, SocketAddr>,
-    up: &mut Vec<Up>,
+    up: &mut Vec<StartedServer>,
 ) -> Result<(), AgentError> {
     let recipe = cx
         .options
@@ -92,14 +92,14 @@ fn start_server(
         cpus: cpus.len().max(1),
     };
     let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
-    note_configuration(cx, server, address, &cpus, &rendered);
+    record_configuration(cx, server, address, &cpus, &rendered);
     let signals = rendered
         .stop
         .iter()
         .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
         .collect();
     let (start, ready) = orders(server, address, cpus, user, rendered);
-    up.push(Up {
+    up.push(StartedServer {
         name: server.name.clone(),
         host: server.host.clone(),
         folder,
@@ -118,7 +118,7 @@ fn upstreams(
     cx: &Context<'_>,
     server: &ServerSpec,
     addresses: &BTreeMap<String, SocketAddr>,
-    up: &[Up],
+    up: &[StartedServer],
 ) -> Result<Vec<Behind>, AgentError> {
     let of_server = |name: &String| {
         let addr = {
@@ -145,7 +145,7 @@ fn upstreams(
     upstreams.collect()
 }
 
-fn note_configuration(
+fn record_configuration(
     cx: &mut Context<'_>,
     server: &ServerSpec,
     address: SocketAddr,
@@ -156,7 +156,7 @@ fn note_configuration(
         .files
         .iter()
         .map(|file| {
-            // What a server serves can be large, and its recipe can make it again.
+            // Content can be large, and its recipe can generate it again.
             let text = match file.bytes.len() {
                 ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
                 bytes => format!("({bytes} bytes)"),
@@ -179,11 +179,11 @@ fn note_configuration(
     );
 }
 
-/// Stops what was started, upstreams last, and keeps the logs.
+/// Stops the servers, upstreams last, and collects their logs.
 pub(crate) fn stop_servers(
     cx: &mut Context<'_>,
     group: &Group,
-    up: &[Up],
+    up: &[StartedServer],
     result: &mut GroupResult,
 ) {
     let mut files = BTreeMap::new();
@@ -206,7 +206,7 @@ pub(crate) fn stop_servers(
             signals,
         }) {
             Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
-                "server `{name}` did not stop when it was told to in block {} and was killed",
+                "server `{name}` did not stop on its signals in block {} and was killed",
                 cx.block
             )),
             Ok(_) | Err(AgentError::Failed(_)) => {}
@@ -216,7 +216,7 @@ pub(crate) fn stop_servers(
             }
         }
     }
-    if let Some(first) = group.trials.iter().map(|lane| lane.trial).min() {
+    if let Some(first) = group.trials.iter().map(|planned| planned.trial).min() {
         result.logs.push((first, files));
     }
 }
@@ -225,7 +225,7 @@ fn failed(e: &dyn std::fmt::Display) -> AgentError {
     AgentError::Failed(e.to_string())
 }
 
-/// How a server is started, and when it is ready.
+/// The orders to start a server and to await its readiness.
 fn orders(
     server: &ServerSpec,
     address: SocketAddr,
@@ -251,7 +251,7 @@ fn orders(
     let ready = rendered.ready;
     let raw = ready.send.is_some();
     let request = ready.send.unwrap_or_else(|| {
-        let http = net::fetch::request("GET", &server.name, &ready.path, &closing());
+        let http = net::fetch::request("GET", &server.name, &ready.path, &connection_close());
         String::from_utf8_lossy(&http).into_owned()
     });
     let ready = AwaitServer {

@@ -1,4 +1,4 @@
-//! A run from its preparation to its end: what was planned, what is done, what comes next.
+//! A run from preparation to end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::group::GroupResult;
-use crate::inventory::Description;
+use crate::inventory::Inventory;
 use crate::journal::JournalWriter;
-use crate::resume::{Done, Opened};
+use crate::resume::{EarlierResults, OpenedJournal};
 use crate::retries::RetryTracker;
 use crate::sequential::{Sequential, measure_group};
 use crate::testbed::{Testbed, hosts_spec};
@@ -21,7 +21,6 @@ use crate::{
 };
 use experiment::plan::{Group, Plan};
 
-/// A run that is under way.
 pub(crate) struct Session<'a> {
     open: OpenHosts<'a>,
     options: &'a RunOptions<'a>,
@@ -30,21 +29,19 @@ pub(crate) struct Session<'a> {
     placements: LoadHostPlacements,
     journal: JournalWriter,
     seed: u64,
-    /// What an earlier part of the run has done.
-    done: Done,
-    /// Groups that are still to be measured, with their blocks.
+    earlier_results: EarlierResults,
+    /// The groups left to measure, with their blocks.
     queue: VecDeque<(u32, Group)>,
-    /// The common rates that are known.
     rates: BTreeMap<Condition, f64>,
     retries: RetryTracker<'a>,
     testbed: Option<Testbed>,
     driver_versions: BTreeMap<String, Option<String>>,
     sequential: Sequential,
-    settings: settings::Reported,
-    description: Description<'a>,
+    settings: settings::ReportedSettings,
+    inventory: Inventory<'a>,
 }
 
-/// What a group came to, with what its servers were given and where.
+/// The result of a group, with its servers' configurations and its placement.
 pub(crate) struct Measured {
     result: GroupResult,
     configurations: BTreeMap<String, Value>,
@@ -52,7 +49,7 @@ pub(crate) struct Measured {
 }
 
 impl<'a> Session<'a> {
-    /// Opens the journal and the hosts, and works out what is left to do.
+    /// Opens the journal and the hosts, and determines what is left to do.
     pub(crate) fn prepare(
         open: OpenHosts<'a>,
         options: &'a RunOptions<'a>,
@@ -60,8 +57,8 @@ impl<'a> Session<'a> {
         emit: &'a mut dyn FnMut(RunEvent),
     ) -> Result<Self, RunError> {
         let experiment = options.experiment;
-        // Before all else: a run that still goes on has taken the ports that it names.
-        let earlier = match options.resume {
+        // First of all: a run that is still in progress occupies the ports that it names.
+        let resumed = match options.resume {
             true => Some(JournalWriter::resume(options.folder)?),
             false => None,
         };
@@ -73,18 +70,22 @@ impl<'a> Session<'a> {
             check_ports(experiment)?;
         }
         let placements = LoadHostPlacements::of(experiment)?;
-        let Opened {
+        let OpenedJournal {
             journal,
             header,
-            before,
-            made,
-        } = match earlier {
-            Some(earlier) => earlier.into(),
+            earlier,
+            new_folder,
+        } = match resumed {
+            Some(resumed) => resumed.into(),
             None => resume::begin(options)?,
         };
         let plan = Plan::new(experiment, header.seed);
-        let done = Done::of(before.as_ref(), &plan);
-        let retries = RetryTracker::of(options.stopping_rule, header, done.trials.clone());
+        let earlier_results = EarlierResults::of(earlier.as_ref(), &plan);
+        let retries = RetryTracker::of(
+            options.stopping_rule,
+            header,
+            earlier_results.trials.clone(),
+        );
         let mut session = Session {
             open,
             options,
@@ -95,26 +96,26 @@ impl<'a> Session<'a> {
             seed: plan.seed,
             queue: plan
                 .groups()
-                .filter(|(block, group)| !done.has(*block, group))
+                .filter(|(block, group)| !earlier_results.has_all(*block, group))
                 .map(|(block, group)| (block, group.clone()))
                 .collect(),
-            rates: done.rates.clone(),
-            done,
+            rates: earlier_results.rates.clone(),
+            earlier_results,
             retries,
             testbed: None,
             driver_versions: BTreeMap::new(),
             sequential: Sequential::default(),
-            settings: settings::Reported::of(before.as_ref()),
-            description: Description::of(options),
+            settings: settings::ReportedSettings::of(earlier.as_ref()),
+            inventory: Inventory::of(options),
         };
-        // What an earlier part has not reached is left out where all is settled without it.
+        // If all is settled, the blocks that an earlier part did not reach are skipped.
         if options.resume && !session.next_has_failed_before() && session.retries.is_settled() {
             session.queue.clear();
         }
         session.report_begin(&plan);
         if let Err(error) = session.open_hosts() {
-            if let Some(made) = made {
-                made.take_back(session.journal);
+            if let Some(new_folder) = new_folder {
+                new_folder.remove(session.journal);
             }
             return Err(error);
         }
@@ -135,7 +136,7 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Opens the hosts, and looks whether all that the experiment needs is there.
+    /// Opens the hosts and checks the requirements of the experiment there.
     fn open_hosts(&mut self) -> Result<(), RunError> {
         let options = self.options;
         let placement = self.placements.first();
@@ -149,7 +150,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Opens the hosts again after something was lost.
+    /// Reopens the hosts after a loss.
     fn reopen_hosts(&mut self) -> Result<(), RunError> {
         let placement = self.placements.first();
         let spec = hosts_spec(self.options.experiment, placement, self.seed);
@@ -158,7 +159,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Asks the drivers for their versions, and writes what the reader of the result should know.
+    /// Determines the drivers' versions, and writes warnings for the reader of the result.
     fn write_notices(&mut self, plan: &Plan) -> Result<(), RunError> {
         let options = self.options;
         let drivers = options.recipes.drivers_of(options.experiment);
@@ -190,14 +191,14 @@ impl<'a> Session<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the next group was measured by an earlier part of the run, with a failed trial:
-    /// then it is measured again in any case.
+    /// Whether an earlier part of the run measured the next group with a failed trial: then it is
+    /// measured again in any case.
     fn next_has_failed_before(&self) -> bool {
         let next = self.queue.front();
-        next.is_some_and(|(block, group)| self.done.has_tried(*block, group))
+        next.is_some_and(|(block, group)| self.earlier_results.has_attempt(*block, group))
     }
 
-    /// The next condition in a block; `None` at the end, and when the run was stopped.
+    /// The next group; `None` at the end, and when the run was stopped.
     pub(crate) fn next_group(&mut self) -> Option<(u32, Group)> {
         if self.is_stopped() {
             return None;
@@ -211,7 +212,6 @@ impl<'a> Session<'a> {
         Some((block, group))
     }
 
-    /// Measures a group.
     pub(crate) fn measure(&mut self, block: u32, group: &Group) -> Measured {
         let seed = self.retries.seed(block, group);
         let load = self.options.experiment.under(&group.condition).load;
@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
         work: impl FnOnce(&mut Context<'_>) -> T,
     ) -> T {
         let _guard = AffinityGuard::of(placement);
-        // Only between its loss and its being opened again there is none.
+        // There is no testbed only between a loss and reopening.
         let empty = || Testbed::of(hosts::Hosts::of(Vec::new(), None));
         let mut cx = Context {
             options: self.options,
@@ -253,7 +253,6 @@ impl<'a> Session<'a> {
         work(&mut cx)
     }
 
-    /// Writes what a group came to: its rows, its logs, what its servers were given.
     pub(crate) fn record(
         &mut self,
         block: u32,
@@ -288,12 +287,12 @@ impl<'a> Session<'a> {
                 block,
                 condition: group.condition.clone(),
                 subject: planned.subject,
-                again: planned.baseline_copy,
+                baseline_copy: planned.baseline_copy,
                 outcome,
             };
             self.journal
                 .append(&JournalRow::Trial(Box::new(trial.clone())))?;
-            self.retries.take(&trial);
+            self.retries.add(&trial);
             (self.emit)(RunEvent::TrialEnds {
                 trial: Box::new(trial),
             });
@@ -309,7 +308,7 @@ impl<'a> Session<'a> {
             .as_mut()
             .filter(|_| !self.stop.load(Ordering::Relaxed))
         {
-            self.description.take(
+            self.inventory.add(
                 &group.condition,
                 &configurations,
                 &placement,
@@ -324,14 +323,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Decides what comes after a group: the same again, the next, or the end since all that was
-    /// declared is settled.
+    /// Decides what follows a group: a retry, the next group, or the end if all is settled.
     pub(crate) fn plan_next(&mut self, block: u32, group: &Group) -> Result<(), RunError> {
         if self.is_stopped() {
             return Ok(());
         }
         let design = &self.options.experiment.design;
-        if let Some((reasons, left)) = self.retries.again(block, group, design.retries) {
+        if let Some((reasons, left)) = self.retries.retry(block, group, design.retries) {
             (self.emit)(RunEvent::Retry { reasons, left });
             self.queue.push_front((block, group.clone()));
         }
@@ -346,25 +344,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// After the last block: looks for what limits each subject.
+    /// Searches for each subject's bottleneck, after the last block.
     pub(crate) fn find_bottlenecks(&mut self) -> Result<(), RunError> {
         let experiment = self.options.experiment;
-        // Of other machines neither threads nor counters are seen, and nothing can be changed
-        // there.
+        // On other machines neither threads nor counters are visible, and nothing can be perturbed.
         let here = self.testbed.as_ref().is_some_and(|it| it.hosts.are_here());
         if !experiment.design.bottleneck || !here {
             return Ok(());
         }
-        let mut wanted = bottleneck::wanted(experiment);
-        wanted.retain(|one| !self.done.bottlenecks.contains(one));
-        for (number, (condition, subject)) in wanted.iter().enumerate() {
+        let mut searches = bottleneck::searches(experiment);
+        searches.retain(|one| !self.earlier_results.bottlenecks.contains(one));
+        for (number, (condition, subject)) in searches.iter().enumerate() {
             if self.is_stopped() {
                 break;
             }
             (self.emit)(RunEvent::BottleneckBegins {
                 condition: condition.clone(),
                 subject: subject.clone(),
-                left: wanted.len() - number,
+                left: searches.len() - number,
             });
             let load = experiment.under(condition).load;
             let placement = self.placements.from(load.host.as_ref()).clone();
@@ -384,7 +381,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Closes the hosts and the journal. Whether the plan was carried out.
+    /// Closes the hosts and ends the journal. Returns whether the run was completed.
     pub(crate) fn finish(mut self) -> Result<bool, RunError> {
         let faults = self.testbed.as_mut().map(|it| it.hosts.link_faults());
         for text in faults.unwrap_or_default() {

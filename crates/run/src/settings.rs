@@ -1,25 +1,24 @@
-//! How the servers of a condition were set, for the row of the journal that tells it.
+//! The journal rows of the servers' settings.
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
+use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 use serde_json::Value;
 
 use super::folder;
-use crate::journal::Journal;
 use experiment::Recipes;
 use experiment::ResolvedCondition;
 
-/// The settings that were reported so far.
+/// The conditions whose settings were reported.
 #[derive(Default)]
-pub(crate) struct Reported {
+pub(crate) struct ReportedSettings {
     conditions: Vec<Condition>,
     /// Versions, by recipe.
     versions: BTreeMap<String, Option<String>>,
 }
 
-impl Reported {
-    /// What an earlier part of the run has told.
+impl ReportedSettings {
+    /// The rows of an earlier part of the run.
     pub(crate) fn of(journal: Option<&Journal>) -> Self {
         let rows = journal.map(Journal::settings).unwrap_or_default();
         Self {
@@ -28,8 +27,8 @@ impl Reported {
         }
     }
 
-    /// The row for a condition whose servers were started with these configurations; `None` when
-    /// it was told already, a server is missing, or there are no servers.
+    /// The row for a condition; `None` if it is already reported, a server is missing, or there are
+    /// no servers.
     pub(crate) fn row(
         &mut self,
         condition: &Condition,

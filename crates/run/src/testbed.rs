@@ -10,20 +10,19 @@ use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions};
 
 use crate::{CpuPlacement, RunError};
 
-/// A host from which servers can be sampled: its name, the servers that its agent has started,
-/// and those that other agents of the same machine have.
+/// A host from which servers can be sampled: its name, the servers of its own agent, and those of
+/// other agents on its machine.
 pub(crate) type View = (Option<String>, Vec<String>, Vec<OtherServer>);
 
-/// The hosts of a run and the servers that run on them.
 pub(crate) struct Testbed {
     pub(crate) hosts: Hosts,
-    /// A second agent for loads, and its host.
+    /// A second agent for loads, with its host.
     loader: Option<(Option<String>, Box<dyn AgentHandle>)>,
-    /// Servers that were started, with their hosts.
+    /// The started servers, with their hosts.
     running: Vec<(String, OtherServer)>,
 }
 
-/// What the hosts of an experiment have to be.
+/// The hosts that an experiment needs.
 pub(crate) fn hosts_spec(
     experiment: &Experiment,
     placement: &CpuPlacement,
@@ -35,7 +34,7 @@ pub(crate) fn hosts_spec(
     if !experiment.hosts_are_apart() {
         return HostsSpec::Local;
     }
-    // This thread keeps off the load's CPUs by now, so its own affinity does not tell.
+    // This thread is bound off the load's CPUs, so its own affinity is too small.
     let all = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
     let of_a_host = |cpu: &u32| experiment.hosts.iter().any(|host| host.cpus.contains(cpu));
     let mut link_cpus: Vec<u32> = all.iter().copied().filter(|cpu| !of_a_host(cpu)).collect();
@@ -61,17 +60,15 @@ impl Testbed {
         }
     }
 
-    /// Closes what is left of it and yields the hosts, to be opened again.
+    /// Returns the hosts, to be reopened.
     pub(crate) fn into_hosts(self) -> Hosts {
         self.hosts
     }
 
-    /// The agent of a host.
     pub(crate) fn agent(&mut self, host: Option<&str>) -> Result<&mut dyn AgentHandle, AgentError> {
         self.hosts.agent(host)
     }
 
-    /// Has the agent of a host start a server.
     pub(crate) fn start_server(
         &mut self,
         host: Option<&str>,
@@ -86,7 +83,7 @@ impl Testbed {
         Ok(())
     }
 
-    /// Where a server listens, as the host `from` reaches it.
+    /// The address of a server, as seen from the host `from`.
     pub(crate) fn address_of(
         &self,
         experiment: &Experiment,
@@ -99,8 +96,8 @@ impl Testbed {
         Some(SocketAddr::new(self.hosts.address(from, host), port))
     }
 
-    /// An agent on a host that makes loads and nothing else, so that the host's own one can take
-    /// orders meanwhile. It is given back by [`Self::put_loader`].
+    /// A second agent on a host, for loads, so that the first can take other orders meanwhile. It
+    /// is returned by [`Self::put_loader`].
     pub(crate) fn take_loader(
         &mut self,
         host: Option<&str>,
@@ -115,14 +112,14 @@ impl Testbed {
         self.loader = Some((host.map(str::to_owned), agent));
     }
 
-    /// Running servers, as an agent sees them that has started none of them.
+    /// Running servers, as an agent samples those that it has not started.
     pub(crate) fn as_others(&self, wanted: impl Fn(&str) -> bool) -> Vec<OtherServer> {
         let all = self.running.iter().map(|(_, one)| one);
         all.filter(|one| wanted(&one.server)).cloned().collect()
     }
 
-    /// A condition's servers that the agent of a host has started, and those that others on its
-    /// machine have.
+    /// A condition's servers that a host's agent has started, and those of other agents on its
+    /// machine.
     pub(crate) fn watched(
         &self,
         from: Option<&str>,
@@ -136,7 +133,7 @@ impl Testbed {
             .cloned()
             .partition(|(host, _)| *host == from_key);
         let own = own.into_iter().map(|(_, one)| one.server).collect();
-        // What another machine counts is asked of that one.
+        // Servers of another machine are sampled there.
         let others = others
             .into_iter()
             .filter(|(host, _)| self.hosts.share_a_machine(from, Some(host)));

@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec};
-use readings::{Change, JournalRow, Outcome, RunHeader, Trial};
+use readings::{Change, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fake::{FakeHost, SharedScript};
-use crate::journal::Journal;
+use crate::journal;
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
-/// Two servers side by side, two blocks of three trials: `a` twice, as the baseline, and `b`.
+/// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
 const TWO: &str = r#"title = "two servers"
 [servers.a]
 recipe = "origin"
@@ -33,7 +33,7 @@ retries = 1
 bottleneck = false
 "#;
 
-/// A rule by which no run is settled, and trials are flawed as a closure says.
+/// A rule that never settles and finds flaws by a closure.
 struct Rule<F>(F);
 
 impl<F: Fn(&Trial) -> bool> StoppingRule for Rule<F> {
@@ -49,7 +49,6 @@ impl<F: Fn(&Trial) -> bool> StoppingRule for Rule<F> {
     }
 }
 
-/// A folder that is removed in the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -69,17 +68,16 @@ impl Drop for Folder {
     }
 }
 
-struct Ran {
+struct Finished {
     journal: Journal,
     events: Vec<RunEvent>,
-    /// How often hosts were opened.
     opened: usize,
     complete: bool,
 }
 
-impl Ran {
+impl Finished {
     fn trials(&self) -> Vec<Trial> {
-        self.journal.trials()
+        self.journal.trials().cloned().collect()
     }
 
     fn failures(&self) -> Vec<String> {
@@ -102,7 +100,7 @@ fn run_in(
     script: &SharedScript,
     rule: &dyn StoppingRule,
     resume: bool,
-) -> Ran {
+) -> Finished {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| Recipes::embedded().unwrap());
     let experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
     let opened = Cell::new(0);
@@ -123,15 +121,15 @@ fn run_in(
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
     let complete = run_on(&open, &options, &stop, &mut |event| events.push(event)).unwrap();
-    Ran {
-        journal: Journal::read(folder).unwrap(),
+    Finished {
+        journal: journal::read(folder).unwrap(),
         events,
         opened: opened.get(),
         complete,
     }
 }
 
-fn run(text: &str, script: &SharedScript, rule: &dyn StoppingRule) -> Ran {
+fn run(text: &str, script: &SharedScript, rule: &dyn StoppingRule) -> Finished {
     run_in(&Folder::new().0, text, script, rule, false)
 }
 
@@ -150,7 +148,7 @@ fn every_planned_trial_is_measured_once() {
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
     assert_eq!((ran.failures().len(), ran.retries(), ran.opened), (0, 0, 1));
     let log = &script.borrow().log;
-    // A warm-up and the slices, with both servers up.
+    // A warm-up and slices per block, with both servers up.
     assert_eq!(log.iter().filter(|it| *it == "load on a+b").count(), 4);
 }
 
@@ -165,7 +163,7 @@ fn a_flawed_trial_is_measured_again_with_its_group() {
 }
 
 #[test]
-fn a_subject_that_no_retry_helped_is_given_up() {
+fn a_subject_that_fails_all_retries_is_given_up() {
     let script = script();
     script
         .borrow_mut()
@@ -173,14 +171,14 @@ fn a_subject_that_no_retry_helped_is_given_up() {
         .insert("subject b".into(), usize::MAX);
     let ran = run(TWO, &script, &GOOD);
     let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
-    // One retry in the first block, none for its sake in the second.
+    // One retry in the first block, none in the second.
     assert_eq!((of_block(1), of_block(2), ran.retries()), (6, 3, 1));
     assert_eq!(ran.failures().len(), 3);
     assert!(ran.failures().iter().all(|it| it.contains("subject `b`")));
 }
 
 #[test]
-fn an_agent_that_dies_in_a_load_costs_its_group_and_no_more() {
+fn an_agent_that_dies_in_a_load_fails_only_its_group() {
     let script = script();
     script.borrow_mut().dies_in_load = Some(2);
     let ran = run(TWO, &script, &GOOD);
@@ -205,7 +203,7 @@ fn a_run_can_be_resumed_after_any_row() {
         )
         .unwrap();
         let mut journal = lines[..kept].join("\n") + "\n";
-        // A row that was cut off is measured again.
+        // A truncated row is measured again.
         journal.push_str("{\"row\":\"trial\",");
         fs::write(part.0.join("journal.jsonl"), journal).unwrap();
         let ran = run_in(&part.0, TWO, &script(), &GOOD, true);
@@ -235,19 +233,19 @@ fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
     });
     assert!(warned, "{:?}", ran.events);
     let log = script.borrow().log.clone();
-    // The first warm-up was with both; from then on one server is up at a time.
+    // The first warm-up was side by side; then one server is up at a time.
     let together = log.iter().filter(|it| *it == "load on a+b").count();
     let alone = |it: &&String| *it == "load on a" || *it == "load on b";
     assert_eq!((together, log.iter().filter(alone).count()), (1, 12));
 }
 
-/// The same with the search for bottlenecks after the blocks.
+/// [`TWO`] with the search for bottlenecks.
 fn with_search() -> String {
     TWO.replace("bottleneck = false", "bottleneck = true")
 }
 
-/// What `verdict` says of the subject `a`.
-fn bottleneck_of_a(ran: &Ran) -> (verdict::Bottleneck, verdict::Standing) {
+/// The verdict on the bottleneck of `a`.
+fn bottleneck_of_a(ran: &Finished) -> (verdict::Bottleneck, verdict::Standing) {
     let readings = ran.journal.bottlenecks();
     assert_eq!(readings.len(), 2);
     let found = verdict::bottlenecks(&readings);
@@ -272,7 +270,7 @@ fn a_server_that_limits_is_found_by_halving_its_cpu_time() {
 }
 
 #[test]
-fn where_no_change_moves_the_throughput_no_bottleneck_is_confirmed() {
+fn without_an_effect_no_bottleneck_is_confirmed() {
     let ran = run(&with_search(), &script(), &GOOD);
     let (_, standing) = bottleneck_of_a(&ran);
     assert_ne!(standing, verdict::Standing::Confirmed);
@@ -297,7 +295,7 @@ retries = 0
 "#;
 
 #[test]
-fn a_fault_is_undone_also_after_the_load_has_failed() {
+fn a_fault_is_undone_after_a_failed_load() {
     let script = script();
     script.borrow_mut().fails_in_load = Some(1);
     let ran = run(STOPPED, &script, &GOOD);

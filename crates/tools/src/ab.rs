@@ -14,8 +14,9 @@
 //!   the concurrency.
 //! - Bytes are all that was received; `Kbytes` are 1024.
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile, sum};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`This is ApacheBench` or `Requests per second: ...`";

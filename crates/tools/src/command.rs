@@ -1,7 +1,7 @@
 //! Command lines of load generators, as they stand above an output.
 
+use super::lines::Line;
 use super::options::{options, shell_words};
-use super::scan::Line;
 use super::{Tool, ToolReading, units};
 
 /// A command line and what it asks for. Where it is silent, a field is the tool's default, if the

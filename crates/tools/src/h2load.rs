@@ -11,8 +11,9 @@
 //! - Without one request there are zeros in the table, which are no figures.
 //! - Sizes have K = 1024, with the bytes in brackets; heads are counted as they travelled.
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile, sum};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`finished in 1.00s, 123.45 req/s, 1.23MB/s`";

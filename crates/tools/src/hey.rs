@@ -9,8 +9,9 @@
 //! - Times are in seconds with four decimals, and so rounded to 100 us.
 //! - Nothing says how many workers there were; that is on the command line.
 
+use super::lines::{Line, next_filled};
+use super::mark::Mark;
 use super::reading::{Figures, count_failure, is_absent, set_quantile, sum};
-use super::scan::{Line, Mark, next_filled};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`Summary:` and `Total: 1.2345 secs`";

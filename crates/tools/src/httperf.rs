@@ -15,8 +15,9 @@
 //! - A status of 400 or more is an error here, as it is with wrk.
 
 use super::command;
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile, sum};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`Total: connections N requests N replies N test-duration T s`";

@@ -16,8 +16,9 @@
 
 use serde_json::Value;
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`http_reqs......: 100 9.9/s`, or its JSON";

@@ -13,6 +13,8 @@ mod h2load;
 mod hey;
 mod httperf;
 mod k6;
+mod lines;
+mod mark;
 mod numbered;
 mod oha;
 mod options;

@@ -11,8 +11,9 @@
 use serde_json::Value;
 
 use super::hey;
+use super::lines::{Line, next_filled};
+use super::mark::Mark;
 use super::reading::{Figures, count_failure, set_quantile, sum};
-use super::scan::{Line, Mark, next_filled};
 use super::{Tool, ToolLatency, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`Summary:` and `Success rate: 100.00%`, or its JSON";

@@ -1,4 +1,4 @@
-use super::scan::Line;
+use super::lines::Line;
 use super::{ProcessLine, Tool, units};
 
 /// So many columns has a row of `top`.
@@ -55,7 +55,7 @@ fn in_top(words: &[&str]) -> Option<Tool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan::lines;
+    use super::super::lines::lines;
     use super::*;
 
     #[test]

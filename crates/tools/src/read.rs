@@ -1,6 +1,7 @@
 use super::command::{self, Placed};
+use super::lines::{Line, lines};
 use super::reading::{Figures, has_figures, settle};
-use super::scan::{self, Block, Line};
+use super::scan::{self, Block};
 use super::{
     FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
     process, redis_benchmark, table, time, weigh, wrk,
@@ -26,7 +27,7 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
     if tool == Tool::Weigh {
         return weigh::read(text);
     }
-    let lines = scan::lines(text);
+    let lines = lines(text);
     let mut figures = Figures::new(tool);
     let mut readings = Vec::new();
     for block in scan::blocks_of(tool, &lines) {
@@ -76,7 +77,7 @@ pub fn read_all(text: &str) -> Vec<ToolReading> {
 
 /// [`read_all`], with what is missing or damaged in the outputs.
 pub fn read_text(text: &str) -> ReadText {
-    let lines = scan::lines(text);
+    let lines = lines(text);
     let mut readings = Vec::new();
     let mut problems = Vec::new();
     for block in scan::all_blocks(&lines) {

@@ -1,10 +1,10 @@
 //! What all readers need to fill in a [`ToolReading`].
 
-use super::scan::Line;
+use super::lines::Line;
 use super::{ReadError, Tool, ToolLatency, ToolReading};
 
-/// Notes the figures that could not be read. A single run's reader fails at the first; a reader of
-/// any text leaves them out.
+/// Collects the figures that could not be read. A reader of a single run fails at the first; a
+/// reader of any text leaves them out.
 pub(super) struct Figures {
     tool: Tool,
     pub wrong: Vec<ReadError>,
@@ -64,7 +64,7 @@ pub(super) fn has_figures(reading: &ToolReading) -> bool {
         || reading.errors.total() > 0
 }
 
-/// Counts a failure by the words in which a tool tells it.
+/// Counts a failure by the tool's words for it.
 pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
     let said = said.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
@@ -89,7 +89,7 @@ pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
     *place = place.saturating_add(count);
 }
 
-/// Takes from a reading what is true only with, or only without keep-alive, once that is known.
+/// Removes figures that hold only with, or only without keep-alive, once that is known.
 ///
 /// ab and hey give requests on an open connection a connect time of 0. Their largest is that of a
 /// connection that was opened; the rest is so only where every request opened one.

@@ -6,8 +6,9 @@
 //! 6.2 there is one list, whose whole milliseconds are rounded down. A request is one command, also
 //! when `-P` sends several at once.
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolReading, units};
 
 pub(super) const EXPECTED: &str = "`====== SET ======`, `SET: 123.45 requests per second`, or CSV";

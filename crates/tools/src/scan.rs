@@ -7,14 +7,15 @@
 
 use serde_json::Value;
 
-use super::numbered;
+use super::lines::Line;
+use super::mark::Mark;
 use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, time, wrk};
 
-/// So many lines that are nobody's may stand inside an output: what a script of the tool's printed,
-/// or a heading that somebody put between.
+/// Most foreign lines within an output: what a script of the tool printed, or a heading that
+/// somebody added.
 const GAP_LINES: usize = 3;
 
-/// The tools in the order in which they are asked; wrk2 prints wrk's lines.
+/// The tools in the order in which they are tried; wrk2 prints wrk's lines.
 const ASKED: [Tool; 9] = [
     Tool::Wrk,
     Tool::Ab,
@@ -27,143 +28,7 @@ const ASKED: [Tool; 9] = [
     Tool::Time,
 ];
 
-/// A line without its indentation, quoting, colours, overwritten progress and a listing's number.
-pub(super) struct Line {
-    /// Its number in the text, from 1. Progress that was overwritten shares the number.
-    pub number: usize,
-    pub text: String,
-}
-
-impl Line {
-    /// What follows a label at the line's start.
-    pub fn after(&self, label: &str) -> Option<&str> {
-        self.text.strip_prefix(label).map(str::trim)
-    }
-
-    pub fn words(&self) -> Vec<&str> {
-        self.text.split_whitespace().collect()
-    }
-}
-
-/// The lines of a text.
-pub(super) fn lines(text: &str) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let raws: Vec<&str> = text.split('\n').collect();
-    let prefixes = numbered::prefixes(&raws);
-    for (index, (raw, prefix)) in raws.into_iter().zip(prefixes).enumerate() {
-        let before = lines.len();
-        for part in raw[prefix..].split('\r') {
-            let text = clean(part);
-            if !text.is_empty() {
-                let number = index + 1;
-                lines.push(Line { number, text });
-            }
-        }
-        if lines.len() == before {
-            let (number, text) = (index + 1, String::new());
-            lines.push(Line { number, text });
-        }
-    }
-    lines
-}
-
-/// Takes away what terminals, mails and pages put around a line.
-fn clean(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    let mut chars = raw.chars().peekable();
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' && chars.peek() == Some(&'[') {
-            chars.next();
-            // A control sequence ends with a letter.
-            for c in chars.by_ref() {
-                if c.is_ascii_alphabetic() {
-                    break;
-                }
-            }
-        } else if c == '\u{a0}' {
-            text.push(' ');
-        } else {
-            text.push(c);
-        }
-    }
-    let mut rest = text.trim();
-    while let Some(quoted) = rest.strip_prefix('>') {
-        rest = quoted.trim_start();
-    }
-    rest.to_owned()
-}
-
-/// How a line belongs to a tool's output.
-#[derive(Clone, Copy)]
-pub(super) struct Mark {
-    /// Its place in the output, from 1; 0 for lines that may stand anywhere.
-    rank: u8,
-    /// Whether an output may begin with it.
-    pub opens: bool,
-    /// The key, below 64, of a line that stands once in an output.
-    once: Option<u8>,
-    /// Begins a part in which lines of a higher rank than this come again.
-    repeats_from: Option<u8>,
-}
-
-impl Mark {
-    /// A line that may begin an output and stands in it once.
-    pub fn opens(rank: u8) -> Option<Self> {
-        Some(Self {
-            rank,
-            opens: true,
-            once: Some(rank),
-            repeats_from: None,
-        })
-    }
-
-    /// A line that stands once in an output that has begun.
-    pub fn once(rank: u8) -> Option<Self> {
-        Some(Self {
-            opens: false,
-            ..Self::opens(rank)?
-        })
-    }
-
-    /// A line that stands any number of times in an output that has begun.
-    pub fn many(rank: u8) -> Option<Self> {
-        Some(Self {
-            once: None,
-            ..Self::once(rank)?
-        })
-    }
-
-    /// A line that may begin an output and stands any number of times in it.
-    pub fn opens_many(rank: u8) -> Option<Self> {
-        Some(Self {
-            once: None,
-            ..Self::opens(rank)?
-        })
-    }
-
-    /// A line that may stand anywhere in an output that has begun.
-    pub fn anywhere() -> Option<Self> {
-        Self::many(0)
-    }
-
-    /// Makes the line one of several that stand at the same place in any order, each once.
-    pub fn with_key(self, key: u8) -> Option<Self> {
-        Some(Self {
-            once: Some(key),
-            ..self
-        })
-    }
-
-    /// Begins a part in which lines of a higher rank than `rank` come again.
-    pub fn part(rank: u8) -> Option<Self> {
-        Some(Self {
-            repeats_from: Some(rank),
-            ..Self::anywhere()?
-        })
-    }
-}
-
-/// What a tool says of a line.
+/// A tool's mark of a line.
 pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
     let line = lines.get(at)?;
     match tool {
@@ -180,21 +45,12 @@ pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
     }
 }
 
-/// The next line with something in it.
-pub(super) fn next_filled(lines: &[Line], at: usize) -> Option<&Line> {
-    lines
-        .iter()
-        .skip(at + 1)
-        .take(4)
-        .find(|line| !line.text.is_empty())
-}
-
 /// An output: its tool and its lines, both included, as indices.
 pub(super) struct Block {
     pub tool: Tool,
     pub first: usize,
     pub last: usize,
-    /// Those of its lines that are the tool's.
+    /// The lines of the tool itself.
     pub own: Vec<usize>,
     /// The document, where the output is JSON.
     pub json: Option<Value>,
@@ -372,28 +228,8 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::lines;
     use super::*;
-
-    #[test]
-    fn quoting_colours_and_progress_are_taken_away() {
-        let text = "> > Requests/sec:    672.87\r\n\u{1b}[32m  Average:\t1 secs\u{1b}[0m\n\n \rSET: rps=1\r   \r====== SET ======\n";
-        let lines = lines(text);
-        let seen: Vec<_> = lines
-            .iter()
-            .map(|line| (line.number, line.text.as_str()))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (1, "Requests/sec:    672.87"),
-                (2, "Average:\t1 secs"),
-                (3, ""),
-                (4, "SET: rps=1"),
-                (4, "====== SET ======"),
-                (5, ""),
-            ]
-        );
-    }
 
     #[test]
     fn an_output_ends_where_its_lines_begin_again() {

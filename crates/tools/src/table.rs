@@ -2,7 +2,7 @@
 
 use readings::FigureTable;
 
-use super::scan::Line;
+use super::lines::Line;
 use super::units;
 
 /// Words for one measure each; all columns of a table have to have the same.
@@ -114,7 +114,7 @@ fn figures(cells: &[String]) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan::lines;
+    use super::super::lines::lines;
     use super::*;
 
     fn only(text: &str) -> FigureTable {

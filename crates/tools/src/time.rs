@@ -11,8 +11,9 @@
 //! prints it under some locales, is a point. Nothing is said of requests: what a crawl fetched is
 //! not known.
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::Figures;
-use super::scan::{Line, Mark};
 use super::{Tool, ToolReading, units};
 
 pub(super) const EXPECTED: &str =

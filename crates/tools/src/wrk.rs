@@ -6,8 +6,9 @@
 //! status of 400 or more. Without one latency wrk prints `-nan%` and zeros, which are no figures.
 //! Bytes are all that was received, with K = 1024. wrk2 prints the same and more ([`super::wrk2`]).
 
+use super::lines::Line;
+use super::mark::Mark;
 use super::reading::{Figures, set_quantile};
-use super::scan::{Line, Mark};
 use super::{Tool, ToolReading, units, wrk2};
 
 /// The first line.

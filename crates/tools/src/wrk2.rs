@@ -5,8 +5,8 @@
 //! The spectrum's mean, deviation and maximum are in milliseconds with more digits than the table
 //! of threads has. wrk2 does not print the rate that it was asked for: that is on its command line.
 
+use super::lines::Line;
 use super::reading::Figures;
-use super::scan::Line;
 use super::{Tool, ToolReading, units};
 
 pub(super) fn is_calibration(line: &Line) -> bool {

@@ -1,4 +1,6 @@
-use readings::{Condition, Outcome, RateChoice, RunHeader, Trial};
+use std::collections::BTreeMap;
+
+use readings::{Condition, Journal, Outcome, RateChoice, RunHeader, Trial};
 use serde::Serialize;
 
 use crate::bottleneck::Finding;
@@ -8,12 +10,11 @@ use crate::floor::noise_floor;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
-use crate::text::{condition, fraction, rate};
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict};
+use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
 
 /// All that a run's journal says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// Where in its looks the run stands.
     pub stage: Stage,
@@ -32,14 +33,14 @@ pub struct Analysis {
     /// Trials that were measured, but cannot be used or only in part.
     pub invalid: Vec<InvalidTrial>,
     /// What the reader should know.
-    pub warnings: Vec<String>,
-    /// What limits each subject, by [`with_bottlenecks`](crate::with_bottlenecks).
+    pub warnings: Vec<Warning>,
+    /// What limits each subject.
     pub bottlenecks: Vec<Finding>,
-    /// At which rate latency is compared and where that comes from, by [`rates`](crate::rates).
-    pub rates: Vec<String>,
-    /// What looking at servers and machine cost.
+    /// At which rate latency is compared and where that comes from.
+    pub rates: Vec<RateChoice>,
+    /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
-    /// How the compared servers were set, by [`with_settings`](crate::with_settings).
+    /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
 }
 
@@ -64,23 +65,43 @@ pub struct InvalidTrial {
     /// Its subject.
     pub subject: String,
     /// Whether it is the baseline's second copy.
-    pub again: bool,
+    pub baseline_copy: bool,
     /// Its condition.
     pub condition: Condition,
     /// Why, each with the load that it is about.
     pub reasons: Vec<String>,
 }
 
-/// Says what a run's trials show, by the rules that its header declares.
+/// Says what a run's journal shows, by the rules that its header declares.
 ///
 /// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
 /// is valid, the last that was measured.
-pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
-    analyse_with(&Rules::of(header), header, trials)
+pub fn analyse(journal: &Journal) -> Analysis {
+    let header = &journal.header;
+    let mut analysis = analyse_with(&Rules::of(header), header, journal.trials());
+    let recorded = journal
+        .warnings()
+        .into_iter()
+        .map(|text| Warning::Recorded {
+            text: text.to_owned(),
+            trials: 1,
+        });
+    analysis.warnings.splice(0..0, recorded);
+    // No latency is compared where something happened to servers.
+    if analysis.table.iter().all(|row| row.events.is_none()) {
+        analysis.rates = journal.rates().into_iter().cloned().collect();
+    }
+    analysis.take_bottlenecks(&journal.bottlenecks());
+    analysis.take_settings(&journal.settings());
+    analysis
 }
 
-/// Says what a run's trials show, by other rules than the header's.
-pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Analysis {
+/// Says what trials show by the given rules.
+pub fn analyse_with<'a>(
+    rules: &Rules,
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Analysis {
     let cells = Cells::of(header, trials);
     let (comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
@@ -104,36 +125,17 @@ pub fn analyse_with(rules: &Rules, header: &RunHeader, trials: &[Trial]) -> Anal
     }
 }
 
-/// At which rate latency is compared under each condition, a sentence each.
-pub fn rates(choices: &[&RateChoice]) -> Vec<String> {
-    choices
-        .iter()
-        .map(|choice| {
-            let at = match condition(&choice.condition) {
-                text if text.is_empty() => text,
-                text => format!(" at {text}"),
-            };
-            let from = match choice.slowest_per_s {
-                Some(slowest) => format!(
-                    "{} of the {} requests/s that the slowest subject carried in the first block",
-                    fraction(((choice.rate_per_s / slowest) * 100.0).round() / 100.0),
-                    rate(slowest)
-                ),
-                None => "as the experiment says".to_owned(),
-            };
-            format!(
-                "latency{at} is compared in an open loop at {} requests/s for every subject, {from}",
-                rate(choice.rate_per_s)
-            )
-        })
-        .collect()
+/// Whether a run may stop after these trials; blocks between the looks are not analysed.
+pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
+    let rules = Rules::of(header);
+    let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    rules.looks.look_at(block).is_some() && settled(&analyse_with(&rules, header, trials))
 }
 
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
 ///
-/// Settled is what was found faster, slower or the same. A comparison of which not one block can
-/// be used counts as settled too, since more blocks promise nothing; one of which some can be used
-/// does not. A run with nothing to compare has no reason to stop.
+/// Faster, slower and the same are settled. So is a comparison without a single usable block, since
+/// more blocks promise nothing. A run with nothing to compare does not stop early.
 pub fn settled(analysis: &Analysis) -> bool {
     analysis.stage.look.is_some()
         && !analysis.comparisons.is_empty()
@@ -146,12 +148,12 @@ pub fn settled(analysis: &Analysis) -> bool {
 
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
     let mut found: Vec<FailureCount> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for cell in &cells.all {
         let Outcome::Failed { reason } = &cell.trial.outcome else {
             continue;
         };
-        let at = found.iter().position(|f| f.reason == *reason);
-        let at = at.unwrap_or_else(|| {
+        let at = *places.entry(reason).or_insert_with(|| {
             found.push(FailureCount {
                 reason: reason.clone(),
                 count: 0,
@@ -178,7 +180,7 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
             trial: c.trial.trial,
             block: c.trial.block,
             subject: c.trial.subject.clone(),
-            again: c.trial.again,
+            baseline_copy: c.trial.baseline_copy,
             condition: c.trial.condition.clone(),
             reasons: c.reasons.clone(),
         })

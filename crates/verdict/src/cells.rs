@@ -1,14 +1,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Condition, LoadReading, Outcome, Probed, Reading, RunHeader, Trial};
+use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial};
 
 use crate::machine;
 use crate::validity::{flaws, flaws_beside_failures};
 
-/// The rows that count, in the order in which they were first seen. A trial that cannot be used is
-/// made again, and so is one of a run that goes on: of its rows the last valid one counts; where
-/// none is valid, the last that was measured, and where none was, the last. Which row counts thus never hangs on how fast it was.
-pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
+/// The rows that count, in the order in which they were first seen.
+///
+/// A trial that cannot be used is made again, also by a resumed run. Of its rows the last valid one
+/// counts; where none is valid, the last that was measured; otherwise the last. So the choice never
+/// depends on how fast a row was.
+pub fn latest<'a>(
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Vec<&'a Trial> {
     let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
     let mut rows: Vec<&Trial> = Vec::new();
     for trial in trials {
@@ -16,7 +21,7 @@ pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
             trial.block,
             &trial.condition,
             trial.subject.as_str(),
-            trial.again,
+            trial.baseline_copy,
         );
         match place.get(&key) {
             Some(&at) => {
@@ -33,7 +38,7 @@ pub fn latest<'a>(header: &RunHeader, trials: &'a [Trial]) -> Vec<&'a Trial> {
     rows
 }
 
-/// Valid, measured, or neither: what was measured says more than that nothing could be.
+/// Ranks valid above measured above failed.
 fn worth(header: &RunHeader, trial: &Trial) -> u8 {
     match trial.outcome {
         Outcome::Failed { .. } => 0,
@@ -70,7 +75,7 @@ impl<'a> Cell<'a> {
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
         };
-        let judged = |load: &Option<LoadReading>, probed: &Option<Probed>| {
+        let judged = |load: &Option<LoadReading>, probed: &Option<SystemMetrics>| {
             let Some(load) = load else { return Vec::new() };
             let mut found = match reading.events {
                 Some(_) => flaws_beside_failures(load),
@@ -86,7 +91,7 @@ impl<'a> Cell<'a> {
                 cell.reasons.push(format!("{name}: {}", flaw.reason));
             }
         }
-        // What went wrong with the work itself spoils both loads of the trial.
+        // Wrong answers and failed requests spoil both loads of the trial.
         for flaw in &throughput {
             cell.throughput_flaws.push(flaw.reason.clone());
             if flaw.whole_trial {
@@ -126,7 +131,8 @@ impl<'a> Cell<'a> {
 /// The trials of a run, judged and found by condition, subject and block.
 pub(crate) struct Cells<'a> {
     pub all: Vec<Cell<'a>>,
-    places: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    by_subject: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    by_condition: BTreeMap<&'a Condition, Vec<usize>>,
     /// Conditions as declared, then those that only the trials name.
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
@@ -136,26 +142,35 @@ pub(crate) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    pub fn of(header: &RunHeader, trials: &'a [Trial]) -> Self {
+    pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
         let mut cells = Cells {
             all: Vec::new(),
-            places: BTreeMap::new(),
+            by_subject: BTreeMap::new(),
+            by_condition: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
             declared: header.conditions.len() * header.subjects.len(),
         };
-        for trial in latest(header, trials) {
-            if !cells.conditions.contains(&trial.condition) {
+        let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
+        let latest = latest(header, trials);
+        for trial in &latest {
+            if conditions.insert(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
             }
             if !cells.subjects.contains(&trial.subject) {
                 cells.subjects.push(trial.subject.clone());
             }
+            let at = cells.all.len();
             cells
-                .places
-                .entry((&trial.condition, &trial.subject, trial.again))
+                .by_subject
+                .entry((&trial.condition, &trial.subject, trial.baseline_copy))
                 .or_default()
-                .insert(trial.block, cells.all.len());
+                .insert(trial.block, at);
+            cells
+                .by_condition
+                .entry(&trial.condition)
+                .or_default()
+                .push(at);
             cells.all.push(Cell::judge(trial, header.max_error));
         }
         cells
@@ -166,7 +181,7 @@ impl<'a> Cells<'a> {
     pub fn blocks(&self) -> (u32, u32) {
         let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
         for cell in &self.all {
-            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.again);
+            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.baseline_copy);
         }
         let complete = rows.values().filter(|n| **n >= self.declared).count();
         (complete as u32, rows.len() as u32)
@@ -177,27 +192,20 @@ impl<'a> Cells<'a> {
         &self,
         condition: &Condition,
         subject: &str,
-        again: bool,
+        baseline_copy: bool,
     ) -> BTreeMap<u32, &Cell<'a>> {
-        // The key borrows from the trials, so it is looked for by comparison.
-        self.places
-            .iter()
-            .filter(|((c, s, a), _)| *c == condition && *s == subject && *a == again)
-            .flat_map(|(_, blocks)| blocks.iter().map(|(b, at)| (*b, &self.all[*at])))
-            .collect()
+        let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
+        let blocks = blocks.into_iter().flatten();
+        blocks.map(|(block, at)| (*block, &self.all[*at])).collect()
     }
 
     /// Every trial of a condition.
-    pub fn of_condition<'s>(
-        &'s self,
-        condition: &'s Condition,
-    ) -> impl Iterator<Item = &'s Cell<'a>> {
-        self.all
-            .iter()
-            .filter(move |c| c.trial.condition == *condition)
+    pub fn of_condition(&self, condition: &Condition) -> impl Iterator<Item = &Cell<'a>> {
+        let places = self.by_condition.get(condition);
+        places.into_iter().flatten().map(|at| &self.all[*at])
     }
 
-    /// Whether the subjects of a condition differ in what makes their load.
+    /// Whether the subjects of a condition have different load drivers.
     pub fn drivers_differ(&self, condition: &Condition) -> bool {
         let mut labels = self
             .of_condition(condition)
@@ -207,21 +215,17 @@ impl<'a> Cells<'a> {
         labels.any(|label| Some(label) != first)
     }
 
-    /// The warnings that trials carry, each with the number of trials that carry it.
+    /// The trials' warnings, each with the number of trials that have it.
     pub fn trial_warnings(&self) -> Vec<(String, usize)> {
-        let mut seen = BTreeSet::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: Vec<(String, usize)> = Vec::new();
-        for text in self
-            .all
-            .iter()
-            .filter_map(Cell::reading)
-            .flat_map(|r| &r.warnings)
-        {
-            if seen.insert(text) {
-                found.push((text.clone(), 1));
-            } else if let Some(entry) = found.iter_mut().find(|(t, _)| t == text) {
-                entry.1 += 1;
-            }
+        let readings = self.all.iter().filter_map(Cell::reading);
+        for text in readings.flat_map(|reading| &reading.warnings) {
+            let at = *places.entry(text).or_insert_with(|| {
+                found.push((text.clone(), 0));
+                found.len() - 1
+            });
+            found[at].1 += 1;
         }
         found
     }

@@ -4,9 +4,7 @@ use serde::Serialize;
 use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
-use crate::sentence::{Figures, sentence};
-use crate::text::counted;
-use crate::{Rules, Verdict, events, holm};
+use crate::{Note, Rules, Verdict, events, holm};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -21,19 +19,19 @@ pub enum Metric {
     #[serde(rename = "latency_us_p99")]
     LatencyUsP99,
     /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
-    /// only where subjects differ in what makes their load.
+    /// only where subjects have different drivers.
     #[serde(rename = "driver_cpu_us_per_request")]
     DriverCpuUsPerRequest,
-    /// The most memory that the load generator held, bytes; less is better. Compared only where
-    /// subjects differ in what makes their load.
+    /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
+    /// different drivers.
     #[serde(rename = "driver_max_rss_bytes")]
     DriverMaxRssBytes,
-    /// The share of requests that failed while something happened to servers, each count with half
-    /// a request added so that none has a ratio too; less is better.
+    /// The share of requests that failed around an event, with half a request added to each count so
+    /// that no failures have a ratio, too; less is better.
     #[serde(rename = "failed_share")]
     FailedShare,
-    /// Time from what happened to servers until the rate of good answers was full again, seconds;
-    /// less is better.
+    /// Time from the first event until the rate of good answers was full again, seconds; less is
+    /// better.
     #[serde(rename = "full_rate_after_s")]
     FullRateAfterS,
 }
@@ -90,7 +88,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is about what happened to servers meanwhile.
+    /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
         matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
     }
@@ -141,9 +139,8 @@ pub struct Comparison {
     /// What it came to.
     pub verdict: Verdict,
     /// What qualifies the verdict.
-    pub note: Option<String>,
-    /// The verdict as a sentence.
-    pub sentence: String,
+    #[serde(skip)]
+    pub notes: Vec<Note>,
     /// Geometric mean of the baseline over the blocks used, in the metric's unit.
     pub baseline_value: Option<f64>,
     /// Geometric mean of the subject over the blocks used, in the metric's unit.
@@ -196,7 +193,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let ours = cells.of_subject(condition, subject, false);
                 let pairs = Pairs::of(metric, &ours, &baseline);
-                // A driver that does not tell this leaves nothing to compare.
+                // The driver does not report it.
                 let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
                 if pairs.tried == 0 && ours.values().any(outside) {
                     continue;
@@ -235,11 +232,11 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
 /// condition is about when nothing of it was measured.
 ///
-/// Where something happened to servers, that is compared and no latency: those of the answers that
-/// came would speak for who let the others fail.
+/// With events no latency is compared: that of the remaining answers would favour a subject whose
+/// other requests failed.
 ///
-/// Drivers are compared where they differ, and only the quantiles that they tell: those of the
-/// baseline.
+/// Drivers are compared where they differ; latency only at quantiles that the baseline's driver
+/// reports.
 fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
     if metric.is_of_driver() && !cells.drivers_differ(condition) {
         return false;
@@ -309,24 +306,20 @@ impl Draft<'_> {
         let usable = decision.verdict != Verdict::Invalid;
         let of_drivers = pairs.drivers_differ();
         let notes = [
-            // Where drivers are what is compared, it is they who are to be the bottleneck.
+            // Where drivers are compared, the client is meant to be the bottleneck.
             (!of_drivers)
                 .then(|| client_limit(&pairs, self.subject, &rules.baseline))
                 .flatten(),
             self.metric.quantile().and_then(|_| whose_clock(&pairs)),
             events::note(self.metric, &pairs, self.subject, &rules.baseline),
         ];
-        for more in notes.into_iter().flatten().filter(|_| usable) {
-            decision.note = Some(match decision.note {
-                Some(note) => format!("{note}; {more}"),
-                None => more,
-            });
-        }
+        let notes = notes.into_iter().flatten().filter(|_| usable);
+        decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
         let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
-        let mut comparison = Comparison {
+        Comparison {
             condition: self.condition.clone(),
             metric: self.metric,
             subject: self.subject.to_owned(),
@@ -338,8 +331,7 @@ impl Draft<'_> {
             blocks: pairs.ratios.len(),
             matters: rules.matters,
             verdict: decision.verdict,
-            note: decision.note,
-            sentence: String::new(),
+            notes: decision.notes,
             baseline_value: values.map(|(_, b)| b),
             subject_value: values.map(|(s, _)| s),
             p_value,
@@ -347,82 +339,59 @@ impl Draft<'_> {
             rate_per_s: pairs.rate_per_s,
             by_block: pairs.ratios,
             unsettled_blocks: pairs.unsettled,
-        };
-        comparison.sentence = sentence(&Figures::of(&comparison));
-        comparison
+        }
     }
 }
 
 fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {
     let (name, reason) = match &pairs.reason {
-        Some((Whose::Subject, reason)) => (subject, reason.as_str()),
-        Some((Whose::Baseline, reason)) => (baseline, reason.as_str()),
-        None => (subject, "no reason was recorded"),
+        Some((Whose::Subject, reason)) => (subject, Some(reason.clone())),
+        Some((Whose::Baseline, reason)) => (baseline, Some(reason.clone())),
+        None => (subject, None),
     };
     Decision {
         verdict: Verdict::Invalid,
-        note: Some(format!(
-            "{} of {} cannot be used; {name}: {reason}",
-            pairs.unusable,
-            counted(pairs.tried, "block")
-        )),
+        notes: vec![Note::Unusable {
+            blocks: pairs.unusable,
+            tried: pairs.tried,
+            subject: name.to_owned(),
+            reason,
+        }],
     }
 }
 
 fn too_few(pairs: &Pairs) -> Decision {
-    let note = match (pairs.tried, &pairs.reason) {
-        (0, _) => "no block was measured".to_owned(),
-        (_, reason) => {
-            let have = pairs.ratios.len();
-            let mut note = format!(
-                "{} can be used, and a decision wants at least {FEWEST_BLOCKS}",
-                match have {
-                    0 => "no block".to_owned(),
-                    have => format!("only {}", counted(have, "block")),
-                }
-            );
-            if let Some((_, reason)) = reason {
-                note.push_str("; ");
-                note.push_str(reason);
-            }
-            note
-        }
+    let note = match pairs.tried {
+        0 => Note::NothingMeasured,
+        _ => Note::TooFewBlocks {
+            usable: pairs.ratios.len(),
+            reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),
+        },
     };
     Decision {
         verdict: Verdict::Inconclusive,
-        note: Some(note),
+        notes: vec![note],
     }
 }
 
 /// Whose clock a latency was taken with, where it was not the engine's own.
-fn whose_clock(pairs: &Pairs) -> Option<String> {
-    let (ours, theirs) = pairs.drivers.as_ref()?;
-    let clock = if ours == theirs {
-        format!("by the clock of {ours}")
-    } else {
-        format!("by the clock of {ours} against that of {theirs}")
-    };
-    Some(match pairs.rate_per_s {
-        None => format!("{clock}, in a closed loop, where latency is mostly queueing"),
-        Some(_) => clock,
+fn whose_clock(pairs: &Pairs) -> Option<Note> {
+    let (subject, baseline) = pairs.drivers.clone()?;
+    Some(Note::Clock {
+        subject,
+        baseline,
+        closed_loop: pairs.rate_per_s.is_none(),
     })
 }
 
-/// What it means for a ratio that the client held the throughput of one side or of both.
-fn client_limit(pairs: &Pairs, subject: &str, baseline: &str) -> Option<String> {
+/// For which side the client was the bottleneck in most blocks.
+fn client_limit(pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
     let most = |blocks: usize| blocks * 2 > pairs.ratios.len();
     let (ours, theirs) = pairs.client_limited;
     match (most(ours), most(theirs)) {
-        (true, true) => Some(
-            "the client was the bottleneck for both, so this says little about the servers"
-                .to_owned(),
-        ),
-        (false, true) => Some(format!(
-            "the client was the bottleneck for {baseline}, whose figure is 'at least'"
-        )),
-        (true, false) => Some(format!(
-            "the client was the bottleneck for {subject}, whose figure is 'at least'"
-        )),
+        (true, true) => Some(Note::ClientLimits(None)),
+        (false, true) => Some(Note::ClientLimits(Some(baseline.to_owned()))),
+        (true, false) => Some(Note::ClientLimits(Some(subject.to_owned()))),
         (false, false) => None,
     }
 }

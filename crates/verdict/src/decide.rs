@@ -1,8 +1,8 @@
 use serde::Serialize;
 
-use crate::Rules;
 use crate::sample::Sample;
 use crate::student::{t_quantile, t_two_sided_p};
+use crate::{Note, Rules};
 
 /// What a comparison came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -34,10 +34,10 @@ impl Verdict {
 }
 
 /// The fewest blocks that a decision is made from.
-pub(crate) const FEWEST_BLOCKS: usize = 3;
+pub const FEWEST_BLOCKS: usize = 3;
 
 /// Beyond so many more blocks, more blocks are no advice.
-const MOST_BLOCKS_ADVISED: usize = 1000;
+pub const MOST_BLOCKS_ADVISED: usize = 1000;
 
 /// How sure the advice on further blocks is to settle the matter.
 const POWER: f64 = 0.8;
@@ -45,7 +45,7 @@ const POWER: f64 = 0.8;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub verdict: Verdict,
-    pub note: Option<String>,
+    pub notes: Vec<Note>,
 }
 
 /// Decides one comparison of at least [`FEWEST_BLOCKS`] blocks.
@@ -68,14 +68,11 @@ pub(crate) fn decide(
         .interval(rules.look_confidence())
         .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
     let beyond = sample.mean.abs() > delta;
-    let decided = |verdict, note: Option<&str>| Decision {
-        verdict,
-        note: note.map(str::to_owned),
-    };
+    let decided = |verdict, notes| Decision { verdict, notes };
 
     if inside {
-        let note = excludes_zero.then_some("measurable, but smaller than what matters");
-        return decided(Verdict::Same, note);
+        let note = excludes_zero.then_some(Note::SmallerThanMatters);
+        return decided(Verdict::Same, note.into_iter().collect());
     }
     if excludes_zero && beyond && p_adjusted < alpha {
         let better = (sample.mean > 0.0) == higher_is_better;
@@ -84,34 +81,24 @@ pub(crate) fn decide(
         } else {
             Verdict::Slower
         };
-        return decided(verdict, None);
+        return decided(verdict, Vec::new());
     }
     let advice = advice(sample, delta, alpha, comparisons);
-    let note = match (excludes_zero, beyond) {
-        (true, true) => {
-            format!("a difference on its own, but not among {comparisons} comparisons; {advice}")
-        }
-        (true, false) => format!("measurable, but perhaps more than what matters; {advice}"),
-        (false, _) => advice,
+    let measurable = match (excludes_zero, beyond) {
+        (true, true) => Some(Note::NotAmong { comparisons }),
+        (true, false) => Some(Note::MayMatter),
+        (false, _) => None,
     };
-    decided(Verdict::Inconclusive, Some(&note))
+    let notes = measurable.into_iter().chain([advice]).collect();
+    decided(Verdict::Inconclusive, notes)
 }
 
 /// What would settle a comparison that is not settled.
-fn advice(sample: &Sample, delta: f64, alpha: f64, comparisons: usize) -> String {
+fn advice(sample: &Sample, delta: f64, alpha: f64, comparisons: usize) -> Note {
     match more_blocks(sample, delta, alpha, comparisons) {
-        Some(more) => format!(
-            "about {more} more {} would likely settle it",
-            if more == 1 { "block" } else { "blocks" }
-        ),
-        None if (sample.mean.abs() - delta).abs() < delta / 4.0 => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would not likely settle it: \
-             the difference is about as large as what matters"
-        ),
-        None => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would not likely settle it: \
-             the noise between blocks must come down"
-        ),
+        Some(more) => Note::MoreBlocks(more),
+        None if (sample.mean.abs() - delta).abs() < delta / 4.0 => Note::AsLargeAsMatters,
+        None => Note::TooNoisy,
     }
 }
 
@@ -275,12 +262,9 @@ mod tests {
         let s = sample(10, 0.01, 0.005);
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Same);
-        assert_eq!(
-            d.note.as_deref(),
-            Some("measurable, but smaller than what matters")
-        );
+        assert_eq!(d.notes, [Note::SmallerThanMatters]);
         let s = sample(10, 0.001, 0.005);
-        assert_eq!(decide(&s, &rules(), 0.5, 1, true).note, None);
+        assert!(decide(&s, &rules(), 0.5, 1, true).notes.is_empty());
     }
 
     #[test]
@@ -290,11 +274,10 @@ mod tests {
         assert!(low > 0.0 && high > rules().delta(), "{low} {high}");
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
-        let note = d.note.unwrap();
         assert!(
-            note.starts_with("measurable, but perhaps more than what matters; about ")
-                && note.ends_with(" more blocks would likely settle it"),
-            "{note}"
+            matches!(d.notes[..], [Note::MayMatter, Note::MoreBlocks(_)]),
+            "{:?}",
+            d.notes
         );
     }
 
@@ -312,8 +295,7 @@ mod tests {
         assert_eq!(decide(&s, &rules(), p, 1, true).verdict, Verdict::Faster);
         let d = decide(&s, &rules(), p * 12.0, 12, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
-        let note = d.note.unwrap();
-        assert!(note.contains("not among 12 comparisons"), "{note}");
+        assert_eq!(d.notes[0], Note::NotAmong { comparisons: 12 });
     }
 
     #[test]
@@ -339,13 +321,14 @@ mod tests {
 
     #[test]
     fn where_blocks_do_not_help_the_advice_says_what_would() {
-        let said = |mean, sd| advice(&sample(10, mean, sd), rules().delta(), 0.05, 1);
-        assert!(said(0.05, 9.0).ends_with("the noise between blocks must come down"));
-        assert!(said(0.0, 9.0).ends_with("the noise between blocks must come down"));
-        let near = said(rules().delta() * 1.01, 0.05);
-        assert!(near.ends_with("about as large as what matters"), "{near}");
+        let advised = |mean, sd| advice(&sample(10, mean, sd), rules().delta(), 0.05, 1);
+        assert_eq!(advised(0.05, 9.0), Note::TooNoisy);
+        assert_eq!(advised(0.0, 9.0), Note::TooNoisy);
+        assert_eq!(
+            advised(rules().delta() * 1.01, 0.05),
+            Note::AsLargeAsMatters
+        );
         // Blocks that are all alike and stand exactly on the margin leave nothing to divide by.
-        let flat = said(rules().delta(), 0.0);
-        assert!(flat.ends_with("about as large as what matters"), "{flat}");
+        assert_eq!(advised(rules().delta(), 0.0), Note::AsLargeAsMatters);
     }
 }

@@ -1,4 +1,4 @@
-//! What clients noticed of what happened to servers.
+//! Failures and recovery around events.
 
 use readings::{EventReading, EventsReading};
 use serde::Serialize;
@@ -6,16 +6,15 @@ use serde::Serialize;
 use crate::cells::Cell;
 use crate::compare::Metric;
 use crate::pairs::Pairs;
-use crate::text::{counted, grouped, number};
+use crate::{FailuresOf, FullRateOf, Note};
 
-/// A rate that was full all the time counts as back after so long, in seconds: shorter than a row
-/// of the load nothing is known.
+/// A rate that was full all the time counts as back after this time, s: rows are no shorter.
 const ROW_S: f64 = 0.1;
-/// With none in n, at most so many in n are to be expected, with 95% confidence: the rule of three
+/// With no failure in n, at most 3 in n are to be expected, with 95% confidence: the rule of three
 /// (Hanley, Lippman-Hand: If Nothing Goes Wrong, Is Everything All Right?, JAMA 1983).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// What stands for a trial in a ratio: never zero, so that it has a logarithm.
+/// A trial's value in a ratio: never zero, so that it has a logarithm.
 pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> f64 {
     match metric {
         // Half a request is added to each count (Haldane: The estimation and significance of the
@@ -28,7 +27,7 @@ pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> f64 {
     }
 }
 
-/// What the clients of one side noticed, over blocks.
+/// One side of a comparison, over blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Noticed {
     requests: u64,
@@ -50,56 +49,43 @@ impl Noticed {
     }
 }
 
-/// The share that failures can have at most when there were none among so many requests, as a
-/// fraction.
+/// The upper bound of the share of failures when there were none, as a fraction.
 fn at_most(requests: u64) -> f64 {
     (RULE_OF_THREE / requests.max(1) as f64).min(1.0)
 }
 
-/// What a ratio does not say.
-pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<String> {
-    let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)];
-    let notes: Vec<String> = match metric {
-        Metric::FailedShare => sides
-            .iter()
-            .filter(|(_, side)| side.requests > 0)
-            .map(|(name, side)| match side.failed {
-                0 => format!(
-                    "{name}: 0 of {}, so at most {}%",
-                    grouped(side.requests),
-                    number(at_most(side.requests) * 100.0, 4, false)
-                ),
-                failed => format!("{name}: {} of {}", grouped(failed), grouped(side.requests)),
-            })
-            .collect(),
-        Metric::FullRateAfterS => sides
-            .iter()
-            .filter_map(|(name, side)| {
-                let blocks = |count| counted(count, "block");
-                match (side.always_full, side.never_full) {
-                    (0, 0) => None,
-                    (0, never) => Some(format!(
-                        "{name} was not back at the window's end in {}",
-                        blocks(never)
-                    )),
-                    (always, 0) => Some(format!(
-                        "{name} was full all the time in {}",
-                        blocks(always)
-                    )),
-                    (always, never) => Some(format!(
-                        "{name} was full all the time in {} and not back at the window's end in {}",
-                        blocks(always),
-                        blocks(never)
-                    )),
-                }
-            })
-            .collect(),
-        _ => Vec::new(),
-    };
-    (!notes.is_empty()).then(|| notes.join(", "))
+/// The counts behind a ratio.
+pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
+    let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)].into_iter();
+    match metric {
+        Metric::FailedShare => {
+            let sides = sides.filter(|(_, side)| side.requests > 0);
+            let sides = sides.map(|(subject, side)| FailuresOf {
+                subject: subject.to_owned(),
+                requests: side.requests,
+                failed: side.failed,
+                share_at_most: at_most(side.requests),
+            });
+            some(sides.collect()).map(Note::Failures)
+        }
+        Metric::FullRateAfterS => {
+            let sides = sides.filter(|(_, side)| (side.always_full, side.never_full) != (0, 0));
+            let sides = sides.map(|(subject, side)| FullRateOf {
+                subject: subject.to_owned(),
+                always: side.always_full,
+                never: side.never_full,
+            });
+            some(sides.collect()).map(Note::FullRate)
+        }
+        _ => None,
+    }
 }
 
-/// What the clients of a subject noticed under a condition, over its valid trials.
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    (!items.is_empty()).then_some(items)
+}
+
+/// Failures and recovery of a subject under a condition, over its valid trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventsRow {
     /// Valid trials.
@@ -123,9 +109,9 @@ pub struct EventsRow {
     pub not_full_at_end: usize,
     /// Mean time until a server that was back had its share of the load again, where it had.
     pub in_rotation_after_s: Option<f64>,
-    /// How often a server that was back did not get its share within the window.
+    /// How often a server that came back did not get its share within the window.
     pub not_in_rotation: usize,
-    /// How often a server was looked at that was back.
+    /// How often a server came back.
     pub were_back: usize,
     /// The most connections that were open at a stopped server in any trial.
     pub connections_max: Option<u64>,
@@ -175,8 +161,8 @@ fn mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{done, header, open, trial};
-    use crate::{Verdict, analyse};
+    use crate::Verdict;
+    use crate::fixtures::{analyse, done, header, open, trial};
     use readings::{Outcome, Trial};
 
     /// Trials of both subjects in `blocks` blocks, of which so many of 20,000 requests failed.
@@ -208,10 +194,10 @@ mod tests {
         all
     }
 
-    fn said(trials: &[Trial]) -> Vec<(Metric, Verdict, String)> {
+    fn said(trials: &[Trial]) -> Vec<(Metric, Verdict, Vec<Note>)> {
         let comparisons = analyse(&header(5), trials).comparisons;
         let said = comparisons.into_iter();
-        said.map(|c| (c.metric, c.verdict, c.sentence)).collect()
+        said.map(|c| (c.metric, c.verdict, c.notes)).collect()
     }
 
     #[test]
@@ -224,14 +210,15 @@ mod tests {
         let metrics: Vec<Metric> = said.iter().map(|one| one.0).collect();
         assert_eq!(metrics, [Metric::FailedShare, Metric::FullRateAfterS]);
         assert_eq!(said[0].1, Verdict::Faster);
-        let text = &said[0].2;
-        assert!(text.contains("off the share of failed requests"), "{text}");
-        assert!(
-            text.contains("balance: 0 of 100,000, so at most 0.0030%"),
-            "{text}"
-        );
-        assert!(text.contains("direct: 20,150 of 100,000"), "{text}");
-        assert_eq!(said[1].1, Verdict::Faster, "{}", said[1].2);
+        let failures = |subject: &str, failed| FailuresOf {
+            subject: subject.to_owned(),
+            requests: 100_000,
+            failed,
+            share_at_most: 3e-5,
+        };
+        let both = vec![failures("balance", 0), failures("direct", 20_150)];
+        assert_eq!(said[0].2, [Note::Failures(both)]);
+        assert_eq!(said[1].1, Verdict::Faster, "{:?}", said[1].2);
         let table = analyse(&header(5), &trials).table;
         let row = |name| table.iter().find(|row| row.subject == name);
         let balance = row("balance").and_then(|row| row.events.clone()).unwrap();
@@ -246,12 +233,11 @@ mod tests {
     #[test]
     fn none_against_none_is_the_same_and_says_how_little_that_is() {
         let said = said(&trials(5, |_, _| 0));
-        assert_eq!(said[0].1, Verdict::Same, "{}", said[0].2);
-        assert!(
-            said[0].2.contains("direct: 0 of 100,000, so at most"),
-            "{}",
-            said[0].2
-        );
+        assert_eq!(said[0].1, Verdict::Same, "{:?}", said[0].2);
+        let Some(Note::Failures(sides)) = said[0].2.last() else {
+            panic!("{:?}", said[0].2);
+        };
+        assert_eq!((sides[1].failed, sides[1].requests), (0, 100_000));
     }
 
     #[test]
@@ -261,7 +247,7 @@ mod tests {
             "direct" => counts[block as usize - 1],
             _ => counts[5 - block as usize],
         }));
-        assert_eq!(said[0].1, Verdict::Inconclusive, "{}", said[0].2);
+        assert_eq!(said[0].1, Verdict::Inconclusive, "{:?}", said[0].2);
     }
 
     #[test]
@@ -294,9 +280,9 @@ mod tests {
             (Metric::FullRateAfterS, Verdict::Slower)
         );
         assert!((full.ratio.unwrap() - 100.0).abs() < 1e-6);
-        assert!(
-            full.sentence
-                .contains("balance was not back at the window's end in 5 blocks")
-        );
+        let Some(Note::FullRate(sides)) = full.notes.last() else {
+            panic!("{:?}", full.notes);
+        };
+        assert_eq!((sides[0].subject.as_str(), sides[0].never), ("balance", 5));
     }
 }

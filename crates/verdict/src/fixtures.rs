@@ -5,6 +5,12 @@ use readings::{
     Trial,
 };
 
+use crate::{Analysis, Rules, analyse_with};
+
+pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
+    analyse_with(&Rules::of(header), header, trials)
+}
+
 pub fn header(blocks: u32) -> RunHeader {
     RunHeader {
         weigh_version: "0.1.0".into(),
@@ -58,13 +64,13 @@ pub fn open(rate_per_s: f64, median_us: f64) -> LoadReading {
     load
 }
 
-pub fn trial(block: u32, subject: &str, again: bool, outcome: Outcome) -> Trial {
+pub fn trial(block: u32, subject: &str, baseline_copy: bool, outcome: Outcome) -> Trial {
     Trial {
-        trial: block * 10 + u32::from(again) + 2 * u32::from(subject != "direct"),
+        trial: block * 10 + u32::from(baseline_copy) + 2 * u32::from(subject != "direct"),
         block,
         condition: condition(96),
         subject: subject.into(),
-        again,
+        baseline_copy,
         outcome,
     }
 }

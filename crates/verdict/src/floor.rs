@@ -5,7 +5,6 @@ use crate::Rules;
 use crate::cells::Cells;
 use crate::compare::{BlockRatio, Metric};
 use crate::pairs::Pairs;
-use crate::text::{change, condition, counted};
 
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,6 +13,9 @@ pub struct NoiseFloor {
     pub condition: Condition,
     /// What was compared.
     pub metric: Metric,
+    /// The baseline.
+    #[serde(skip)]
+    pub baseline: String,
     /// The geometric mean of the blocks' ratios.
     pub ratio: f64,
     /// Lower end of the interval; absent with a single block.
@@ -22,8 +24,6 @@ pub struct NoiseFloor {
     pub high: Option<f64>,
     /// Blocks used.
     pub blocks: usize,
-    /// The same as a sentence.
-    pub sentence: String,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
 }
@@ -40,9 +40,6 @@ impl NoiseFloor {
         excludes_one && self.ratio.ln().abs() > matters.max(0.0).ln_1p()
     }
 }
-
-/// The largest ratio that an interval may reach to be printed.
-const TELLS_MAX: f64 = 10.0;
 
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
 pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
@@ -61,23 +58,6 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .interval(rules.look_confidence())
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
-            let at = match condition(place) {
-                text if text.is_empty() => text,
-                text => format!(" at {text}"),
-            };
-            // From -100% to more than tenfold: such an interval is no figure for a reader.
-            let tells = interval.filter(|(_, high)| *high <= TELLS_MAX);
-            let unlike = match (interval, tells) {
-                (Some(_), None) => ": too few, or too unlike each other, to say how far it is off",
-                _ => "",
-            };
-            let sentence = format!(
-                "noise floor, {}{at}: {} against itself shows {}, over {}{unlike}.",
-                metric.words(),
-                rules.baseline,
-                change(ratio, tells),
-                counted(sample.blocks, "block")
-            );
             floors.push(NoiseFloor {
                 condition: place.clone(),
                 metric,
@@ -85,7 +65,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,
-                sentence,
+                baseline: rules.baseline.clone(),
                 by_block: pairs.ratios,
             });
         }

@@ -22,10 +22,10 @@ mod floor;
 mod holm;
 mod looks;
 mod machine;
+mod notes;
 mod pairs;
 mod rules;
 mod sample;
-mod sentence;
 mod settings;
 pub mod simulate;
 mod slices;
@@ -40,17 +40,20 @@ mod warnings;
 #[cfg(test)]
 mod fixtures;
 
-pub use analysis::{Analysis, FailureCount, InvalidTrial, analyse, analyse_with, rates, settled};
-pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks, with_bottlenecks};
+pub use analysis::{
+    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, may_stop, settled,
+};
+pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
-pub use decide::Verdict;
+pub use decide::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Verdict};
 pub use events::EventsRow;
 pub use floor::NoiseFloor;
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
+pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use rules::Rules;
-pub use settings::{SettingDifference, SettingValue, SideBySide, with_settings};
+pub use settings::{SettingDifference, SettingValue, SideBySide};
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
 pub use validity::{late_at, reasons};

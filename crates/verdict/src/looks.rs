@@ -2,14 +2,13 @@ use serde::Serialize;
 
 use crate::Rules;
 use crate::cells::Cells;
-use crate::text::{counted, fraction};
 
 /// The numbers of blocks after which a run looks at its data, and may stop.
 ///
 /// A run of up to 30 blocks looks after 10, 20 and 30, and each look may spend a third of the
 /// error budget: by Bonferroni's inequality the whole run then errs no more often than one that
-/// looks once. A run of any other length is of a fixed design: it looks once, at its end, and has
-/// the whole budget there.
+/// looks once. A run of any other length has a fixed design: one look at its end, with the whole
+/// budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Looks(Vec<u32>);
 
@@ -65,67 +64,36 @@ pub struct Stage {
     pub looks: Looks,
     /// Blocks in which every declared subject was tried under every declared condition.
     pub blocks_done: u32,
-    /// Which of the looks this is, from 1; absent between the looks, as when a run was broken off.
+    /// Which of the looks this is, from 1; absent between the looks, as when a run was stopped.
     pub look: Option<usize>,
     /// The error rate that each look may have, so that all of them together stay within the
-    /// run's: p values after Holm's correction are held against it.
+    /// run's: p values after Holm's correction are compared with it.
     pub alpha_per_look: f64,
-    /// The same as a sentence.
-    pub sentence: String,
+    /// The error rate of all looks together.
+    #[serde(skip)]
+    pub alpha: f64,
 }
 
 impl Stage {
     pub(crate) fn of(rules: &Rules, cells: &Cells<'_>) -> Self {
         let (blocks_done, blocks_begun) = cells.blocks();
         let looks = rules.looks.clone();
-        // Rows of a block that is not complete are evidence that the look did not ask for.
+        // An incomplete block holds evidence beyond the look.
         let look = looks
             .look_at(blocks_done)
             .filter(|_| blocks_begun == blocks_done);
-        let mut stage = Self {
+        Self {
             looks,
             blocks_done,
             look,
             alpha_per_look: rules.look_alpha(),
-            sentence: String::new(),
-        };
-        stage.sentence = stage.sentence_with(rules.alpha());
-        stage
+            alpha: rules.alpha(),
+        }
     }
 
     /// Whether there is no look left.
     pub fn is_last(&self) -> bool {
         self.looks.next_look(self.blocks_done).is_none()
-    }
-
-    fn sentence_with(&self, alpha: f64) -> String {
-        let planned = self.looks.planned();
-        let (count, budget) = (self.looks.blocks().len(), fraction(alpha));
-        let each = match count {
-            3 => "a third".to_owned(),
-            n => format!("1/{n}"),
-        };
-        match (self.looks.is_fixed(), self.look) {
-            (true, Some(_)) => format!(
-                "fixed design: one look, after all {}, with the whole error budget of {budget}",
-                counted(planned as usize, "block")
-            ),
-            (true, None) => format!(
-                "fixed design: {} of {} done, judged as if no more had been planned",
-                self.blocks_done,
-                counted(planned as usize, "block")
-            ),
-            (false, Some(look)) => format!(
-                "look {look} of {count}, after {} of at most {planned} blocks; each look has \
-                 {each} of the error budget of {budget}",
-                self.blocks_done
-            ),
-            (false, None) => format!(
-                "{} of at most {planned} blocks done, between the looks; judged like a look, with \
-                 {each} of the error budget of {budget}",
-                self.blocks_done
-            ),
-        }
     }
 }
 
@@ -158,8 +126,8 @@ mod tests {
         }
     }
 
-    use crate::fixtures::{header, throughput_blocks};
-    use crate::{Verdict, analyse, settled};
+    use crate::fixtures::{analyse, header, throughput_blocks};
+    use crate::{Verdict, settled};
     use readings::{Outcome, Trial};
 
     /// Blocks in which the balancer keeps `share` of the throughput, `noise` more or less.
@@ -218,15 +186,6 @@ mod tests {
         assert!((width(&three) / width(&one) - 2.933 / 2.262).abs() < 1e-3);
         assert!((one.stage.alpha_per_look - 0.05).abs() < 1e-12);
         assert!((three.stage.alpha_per_look - 0.05 / 3.0).abs() < 1e-12);
-        assert_eq!(
-            one.stage.sentence,
-            "fixed design: one look, after all 10 blocks, with the whole error budget of 5%"
-        );
-        assert_eq!(
-            three.stage.sentence,
-            "look 1 of 3, after 10 of at most 30 blocks; each look has a third of the error \
-             budget of 5%"
-        );
         // A p value between the two levels is a difference in the one and not in the other.
         let rows = blocks(10, 0.95, 0.078);
         let (one, three) = (analyse(&header(10), &rows), analyse(&header(30), &rows));

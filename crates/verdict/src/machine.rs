@@ -1,39 +1,36 @@
-//! Why a load's figures cannot be used for what servers and machine did meanwhile, and what it
-//! cost to look at them.
+//! Load flaws that lie in servers and machine, and what sampling them cost.
 
 use std::collections::BTreeSet;
 
-use readings::{LoadReading, MachineProbed, Probed};
+use readings::{LoadReading, MachineMetrics, SystemMetrics};
 use serde::Serialize;
 
+use crate::Warning;
 use crate::cells::Cells;
 use crate::text::{counted, grouped, number, percent};
 use crate::validity::Flaw;
 
-/// CPU time that the machine below took away, as a share of all CPUs' time, that makes a load
-/// invalid...
+/// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
-/// ...and below so much of it, in seconds, the kernel's steps of 10 ms say nothing.
+/// ...unless it is shorter than this, in seconds: the kernel counts in steps of 10 ms.
 const STEAL_S: f64 = 0.05;
-/// Time for which a limit held the load or a server up, as a share of the measured time.
+/// Throttled time, as a share of the measured time, that makes a load invalid.
 const THROTTLED_SHARE: f64 = 0.01;
-/// Pages that were swapped: 1 MiB, where a page has 4 KiB. A few that other programs swap are no
-/// reason.
+/// Swapped pages that make a load invalid: 1 MiB of pages of 4 KiB. Fewer may be other programs'.
 const SWAPPED_PAGES: u64 = 256;
 
-/// What servers or machine did that spoils a load, one sentence fragment each; empty where nothing
-/// did.
+/// What servers or machine did that spoils a load, one sentence fragment each.
 ///
 /// A load is invalid when a server of its path ended meanwhile, or was started again with requests
 /// lost, when more than 5% of the CPU time was stolen, when a limit of CPU time that the
 /// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
 /// 256 pages or more.
-pub fn machine_reasons(load: &LoadReading, probed: &Probed) -> Vec<String> {
+pub fn machine_reasons(load: &LoadReading, probed: &SystemMetrics) -> Vec<String> {
     let flaws = flaws(load, Some(probed)).into_iter();
     flaws.map(|flaw| flaw.reason).collect()
 }
 
-pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
+pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<Flaw> {
     let Some(probed) = probed else {
         return Vec::new();
     };
@@ -56,7 +53,7 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
             )
         })
     });
-    let of_machine = |name: &str, machine: &MachineProbed| {
+    let of_machine = |name: &str, machine: &MachineMetrics| {
         [
             stolen(name, machine, probed.looked_s),
             throttled(name, machine, probed.looked_s),
@@ -75,7 +72,7 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&Probed>) -> Vec<Flaw> {
         .collect()
 }
 
-fn stolen(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn stolen(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
     let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
     (machine.steal_s >= STEAL_S && share > STEAL_SHARE).then(|| {
         format!(
@@ -85,7 +82,7 @@ fn stolen(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> 
     })
 }
 
-fn throttled(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<String> {
+fn throttled(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
     let share = machine.throttled_s / looked_s;
     (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| {
         format!(
@@ -97,7 +94,7 @@ fn throttled(name: &str, machine: &MachineProbed, looked_s: f64) -> Option<Strin
     })
 }
 
-fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
+fn swapped(name: &str, machine: &MachineMetrics) -> Option<String> {
     let (read, written) = (machine.swapped_in_pages, machine.swapped_out_pages);
     (read + written >= SWAPPED_PAGES).then(|| {
         format!(
@@ -108,8 +105,8 @@ fn swapped(name: &str, machine: &MachineProbed) -> Option<String> {
     })
 }
 
-/// The servers of which CPU time may be missing, in words.
-pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
+/// The servers of which CPU time may be missing.
+pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
     let readings = cells.all.iter().filter_map(|cell| cell.reading());
     let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
     let servers = looks.flatten().flat_map(|seen| &seen.servers);
@@ -117,29 +114,20 @@ pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<String> {
         .filter(|(_, server)| server.children_uncounted)
         .map(|(name, _)| name)
         .collect();
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "CPU time may be missing of {}: processes of it ignore the ends of their children, and \
-             without a control group nobody counts what those took. Root has one; an ordinary \
-             user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
-            names.join(", ")
-        )
-    })
+    let names: Vec<String> = names.into_iter().cloned().collect();
+    (!names.is_empty()).then_some(Warning::UncountedCpu(names))
 }
 
-/// What looking at servers and machine cost, over the whole run.
+/// What sampling servers and machine cost, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbesCost {
-    /// Looks per second of measured time.
+    /// Samples per second of measured time.
     pub looks_per_s: f64,
-    /// CPU time of looking over measured time: 0.01 is 1% of a core.
+    /// CPU time of sampling over measured time: 0.01 is 1% of a core.
     pub share_of_core: f64,
-    /// The same in words.
-    pub sentence: String,
 }
 
-/// `None` where nothing was looked at.
+/// `None` without samples.
 pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
     let (mut measured_s, mut looks, mut cpu_s) = (0.0, 0, 0.0);
     for reading in cells.all.iter().filter_map(|cell| cell.reading()) {
@@ -149,7 +137,7 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
         ];
         for (load, probed) in loads {
             if let (Some(load), Some(probed)) = (load, probed) {
-                // A driver is looked at from its start to its end.
+                // A driver is sampled from its start to its end.
                 measured_s += load.duration_s.max(probed.looked_s);
                 looks += probed.looks;
                 cpu_s += probed.cpu_s;
@@ -159,16 +147,9 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
     if looks == 0 || measured_s <= 0.0 {
         return None;
     }
-    let (looks_per_s, share_of_core) = (looks as f64 / measured_s, cpu_s / measured_s);
     Some(ProbesCost {
-        looks_per_s,
-        share_of_core,
-        sentence: format!(
-            "servers and machine were looked at {} times a second of measured time, which took {} \
-             of a core",
-            number(looks_per_s, 1, false),
-            percent(share_of_core * 100.0, 2, false)
-        ),
+        looks_per_s: looks as f64 / measured_s,
+        share_of_core: cpu_s / measured_s,
     })
 }
 
@@ -176,23 +157,23 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, ServerProbed};
+    use readings::{Outcome, ServerMetrics};
 
-    fn probed() -> Probed {
-        Probed {
+    fn probed() -> SystemMetrics {
+        SystemMetrics {
             looked_s: 10.0,
             looks: 70,
             cpu_s: 0.05,
-            machine: MachineProbed {
+            machine: MachineMetrics {
                 cpus: 2,
-                ..MachineProbed::default()
+                ..MachineMetrics::default()
             },
-            servers: [("nginx".to_owned(), ServerProbed::default())].into(),
-            ..Probed::default()
+            servers: [("nginx".to_owned(), ServerMetrics::default())].into(),
+            ..SystemMetrics::default()
         }
     }
 
-    fn reasons_after(change: impl Fn(&mut Probed)) -> Vec<String> {
+    fn reasons_after(change: impl Fn(&mut SystemMetrics)) -> Vec<String> {
         let mut seen = probed();
         change(&mut seen);
         machine_reasons(&closed(1000.0), &seen)
@@ -206,9 +187,10 @@ mod tests {
             reasons_after(|p| p.machine.steal_s = 1.2),
             ["the machine was given less than its CPU time: 6.0% of it was stolen"]
         );
-        let short = |p: &mut Probed| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
+        let short = |p: &mut SystemMetrics| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
         assert!(reasons_after(short).is_empty(), "four ticks");
-        let limit = |p: &mut Probed| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
+        let limit =
+            |p: &mut SystemMetrics| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
         assert_eq!(
             reasons_after(limit),
             ["a limit of CPU time throttled the machine 12 times, for 0.50 s in 10.00 s"]
@@ -219,7 +201,7 @@ mod tests {
             reasons_after(|p| p.machine.swapped_out_pages = 256),
             ["the machine swapped: 256 pages written, 0 read"]
         );
-        let other = |p: &mut Probed| {
+        let other = |p: &mut SystemMetrics| {
             let mut machine = p.machine.clone();
             machine.swapped_in_pages = 256;
             p.others.insert("vm".to_owned(), machine);
@@ -267,11 +249,8 @@ mod tests {
             uncounted(&Cells::of(&header, &trials))
         };
         assert_eq!(uncounted_of(false), None);
-        let sentence = uncounted_of(true).unwrap();
-        assert!(
-            sentence.starts_with("CPU time may be missing of `nginx`: "),
-            "{sentence}"
-        );
+        let expected = Warning::UncountedCpu(vec!["nginx".to_owned()]);
+        assert_eq!(uncounted_of(true), Some(expected));
     }
 
     #[test]
@@ -293,9 +272,6 @@ mod tests {
         );
         let cost = cost(&cells).unwrap();
         assert!((cost.looks_per_s - 7.0).abs() < 1e-9, "{cost:?}");
-        assert!(
-            cost.sentence
-                .ends_with("7.0 times a second of measured time, which took 0.50% of a core")
-        );
+        assert!((cost.share_of_core - 0.005).abs() < 1e-9, "{cost:?}");
     }
 }

@@ -39,10 +39,9 @@ pub(crate) struct Pairs {
     pub unsettled: usize,
     /// The open loop's rate, where it was one for all.
     pub rate_per_s: Option<f64>,
-    /// What clients of the subject and of the baseline noticed of what happened to servers, over
-    /// the blocks of `ratios`.
+    /// Failures and recovery of the subject and of the baseline, over the blocks of `ratios`.
     pub noticed: (Noticed, Noticed),
-    /// What made the load of the subject and of the baseline, where it was not the engine.
+    /// The load drivers of the subject and of the baseline, where they are not the engine.
     pub drivers: Option<(String, String)>,
     subject_logs: f64,
     baseline_logs: f64,
@@ -123,7 +122,7 @@ impl Pairs {
         }
     }
 
-    /// Whether what made the load differs.
+    /// Whether the load drivers differ.
     pub fn drivers_differ(&self) -> bool {
         self.drivers
             .as_ref()
@@ -174,7 +173,7 @@ fn offered(load: &LoadReading) -> Option<f64> {
     }
 }
 
-/// The load that a metric is about. An outside driver tells a latency of its closed loop, too.
+/// The load that a metric is about. An outside driver may report latency of its closed loop.
 fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
     match loop_of(cell, metric) {
         Loop::Closed => cell.throughput(),
@@ -232,7 +231,7 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         Loop::Closed => (&reading.throughput, &cell.throughput_flaws),
         Loop::Open => (&reading.latency, &cell.latency_flaws),
     };
-    // A trial that went wrong as a whole spoils a load too that was then never begun.
+    // A flaw of the whole trial also spoils a load that was then never begun.
     if let Some(reason) = flaws.first() {
         return Datum::Unusable(reason.clone());
     }

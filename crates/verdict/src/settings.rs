@@ -4,8 +4,7 @@
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
-use crate::Analysis;
-use crate::text::condition;
+use crate::{Analysis, Warning};
 
 /// The settings that are the same under some conditions, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,66 +35,68 @@ pub struct SettingValue {
     pub subjects: Vec<String>,
 }
 
-/// How a setting of several servers on a path is taken together.
+/// How the values of several servers on a path are combined.
 #[derive(Clone, Copy)]
 enum Together {
-    /// Any of their values will do: a front end with one worker before sixteen processes is
+    /// Any equal value counts as alike: a front end with one worker before sixteen processes is
     /// comparable with sixteen processes.
     Any,
-    /// One that is not off counts for all.
+    /// A value other than off counts for all.
     NotOff,
-    /// Only the server that is asked counts.
+    /// Only the first server counts.
     First,
 }
 
 /// What changes results most.
-const COMPARED: [(&str, &str, Together); 7] = [
-    ("workers", "workers", Together::Any),
-    ("keepalive_client", "keep-alive to clients", Together::First),
-    (
-        "keepalive_upstream",
-        "keep-alive to upstreams",
-        Together::First,
-    ),
-    ("access_log", "access log", Together::NotOff),
-    ("caching", "caching", Together::NotOff),
-    ("compression", "compression", Together::First),
-    ("tls", "TLS", Together::First),
+const COMPARED: [(&str, Together); 7] = [
+    ("workers", Together::Any),
+    ("keepalive_client", Together::First),
+    ("keepalive_upstream", Together::First),
+    ("access_log", Together::NotOff),
+    ("caching", Together::NotOff),
+    ("compression", Together::First),
+    ("tls", Together::First),
 ];
 
-/// Puts the settings of the subjects' servers into an analysis, with a warning for each in which
-/// subjects differ. What a server of every path has is the same for all, and a subject without
-/// servers of its own has nothing to compare.
-pub fn with_settings(analysis: &mut Analysis, rows: &[&SettingsReading]) {
-    let mut found: Vec<SideBySide> = Vec::new();
-    for row in rows {
-        match found.iter_mut().find(|one| one.subjects == row.subjects) {
-            Some(one) => one.conditions.push(row.condition.clone()),
-            None => found.push(SideBySide {
-                conditions: vec![row.condition.clone()],
-                subjects: row.subjects.clone(),
-                differences: differences(&row.subjects),
-            }),
-        }
-    }
-    let mut warned: Vec<(SettingDifference, Vec<&Condition>)> = Vec::new();
-    for one in &found {
-        for difference in &one.differences {
-            match warned.iter_mut().find(|(known, _)| known == difference) {
-                Some((_, at)) => at.extend(&one.conditions),
-                None => warned.push((difference.clone(), one.conditions.iter().collect())),
+impl Analysis {
+    /// Adds the settings of the subjects' servers, with a warning for each in which
+    /// subjects differ. What a server of every path has is the same for all, and a subject without
+    /// servers of its own has nothing to compare.
+    pub(crate) fn take_settings(&mut self, rows: &[&SettingsReading]) {
+        let mut found: Vec<SideBySide> = Vec::new();
+        for row in rows {
+            match found.iter_mut().find(|one| one.subjects == row.subjects) {
+                Some(one) => one.conditions.push(row.condition.clone()),
+                None => found.push(SideBySide {
+                    conditions: vec![row.condition.clone()],
+                    subjects: row.subjects.clone(),
+                    differences: differences(&row.subjects),
+                }),
             }
         }
+        let mut warned: Vec<(SettingDifference, Vec<&Condition>)> = Vec::new();
+        for one in &found {
+            for difference in &one.differences {
+                match warned.iter_mut().find(|(known, _)| known == difference) {
+                    Some((_, at)) => at.extend(&one.conditions),
+                    None => warned.push((difference.clone(), one.conditions.iter().collect())),
+                }
+            }
+        }
+        for (difference, at) in warned {
+            let at = if at.len() == rows.len() {
+                Vec::new()
+            } else {
+                at
+            };
+            let conditions = at.into_iter().cloned().collect();
+            self.warnings.push(Warning::Settings {
+                difference,
+                conditions,
+            });
+        }
+        self.settings = found;
     }
-    for (difference, at) in warned {
-        let at = if at.len() == rows.len() {
-            Vec::new()
-        } else {
-            at
-        };
-        analysis.warnings.push(sentence(&difference, &at));
-    }
-    analysis.settings = found;
 }
 
 fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
@@ -115,7 +116,7 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
         })
         .collect();
     let mut found = Vec::new();
-    for (setting, _, together) in COMPARED {
+    for (setting, together) in COMPARED {
         let values: Vec<(&str, Vec<&str>)> = own
             .iter()
             .map(|(subject, servers)| (*subject, values(setting, together, servers)))
@@ -168,31 +169,11 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
     once
 }
 
-fn sentence(difference: &SettingDifference, at: &[&Condition]) -> String {
-    let words = COMPARED
-        .iter()
-        .find(|(name, ..)| *name == difference.setting);
-    let words = words.map_or(difference.setting.as_str(), |(_, words, _)| words);
-    let values = difference.values.iter();
-    let values: Vec<String> = values
-        .map(|one| format!("{} ({})", one.value, one.subjects.join(", ")))
-        .collect();
-    let at: Vec<String> = at.iter().map(|one| condition(one)).collect();
-    let at = match at.is_empty() {
-        true => String::new(),
-        false => format!(" at {}", at.join("; ")),
-    };
-    format!(
-        "the compared servers differ in what changes results most, {words}{at}: {}; unless that \
-         is the question, set them alike",
-        values.join(", ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::header;
+    use crate::fixtures::{analyse, header};
+    use crate::text::condition;
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter();
@@ -218,14 +199,38 @@ mod tests {
     }
 
     fn judged(rows: &[SettingsReading]) -> Analysis {
-        let mut analysis = crate::analyse(&header(1), &[]);
+        let mut analysis = analyse(&header(1), &[]);
         analysis.warnings.clear();
-        with_settings(&mut analysis, &rows.iter().collect::<Vec<_>>());
+        analysis.take_settings(&rows.iter().collect::<Vec<_>>());
         analysis
     }
 
+    /// The differences that are warned of, as `workers: 1 (x, z), 4 (y)`.
     fn warnings(subjects: &[(&str, &[ServerSettings])]) -> Vec<String> {
-        judged(&[row(subjects, Condition::new())]).warnings
+        told(&judged(&[row(subjects, Condition::new())]))
+    }
+
+    fn told(analysis: &Analysis) -> Vec<String> {
+        let each = analysis.warnings.iter().map(|warning| {
+            let Warning::Settings {
+                difference,
+                conditions,
+            } = warning
+            else {
+                panic!("{warning:?}");
+            };
+            let values = difference.values.iter();
+            let values = values.map(|one| format!("{} ({})", one.value, one.subjects.join(", ")));
+            let at: Vec<String> = conditions.iter().map(condition).collect();
+            let values: Vec<String> = values.collect();
+            format!(
+                "{} at {}: {}",
+                difference.setting,
+                at.join("; "),
+                values.join(", ")
+            )
+        });
+        each.collect()
     }
 
     #[test]
@@ -234,10 +239,7 @@ mod tests {
         let four = [server("b", &[("workers", "4"), ("access_log", "off")])];
         assert_eq!(
             warnings(&[("x", &one), ("y", &four), ("z", &one)]),
-            [
-                "the compared servers differ in what changes results most, workers: 1 (x, z), 4 (y); \
-              unless that is the question, set them alike"
-            ]
+            ["workers at : 1 (x, z), 4 (y)"]
         );
         let same = [server("b", &[("workers", "1")])];
         assert!(warnings(&[("x", &one), ("y", &same)]).is_empty());
@@ -284,11 +286,7 @@ mod tests {
         let nginx = [front, behind];
         assert!(warnings(&[("a", &nginx), ("b", &apache("on"))]).is_empty());
         let found = warnings(&[("a", &nginx), ("b", &apache("off"))]);
-        assert_eq!(found.len(), 1);
-        assert!(
-            found[0].contains("access log: on (a), off (b)"),
-            "{found:?}"
-        );
+        assert_eq!(found, ["access_log at : on (a), off (b)"]);
     }
 
     #[test]
@@ -304,11 +302,7 @@ mod tests {
         ];
         let analysis = judged(&rows);
         assert_eq!(analysis.settings.len(), 2);
-        assert_eq!(analysis.warnings.len(), 1);
-        assert!(
-            analysis.warnings[0].contains("workers at processes=4; processes=5: 1 (x), 4 (y)"),
-            "{:?}",
-            analysis.warnings
-        );
+        let expected = ["workers at processes=4; processes=5: 1 (x), 4 (y)"];
+        assert_eq!(told(&analysis), expected);
     }
 }

@@ -1,17 +1,16 @@
-//! Whether a ratio hangs on how long the slices were. A slice has edges that are cut off; where
-//! too little was cut, or a subject takes longer to come to speed, short slices say something else
-//! than long ones (measured once: -58% by slices of 50 ms, -55% by long ones).
+//! Whether a ratio depends on the length of the slices. The edges of a slice are cut off; where too
+//! little is cut, or a subject needs longer to warm up, short slices give another ratio than long
+//! ones (measured once: -58% by slices of 50 ms, -55% by long ones).
 
 use readings::{Condition, Slice};
 
-use crate::Rules;
 use crate::cells::Cells;
 use crate::sample::Sample;
-use crate::text::{condition, counted, percent};
+use crate::{Place, Rules, Warning};
 
 /// A slice is a long one from this many times the shortest on.
 const LONG: f64 = 1.5;
-/// The chance that the warning comes without a reason, over all comparisons of a run.
+/// The false alarm rate of the warning, over all comparisons of a run.
 const FALSE_ALARM: f64 = 0.01;
 
 /// The log ratio of two subjects by long slices less that by short ones; nothing where all are as
@@ -37,15 +36,15 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
-/// The warning where the throughput ratio of a subject to the baseline hangs on the length of the
-/// slices by more than what matters.
+/// The warning where the throughput ratio depends on the length of the slices by more than what
+/// matters.
 pub(crate) fn depends_on_length(
     rules: &Rules,
     cells: &Cells<'_>,
     place: &Condition,
     subject: &str,
     comparisons: usize,
-) -> Option<String> {
+) -> Option<Warning> {
     let ours = cells.of_subject(place, subject, false);
     let theirs = cells.of_subject(place, &rules.baseline, false);
     let effects: Vec<f64> = ours
@@ -60,24 +59,21 @@ pub(crate) fn depends_on_length(
     if !sure || sample.mean.abs() <= rules.delta() {
         return None;
     }
-    let at = match condition(place) {
-        text if text.is_empty() => text,
-        text => format!(" at {text}"),
-    };
-    Some(format!(
-        "the throughput of {subject}{at} over that of {} hangs on how long the slices are: slices \
-         of twice the length make it {}, over {}; write a longer design.slice, until that no \
-         longer changes the answer",
-        rules.baseline,
-        percent((sample.mean.exp() - 1.0) * 100.0, 1, true),
-        counted(sample.blocks, "block")
-    ))
+    Some(Warning::SliceLength {
+        at: Place {
+            subject: subject.to_owned(),
+            condition: place.clone(),
+        },
+        baseline: rules.baseline.clone(),
+        ratio: sample.mean.exp(),
+        blocks: sample.blocks,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::analyse;
-    use crate::fixtures::{header, throughput_blocks};
+    use crate::Warning;
+    use crate::fixtures::{analyse, header, throughput_blocks};
     use readings::{Outcome, Slice, Trial};
 
     /// Blocks whose balancer is slower in short slices than in long ones by `edge`.
@@ -115,7 +111,7 @@ mod tests {
         let warnings = analyse(&header(10), &blocks(edge)).warnings;
         warnings
             .iter()
-            .any(|text| text.contains("hangs on how long the slices are"))
+            .any(|warning| matches!(warning, Warning::SliceLength { .. }))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use readings::{Condition, DriverReading, ErrorCounts, LoadReading, Probed};
+use readings::{Condition, DriverReading, ErrorCounts, LoadReading, SystemMetrics};
 use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
@@ -35,32 +35,32 @@ pub struct SubjectRow {
     pub upstream_connections_per_request: Option<f64>,
     /// Mean CPU time of each server per request of the closed loop, in microseconds.
     pub server_cpu_us_per_request: BTreeMap<String, f64>,
-    /// The part of that which each server spent in its own code, in microseconds.
+    /// The user part of it, in microseconds.
     pub server_cpu_user_us_per_request: BTreeMap<String, f64>,
-    /// The part that the kernel spent for it, in microseconds.
+    /// The system part of it, in microseconds.
     pub server_cpu_system_us_per_request: BTreeMap<String, f64>,
     /// Mean number of context switches of each server per request of the closed loop, of both
     /// kinds.
     pub server_switches_per_request: BTreeMap<String, f64>,
     /// Mean number of page faults of each server per request of the closed loop, of both kinds.
     pub server_faults_per_request: BTreeMap<String, f64>,
-    /// The most resident memory of each server at any look of any trial, in bytes; what its
-    /// processes share counts for each of them.
+    /// The most resident memory of each server in any sample, in bytes; memory that its processes
+    /// share counts for each of them.
     pub server_rss_bytes_max: BTreeMap<String, u64>,
     /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
     pub client_cpu: Option<f64>,
-    /// What made the load, where it was not the built-in engine.
+    /// The load driver, where it was not the built-in engine.
     pub driver: Option<String>,
     /// Geometric mean of the driver's CPU time per complete answer of the closed loop, in
     /// microseconds.
     pub driver_cpu_us_per_request: Option<f64>,
-    /// Geometric mean of the most memory that the driver held, in bytes.
+    /// Geometric mean of the driver's peak memory, in bytes.
     pub driver_max_rss_bytes: Option<f64>,
-    /// What clients noticed of what happened to servers, over the valid trials.
+    /// Failures and recovery around events, over the valid trials.
     pub events: Option<EventsRow>,
-    /// What was seen of servers, machine and networks in the closed loops of the valid trials, added
-    /// up; of the threads of all trials the busiest.
-    pub probed: Option<Probed>,
+    /// Metrics of servers, machine and networks in the closed loops of the valid trials, added up;
+    /// of threads the busiest of all trials.
+    pub probed: Option<SystemMetrics>,
 }
 
 /// The table: one row for each subject under each condition that was measured at all.
@@ -109,7 +109,7 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         [] => open.iter().all(|l| resolves(l, 0.99)),
         some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
     };
-    // A driver that does not tell a quantile in every trial tells none.
+    // A quantile that a trial does not report is left out.
     let latency = |q: f64| {
         if drivers.is_empty() {
             return geometric_mean(open.iter().map(|l| l.response.quantile_us(q)));
@@ -145,8 +145,8 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         server_cpu_user_us_per_request: part(|share| share),
         server_cpu_system_us_per_request: part(|share| 1.0 - share),
         server_cpu_us_per_request: cpu,
-        server_switches_per_request: per_server(trials, Probed::switches_per_request),
-        server_faults_per_request: per_server(trials, Probed::faults_per_request),
+        server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
+        server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
         server_rss_bytes_max: most_memory(trials),
         client_cpu: mean(&client),
         driver: trials
@@ -167,11 +167,11 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
     }
 }
 
-fn probed(trials: &[&Cell<'_>]) -> Option<Probed> {
+fn probed(trials: &[&Cell<'_>]) -> Option<SystemMetrics> {
     let valid = trials.iter().filter(|cell| cell.throughput().is_some());
     valid
         .filter_map(|cell| cell.reading()?.probed.as_ref())
-        .fold(None, |sum: Option<Probed>, one| {
+        .fold(None, |sum: Option<SystemMetrics>, one| {
             let mut sum = sum.unwrap_or_default();
             sum.add(one);
             Some(sum)
@@ -200,10 +200,10 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The mean over the trials of what was seen of each server in the closed loop.
+/// The mean of a figure of each server over the closed loops of the trials.
 fn per_server(
     trials: &[&Cell<'_>],
-    figure: impl Fn(&Probed, &str) -> Option<f64>,
+    figure: impl Fn(&SystemMetrics, &str) -> Option<f64>,
 ) -> BTreeMap<String, f64> {
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for cell in trials.iter().filter(|cell| cell.throughput().is_some()) {
@@ -248,7 +248,7 @@ fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
-    use readings::{Outcome, ServerProbed, ServerReading};
+    use readings::{Outcome, ServerMetrics, ServerReading};
 
     #[test]
     fn a_row_gathers_the_valid_trials_of_a_subject() {
@@ -279,20 +279,20 @@ mod tests {
                 cpu_s,
             }];
             reading.upstream_connections_per_request = Some(cpu_s);
-            let seen = ServerProbed {
+            let seen = ServerMetrics {
                 user_s: 1.0,
                 system_s: 3.0,
                 switches_voluntary: (cpu_s * 100.0) as u64,
                 switches_involuntary: 50,
                 faults_minor: 25,
                 rss_bytes_max: (cpu_s * 1e6) as u64,
-                ..ServerProbed::default()
+                ..ServerMetrics::default()
             };
-            reading.probed = Some(Probed {
+            reading.probed = Some(SystemMetrics {
                 requests: 100,
                 looked_s: 1.0,
                 servers: [("origin".to_owned(), seen)].into(),
-                ..Probed::default()
+                ..SystemMetrics::default()
             });
         }
         let header = header(3);

@@ -93,7 +93,7 @@ pub fn change(ratio: f64, interval: Option<(f64, f64)>) -> String {
 }
 
 /// The decimals for an interval, one more where an end that is not zero would be shown as zero.
-pub(crate) fn decimals_of_interval(low: f64, high: f64) -> usize {
+pub fn decimals_of_interval(low: f64, high: f64) -> usize {
     let decimals = decimals_for_width(high - low);
     let vanishes = |v: f64| v != 0.0 && v.abs() < 0.5 * 0.1_f64.powi(decimals as i32);
     if vanishes(low) || vanishes(high) {

@@ -8,21 +8,20 @@ const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
 const TRANSPORT_SHARE: f64 = 0.01;
-/// Lag of the client's own schedule that is never held against it, in microseconds.
+/// Schedule lag of the client that is always accepted, in microseconds.
 const LAG_US: f64 = 100.0;
-/// Lag that moves requests from one row of a load to the next, in microseconds.
+/// Schedule lag that moves requests to the next row of a load, in microseconds.
 const LAG_OF_ROW_US: f64 = 100_000.0;
-/// So many requests may be later than that.
+/// The share of requests that may be later than that.
 const LATE_SHARE: f64 = 0.05;
-/// Lag of the client's own schedule, as a share of the median response latency.
+/// Accepted schedule lag of the client, as a share of the median response latency.
 const LAG_SHARE: f64 = 0.1;
 
 /// Why a load's figures cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Flaw {
     pub reason: String,
-    /// Whether the work itself went wrong, so that nothing of the trial can be used; otherwise
-    /// only this load's own figures are lost.
+    /// Whether it spoils the whole trial, and not this load only.
     pub whole_trial: bool,
 }
 
@@ -45,9 +44,8 @@ const ROW_S: f64 = 0.9;
 /// Why a load did not reach a steady state, from its rows of a second; empty where it did, and
 /// where there are fewer than 60 rows.
 ///
-/// Only a load that ran without a pause at one rate is judged so. Slices of a block are another
-/// matter: what the machine does to all of them cancels there, so they are judged by the ratio of
-/// two subjects.
+/// Only a load that ran without a pause at one rate is judged so. Slices of a block are judged by
+/// the ratio of two subjects, in which changes of the machine cancel.
 fn no_steady_state(load: &LoadReading) -> Vec<String> {
     if load.slices.len() > 1 || !load.stages.is_empty() {
         return Vec::new();
@@ -90,8 +88,8 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
     found
 }
 
-/// The same of a load whose failures are what it was made for: only a client that stood still is
-/// held against it, since requests that it sends late and all at once fail by its own doing.
+/// The same for a load with events, in which failures are expected: only a client that stalled is a
+/// flaw, since requests that it sends late and all at once fail because of it.
 pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
     let late = (lag > LAG_OF_ROW_US).then(|| {
@@ -205,8 +203,8 @@ fn missing_connections(load: &LoadReading) -> Option<String> {
 /// and three standard deviations of a Poisson count on top. The median keeps connections that
 /// wait for seconds in a full accept queue from excusing themselves.
 ///
-/// With a connection per request all of them may be: answers come in batches, and each of a batch
-/// closes its connection. What could not be opened is an error of its own there.
+/// With a connection per request all of them may be: answers come in batches, and each closes its
+/// connection. Failed attempts to open one count as errors there.
 fn reopening(load: &LoadReading) -> u64 {
     if load.connects < 2 * load.connections {
         return 0;

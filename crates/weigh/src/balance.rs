@@ -1,4 +1,4 @@
-//! `weigh balance`: runs a balancer, or asks one that runs.
+//! `weigh balance`: runs a balancer, or sends a request to one.
 
 mod asking;
 mod shown;
@@ -20,10 +20,10 @@ use crate::failure::Failure;
 use crate::output::print_text;
 use crate::signals::Signals;
 
-/// How often the balancer's messages and signals are looked at.
+/// How often messages and signals are checked.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Does what the words ask for.
+/// Runs the verb.
 pub fn balance(args: &BalanceArgs) -> Result<u8, Failure> {
     match (&args.request, &args.config) {
         (Some(request), _) => asking::request(request),
@@ -58,7 +58,7 @@ fn not_started(error: BalancerError) -> Failure {
     }
 }
 
-/// Runs a balancer until a signal comes, or it is told to stop.
+/// Runs a balancer until a signal or `stop`.
 fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let config = read(file)?;
     if args.check {
@@ -89,7 +89,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
         print_notices(&supervisor);
         std::thread::sleep(TURN);
     }
-    // Whoever told it to stop is answered before it ends.
+    // Answers the `stop` request before exiting.
     drop((socket, page));
     print_notices(&supervisor);
     print_summary(&supervisor);
@@ -106,7 +106,7 @@ fn check(file: &Path, config: &Config) {
     print_text(&balance::config::write::toml(config));
 }
 
-/// The numbers of the user to go on as; nothing where that is who runs it.
+/// User and group ID to switch to; `None` if it is the current user.
 fn user_ids(name: &str) -> Result<Option<(u32, u32)>, Failure> {
     let ids = os::user_ids(name)
         .ok_or_else(|| Failure::words(format!("--user: this machine has no user `{name}`")))?;
@@ -121,8 +121,8 @@ fn user_ids(name: &str) -> Result<Option<(u32, u32)>, Failure> {
     }
 }
 
-/// Opens the socket. One that nobody asked for may be lacking: the folder of the configuration
-/// need not be writable.
+/// Opens the control socket. If none was asked for, failing to create it is only a warning: the
+/// configuration's folder may not be writable.
 fn socket(
     args: &BalanceArgs,
     config: &Config,
@@ -208,7 +208,7 @@ fn print_summary(supervisor: &Supervisor) {
     );
 }
 
-/// Where the balancer that runs a configuration answers.
+/// The control socket of the balancer that runs a configuration.
 fn socket_of(file: Option<&Path>, socket: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(socket) = socket {
         return Ok(socket.to_path_buf());
@@ -216,7 +216,7 @@ fn socket_of(file: Option<&Path>, socket: Option<&Path>) -> Result<PathBuf, Fail
     let file = file.ok_or_else(|| {
         Failure::words("which balancer? expected its configuration, or --socket PATH")
     })?;
-    // The file may have mistakes by now; the balancer runs all the same.
+    // The file may have errors by now; the balancer still runs.
     Ok(match balance::parse_file(file) {
         Ok((config, _)) => config.status_socket.unwrap_or_else(|| beside(file)),
         Err(ConfigError::Open(error)) => return Err(Failure::words(error)),

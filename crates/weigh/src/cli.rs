@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use net::IoKind;
@@ -142,8 +141,8 @@ pub struct CompareArgs {
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: u32,
     /// Measured time per subject and block, such as 2s.
-    #[arg(long, default_value = "2s", value_parser = units::duration)]
-    pub window: Duration,
+    #[arg(long, default_value = "2s")]
+    pub window: String,
     /// The smallest difference that matters, such as 3%.
     #[arg(long, default_value = "3%")]
     pub matters: String,

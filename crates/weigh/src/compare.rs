@@ -1,21 +1,17 @@
 //! `weigh compare`: an experiment over URLs that already run.
 
-use std::fmt::Write as _;
-
-use experiment::Experiment;
+use experiment::{Experiment, ExperimentBuilder, Recipes};
 use run::default_folder;
 
 use crate::cli::{CompareArgs, OwnFolders};
-use crate::examine;
 use crate::failure::Failure;
+use crate::recipes::recipes;
 use crate::run::{Wanted, measure};
 
 /// Compares URLs.
 pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&OwnFolders::default())?;
-    let text = experiment_text(args);
-    let experiment =
-        Experiment::parse("weigh compare", &text, &[], false, &recipes).map_err(Failure::file)?;
+    let recipes = recipes(&OwnFolders::default())?;
+    let experiment = experiment(args, &recipes)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     measure(&Wanted {
         experiment: &experiment,
@@ -30,42 +26,39 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     })
 }
 
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
-}
-
-/// The experiment that the arguments stand for.
-fn experiment_text(args: &CompareArgs) -> String {
+/// The experiment that the arguments stand for; the first subject is the baseline.
+fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failure> {
     let names: Vec<&str> = args
         .subjects
         .iter()
         .map(|(name, _)| name.as_str())
         .collect();
-    let mut text = format!(
-        "name = \"compare\"\ntitle = {}\n\n[subjects]\n",
-        quoted(&names.join(" against "))
-    );
+    let mut builder = ExperimentBuilder::new("compare", "weigh compare");
+    builder.set(&["title"], names.join(" against "));
     for (name, url) in &args.subjects {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} = {}", quoted(name), quoted(url));
+        builder.option(&format!("{name}={url}"), &["subjects", name], url.as_str());
     }
-    let _ = writeln!(text, "\n[load]\nconnections = {}", args.connections);
+    let written = format!("--connections {}", args.connections);
+    builder.option(&written, &["load", "connections"], args.connections);
     if let Some(threads) = args.threads {
-        let _ = writeln!(text, "threads = {threads}");
+        builder.option(
+            &format!("--threads {threads}"),
+            &["load", "threads"],
+            threads,
+        );
     }
     if let Some(rate) = args.rate {
-        let _ = writeln!(text, "rate = \"{rate}/s\"");
+        builder.option(&format!("--rate {rate}"), &["load", "rate"], rate);
     }
-    let window_ms = args.window.as_millis();
-    let _ = writeln!(
-        text,
-        "\n[design]\nbaseline = {}\nblocks = {}\nwarmup = \"500ms\"\nwindow = \"{window_ms}ms\"\n\
-         latency_window = \"{window_ms}ms\"\nmatters = {}\nbottleneck = {}",
-        quoted(names[0]),
-        args.blocks,
-        quoted(&args.matters),
-        args.bottleneck,
-    );
-    text
+    let written = format!("--blocks {}", args.blocks);
+    builder.option(&written, &["design", "blocks"], args.blocks);
+    builder.set(&["design", "warmup"], "500ms");
+    let written = format!("--window {}", args.window);
+    for key in ["window", "latency_window"] {
+        builder.option(&written, &["design", key], args.window.as_str());
+    }
+    let written = format!("--matters {}", args.matters);
+    builder.option(&written, &["design", "matters"], args.matters.as_str());
+    builder.set(&["design", "bottleneck"], args.bottleneck);
+    builder.build(recipes).map_err(Failure::file)
 }

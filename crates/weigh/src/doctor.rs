@@ -1,13 +1,36 @@
-//! `weigh doctor` on the terminal.
+//! `weigh doctor`: what on this machine would spoil a measurement.
 
-use doctor::{Examination, Finding, Level};
+use ::doctor::{Examination, Finding, Level, examine};
+use experiment::catalogue;
+
+use crate::cli::{DoctorArgs, Format};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text};
+use crate::recipes::{own_program, recipes};
 
 /// Columns of the terminal that explanations are broken at.
 const WIDTH: usize = 80;
 
+/// Looks what would spoil a measurement.
+pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
+    let recipes = recipes(&args.own)?;
+    let experiment = match &args.experiment {
+        None => None,
+        Some(name) => {
+            Some(catalogue::open_experiment(name, &[], false, &recipes).map_err(Failure::file)?)
+        }
+    };
+    let found = examine(experiment.as_ref(), &recipes, &own_program()?);
+    match args.format {
+        Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
+        Format::Text => print_text(&text(&found)),
+    }
+    Ok(0)
+}
+
 /// An examination for a person to read: problems first, each with the command that mends it on a
 /// line of its own, then what is fine, then one sentence.
-pub fn text(examination: &Examination) -> String {
+fn text(examination: &Examination) -> String {
     let (problems, fine): (Vec<&Finding>, Vec<&Finding>) = examination
         .findings
         .iter()
@@ -118,7 +141,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doctor::Topic;
+    use ::doctor::Topic;
 
     fn finding(topic: Topic, level: Level, found: &str, mend: Option<&str>) -> Finding {
         Finding {

@@ -1,10 +1,26 @@
-//! `weigh list` on the terminal.
+//! `weigh list`: experiments, recipes and drivers, and whether each can run here.
 
-use doctor::listing::{Listing, RecipeSource};
+use doctor::listing::{Listing, RecipeSource, list as listing};
+
+use crate::cli::{Format, ListArgs};
+use crate::failure::Failure;
+use crate::output::{print_json, print_text};
+use crate::recipes::{own_program, recipes as own_recipes};
+
+/// Lists what can be run.
+pub fn list(args: &ListArgs) -> Result<u8, Failure> {
+    let weigh = own_program()?;
+    let found = listing(&own_recipes(&args.own)?, &weigh);
+    match args.format {
+        Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
+        Format::Text => print_text(&text(&found)),
+    }
+    Ok(0)
+}
 
 /// A listing for a person to read: a section for experiments, recipes and drivers each, and a
 /// sentence on what is missing.
-pub fn text(listing: &Listing) -> String {
+fn text(listing: &Listing) -> String {
     let mut out = String::new();
     section("experiments", &experiments(listing), &mut out);
     section("recipes", &recipes(listing), &mut out);

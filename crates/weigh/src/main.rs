@@ -12,13 +12,13 @@ mod capacity;
 mod cli;
 mod compare;
 mod doctor;
-mod examine;
 mod failure;
 mod list;
 mod load;
 mod origin;
 mod progress;
 mod read;
+mod recipes;
 mod report;
 mod run;
 mod signals;
@@ -68,8 +68,8 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Capacity(args) => capacity::capacity(&args),
         Verb::Read(args) => read::read(&args),
         Verb::Report(args) => report::report(&args),
-        Verb::Doctor(args) => examine::doctor(&args),
-        Verb::List(args) => examine::list(&args),
+        Verb::Doctor(args) => doctor::doctor(&args),
+        Verb::List(args) => list::list(&args),
         Verb::Origin(args) => origin::origin(&args),
         Verb::Balance(args) => balance::balance(&args),
         Verb::Agent => agent::agent(),

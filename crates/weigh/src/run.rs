@@ -8,19 +8,15 @@ use experiment::Recipes;
 use experiment::catalogue;
 use experiment::plan::Plan;
 use readings::{RunHeader, Trial};
-use run::journal::Journal;
 use run::{RunOptions, StoppingRule, default_folder, run as carry_out};
 use serde_json::{Value, json};
-use verdict::{
-    Analysis, Looks, Metric, Verdict, analyse, rates, settled, trial_flaws, with_bottlenecks,
-    with_settings,
-};
+use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::cli::{Format, RunArgs};
-use crate::examine;
 use crate::failure::Failure;
 use crate::output::{colour, print_json, print_text, width};
 use crate::progress::Progress;
+use crate::recipes::{own_program, recipes};
 use crate::signals::Signals;
 
 /// Exit status when it was measured, but is invalid.
@@ -28,7 +24,7 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or goes on with one.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let recipes = examine::recipes(&args.own)?;
+    let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
         let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
             .map_err(Failure::file)?;
@@ -42,13 +38,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
-    let mut sets = args.set.clone();
-    sets.extend(
-        args.bottleneck
-            .map(|bottleneck| ("design.bottleneck".to_owned(), bottleneck.to_string())),
-    );
-    let experiment =
-        catalogue::open_experiment(name, &sets, args.quick, &recipes).map_err(Failure::file)?;
+    let mut experiment =
+        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
+    if let Some(bottleneck) = args.bottleneck {
+        experiment.find_bottlenecks(bottleneck);
+    }
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     if args.dry_run {
         return dry_run(&experiment, &recipes, seed, args.format);
@@ -152,8 +146,7 @@ pub struct Wanted<'a> {
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
-    let weigh = std::env::current_exe()
-        .map_err(|e| Failure::failed(format!("cannot find its own program: {e}")))?;
+    let weigh = own_program()?;
     let options = RunOptions {
         experiment: wanted.experiment,
         recipes: wanted.recipes,
@@ -189,9 +182,7 @@ struct Statistician;
 
 impl StoppingRule for Statistician {
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
-        let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-        // Between the looks nobody looks.
-        Looks::of(header.blocks).look_at(block).is_some() && settled(&analyse(header, trials))
+        verdict::may_stop(header, trials)
     }
 
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
@@ -199,32 +190,10 @@ impl StoppingRule for Statistician {
     }
 }
 
-/// A run's folder, read and decided.
-pub struct Decided {
-    /// The journal.
-    pub journal: Journal,
-    /// What it shows.
-    pub analysis: Analysis,
-}
-
-/// Reads a run's folder and decides.
-pub fn decide(folder: &Path) -> Result<Decided, Failure> {
-    let journal = Journal::read(folder).map_err(Failure::words)?;
-    let mut analysis = analyse(&journal.header, &journal.trials());
-    analysis.warnings.splice(0..0, journal.warnings());
-    // What is told of a rate is that latency is compared at it; with events none is.
-    if !analysis.table.iter().any(|row| row.events.is_some()) {
-        analysis.rates = rates(&journal.rates());
-    }
-    with_bottlenecks(&mut analysis, &journal.bottlenecks());
-    with_settings(&mut analysis, &journal.settings());
-    Ok(Decided { journal, analysis })
-}
-
 /// Writes the summaries and prints the result; returns the exit status.
 fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
-    let decided = decide(folder)?;
-    let (header, analysis) = (&decided.journal.header, &decided.analysis);
+    let journal = run::journal::read(folder).map_err(Failure::words)?;
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let document = report::json(header, analysis);
     let files = [
         ("summary.md", report::markdown(header, analysis)),
@@ -232,10 +201,7 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
             "summary.json",
             serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
         ),
-        (
-            "report.html",
-            report::html(header, &decided.journal.trials(), analysis),
-        ),
+        ("report.html", report::html(&journal, analysis)),
     ];
     for (name, text) in files {
         std::fs::write(folder.join(name), text)

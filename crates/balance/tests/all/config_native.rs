@@ -267,7 +267,10 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
             "hashing by a part of the request needs HTTP",
         ),
         ("dispatch = 7", "a mode such as"),
-        ("drain = \"5\"", "`services.s.drain` is no duration: `5`"),
+        (
+            "drain = \"5\"",
+            "`services.s.drain` is not a valid duration: `5`",
+        ),
         ("drain = \"8000h\"", "out of range"),
         ("connections_max = 0", "out of range: 0"),
         ("backlog = 99999999999999999999", "out of range"),

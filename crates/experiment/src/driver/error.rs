@@ -2,29 +2,29 @@
 
 use std::path::PathBuf;
 
-use miette::Diagnostic;
-
 use config::{Mistakes, OpenError};
 
 /// A driver that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum DriverError {
     /// Its `driver.toml` could not be read as text.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `driver.toml` has mistakes.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// A folder of drivers cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
     /// A template cannot be filled in.
-    #[error("driver `{driver}`: `{place}` cannot be filled in: {why}")]
+    #[error("driver `{driver}`: `{place}` cannot be rendered: {why}")]
     Template {
         /// The driver.
         driver: String,
@@ -44,15 +44,3 @@ pub enum DriverError {
         why: String,
     },
 }
-
-impl DriverError {
-    fn inner(&self) -> Option<&dyn Diagnostic> {
-        match self {
-            Self::Open(inner) => Some(inner),
-            Self::Mistakes(inner) => Some(inner),
-            _ => None,
-        }
-    }
-}
-
-shows_its_inner!(DriverError);

@@ -1,7 +1,7 @@
 //! What a driver cannot do.
 
 use super::Driver;
-use crate::file::{LoadSpec, Rate};
+use crate::spec::{LoadSpec, Rate};
 
 /// A setting of the load that a driver cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Driver {
         if let Some(most) = self.connections_max
             && load.connections > most
         {
-            let what = format!("it holds at most {most} connections");
+            let what = format!("it supports at most {most} connections");
             refuse("connections", "connections", what);
         }
         if let Some(threads) = load.threads.filter(|count| *count > 1) {
@@ -51,8 +51,7 @@ impl Driver {
                 refuse("threads", "threads", "it has a single thread".to_owned());
             } else if self.threads_divide && over != 0 {
                 let what = format!(
-                    "its {threads} threads would leave out {over} of {} connections: it wants a \
-                     multiple",
+                    "its {threads} threads do not divide {} connections: {over} would be left out",
                     load.connections
                 );
                 refuse("threads", "connections", what);
@@ -64,35 +63,31 @@ impl Driver {
         }
         let only_keeps = self.cannot.contains_key("no_keepalive") || !self.uses("keepalive");
         if !load.keepalive && only_keeps && !self.cannot.contains_key("keepalive") {
-            let what = "it cannot do without keep-alive".to_owned();
+            let what = "it always keeps connections alive".to_owned();
             refuse("keepalive", "no_keepalive", what);
         }
         let asks = [
             (
                 "requests_per_connection",
                 load.requests_per_connection.is_some(),
-                "it cannot count requests per connection",
+                "it cannot limit requests per connection",
             ),
             (
                 "rate",
                 load.rate != Rate::Auto,
-                "it has no open loop, and so no rate",
+                "it has no open loop and takes no rate",
             ),
             (
                 "method",
                 load.method != usual.method,
-                "it cannot be told a method",
+                "it cannot set the method",
             ),
-            (
-                "headers",
-                !load.headers.is_empty(),
-                "it cannot be told headers",
-            ),
-            ("body", load.body.is_some(), "it cannot be told a body"),
+            ("headers", !load.headers.is_empty(), "it cannot set headers"),
+            ("body", load.body.is_some(), "it cannot send a body"),
             (
                 "timeout",
                 load.timeout != usual.timeout,
-                "it cannot be told a time limit for answers",
+                "it cannot set a timeout",
             ),
         ];
         for (key, asked, what) in asks {
@@ -103,7 +98,7 @@ impl Driver {
         found
     }
 
-    /// Whether its command says something on a key of the load.
+    /// Whether its command uses a key of the load.
     pub(super) fn can(&self, key: &str) -> bool {
         match key {
             "rate" => self.has_open_loop(),

@@ -1,11 +1,12 @@
-//! Where drivers come from: the program itself, and folders of the user's.
+//! The built-in drivers, and those in the user's folders.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use include_dir::{Dir, include_dir};
 
 use super::{Driver, DriverError, read};
+use crate::manifest::folders_with;
 use config::open::open;
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../drivers");
@@ -17,10 +18,8 @@ pub struct Drivers {
 }
 
 impl Drivers {
-    /// The drivers of the program, and those in folders of the user's.
-    ///
-    /// Each of `dirs` holds one folder per driver; where two have the same name the later wins,
-    /// and the program's own come first. A folder without a `driver.toml` is passed over.
+    /// The drivers of the program, and those in `dirs`, each of which has one folder per driver.
+    /// Where names are equal the later driver wins. A folder without a `driver.toml` is ignored.
     ///
     /// # Errors
     /// When a folder cannot be read or a `driver.toml` has mistakes.
@@ -35,11 +34,11 @@ impl Drivers {
             }
         }
         for dir in dirs {
-            for folder in folders(dir)? {
-                let name = folder
-                    .file_name()
-                    .map(|name| name.to_string_lossy().into_owned())
-                    .unwrap_or_default();
+            let folders = folders_with(dir, "driver.toml").map_err(|why| {
+                let path = dir.clone();
+                DriverError::Unreadable { path, why }
+            })?;
+            for (name, folder) in folders {
                 let file = folder.join("driver.toml");
                 let text = open(&file)?;
                 let driver = read::driver(&name, &file.display().to_string(), &text)?;
@@ -63,21 +62,4 @@ impl Drivers {
     pub fn iter(&self) -> impl Iterator<Item = &Driver> {
         self.by_name.values()
     }
-}
-
-/// The folders in `dir` that hold a driver, in alphabetical order.
-fn folders(dir: &Path) -> Result<Vec<PathBuf>, DriverError> {
-    let unreadable = |why| DriverError::Unreadable {
-        path: dir.to_owned(),
-        why,
-    };
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.join("driver.toml").is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }

@@ -1,8 +1,8 @@
 //! Drivers: the programs that make the load instead of the built-in engine.
 //!
-//! A driver is data, a folder with a `driver.toml`; `docs/src/reference/drivers.md` describes it.
-//! What a driver can do follows from its command: a setting of the load that stands in none of the command's
-//! templates cannot be asked of it. Everything here is pure but [`Drivers::load`], which reads the
+//! A driver is data, a folder with a `driver.toml`; `docs/src/reference/drivers.md` describes it. What a driver
+//! can do follows from its command: a load setting that none of the command's templates uses
+//! is not supported. Everything here is pure but [`Drivers::load`], which reads the
 //! folders it is given, and [`Driver::available`] and [`Driver::version`], which look for programs
 //! and ask one for its version.
 
@@ -25,12 +25,11 @@ pub use load::Drivers;
 pub use output::read_driver_output;
 pub use render::RunContext;
 
+pub use crate::spec::{Choice, ENGINE};
+
 use installed::Availability;
 
 use crate::manifest::{Param, Value, Version, fill};
-
-/// The name of the built-in engine where a driver is named.
-pub const ENGINE: &str = "engine";
 
 /// A program that makes load.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +38,7 @@ pub struct Driver {
     pub name: String,
     /// What it is, in a line.
     pub title: String,
-    /// Where its project lives.
+    /// The project's home page.
     pub homepage: Option<String>,
     /// Debian packages that bring it.
     pub packages: Vec<String>,
@@ -57,58 +56,23 @@ pub struct Driver {
     pub clock: Option<String>,
     /// The steps in which it prints latencies.
     pub latency_step: Option<Duration>,
-    /// Whether it polls without sleeping, so that its CPU time does not tell whether it kept up.
+    /// Whether it polls without sleeping: its CPU time then does not show whether it kept up.
     pub polls: bool,
     /// The most connections that it can hold.
     pub connections_max: Option<u32>,
     /// Whether it leaves out connections that its threads do not divide.
     pub threads_divide: bool,
-    /// Exit statuses with which it says that its output counts.
+    /// Exit statuses after which its output is valid.
     pub statuses: Vec<i32>,
     /// Settings that it cannot do, and why.
     pub(crate) cannot: BTreeMap<String, String>,
-    /// The names that stand in its command's templates.
+    /// The names that its command's templates use.
     pub(crate) uses: BTreeSet<String>,
     pub(crate) command: Vec<String>,
     /// The words for one header.
     pub(crate) header: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) version: Option<Version>,
-}
-
-/// A driver that an experiment chose.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// Its name; [`ENGINE`] for the built-in one.
-    pub name: String,
-    /// All of its parameters, defaults included.
-    pub params: BTreeMap<String, Value>,
-    /// Those that are not at their defaults, as `name=value`.
-    pub settings: Vec<String>,
-}
-
-impl Choice {
-    /// The built-in engine.
-    pub fn engine() -> Self {
-        Self {
-            name: ENGINE.to_owned(),
-            params: BTreeMap::new(),
-            settings: Vec::new(),
-        }
-    }
-
-    /// Whether this is the built-in engine.
-    pub fn is_engine(&self) -> bool {
-        self.name == ENGINE
-    }
-
-    /// Its name, and its parameters that are not at their defaults: `weigh (io=epoll)`.
-    pub fn label(&self) -> String {
-        if self.settings.is_empty() {
-            return self.name.clone();
-        }
-        format!("{} ({})", self.name, self.settings.join(", "))
-    }
 }
 
 impl Driver {
@@ -138,12 +102,12 @@ impl Driver {
         })
     }
 
-    /// Whether its command says something on this name of the templates.
+    /// Whether its command's templates use this name.
     pub fn uses(&self, name: &str) -> bool {
         self.uses.contains(name)
     }
 
-    /// Whether it can be told a rate, and so make an open loop.
+    /// Whether it takes a rate, and so can make an open loop.
     pub fn has_open_loop(&self) -> bool {
         self.uses("rate_per_s")
     }

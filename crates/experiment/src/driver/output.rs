@@ -8,8 +8,8 @@ use tools::{ReadError, Tool, ToolReading, read_output};
 /// `duration_s` and `requests_per_s` follows from the other two.
 ///
 /// # Errors
-/// Why it is no result, in words: it cannot be read, holds several results, or does not say how
-/// many requests there were in which time.
+/// Why it is not a result: it cannot be read, has several results, or lacks the number of requests
+/// or the duration.
 pub fn read_driver_output(tool: Tool, text: &str) -> Result<ToolReading, String> {
     let mut readings = read_output(tool, text).map_err(|e: ReadError| e.to_string())?;
     let count = readings.len();
@@ -27,7 +27,7 @@ pub fn read_driver_output(tool: Tool, text: &str) -> Result<ToolReading, String>
     reading.requests = requests.or(rate.zip(duration).map(|(r, s)| (r * s).round() as u64));
     reading.duration_s = duration.or(requests.zip(rate).map(|(n, r)| n as f64 / r));
     if reading.requests.is_none() || reading.duration_s.is_none() {
-        return Err("it does not say how many requests it made in which time".to_owned());
+        return Err("its output lacks the number of requests or the duration".to_owned());
     }
     Ok(reading)
 }

@@ -9,8 +9,7 @@ use super::render::{HEADERS, NAMES};
 use super::{Driver, DriverError, ENGINE, limits};
 use crate::manifest::{command, environment, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
-use config::open::parse;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::shown;
@@ -39,29 +38,17 @@ const KEYS: [&str; 16] = [
 /// # Errors
 /// [`DriverError::Mistakes`] with every mistake that was found.
 pub(super) fn driver(name: &str, source: &str, text: &str) -> Result<Driver, DriverError> {
-    let mut reader = Reader::new(source, text);
-    let table = parse(&mut reader, text).unwrap_or_default();
-    let driver = reader.is_clean().then(|| {
-        let top = Section::whole(&table);
-        whole(&mut reader, name, &top)
-    });
-    match (reader.finish(), driver) {
-        (Some(mistakes), _) => Err(mistakes.into()),
-        (None, Some(driver)) => Ok(driver),
-        // A reader without mistakes always gave a driver.
-        (None, None) => Err(DriverError::Template {
-            driver: name.to_owned(),
-            place: source.to_owned(),
-            why: "it could not be read".to_owned(),
-        }),
-    }
+    let driver = config::open::read(source, text, |reader, table| {
+        whole(reader, name, &Section::whole(&table))
+    })?;
+    Ok(driver)
 }
 
 fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
     top.only(reader, &KEYS);
     if name == ENGINE {
-        reader.fault(
-            Fault::of_the_file(format!("a driver cannot be called `{ENGINE}`"))
+        reader.report(
+            Problem::of_the_file(format!("a driver cannot be called `{ENGINE}`"))
                 .help("that is the built-in engine: give the folder another name"),
         );
     }
@@ -74,7 +61,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
         homepage: top.text(reader, "homepage"),
         packages: packages(reader, top),
         programs: programs(reader, top),
-        // Without one there was a mistake, and nothing is read with the one that stands in.
+        // The fallback is never used: a missing reader is a mistake.
         reader: tool(reader, top).unwrap_or(Tool::ALL[0]),
         schemes: schemes(reader, top),
         params: params(reader, top),
@@ -106,10 +93,10 @@ fn tool(reader: &mut Reader, top: &Section<'_>) -> Option<Tool> {
     let text = top.required_text(reader, "reader", "\"the tool that its output is like\"")?;
     let tool: Option<Tool> = text.parse().ok();
     if tool.is_none() {
-        let place = top.table.get("reader").map_or(top.place, |e| e.node.place);
+        let place = top.value_place("reader");
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no reader is called `{}`", shown(&text)),
                 "unknown reader",
@@ -124,10 +111,10 @@ fn schemes(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
     let mut schemes = Vec::new();
     for (scheme, place) in top.texts(reader, "schemes").unwrap_or_default() {
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_lowercase()) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 place,
-                format!("`{}` is no scheme of a URL", shown(&scheme)),
-                "expected small letters, such as \"http\"",
+                format!("`{}` is not a URL scheme", shown(&scheme)),
+                "expected lower-case letters, such as \"http\"",
             ));
         }
         schemes.push(scheme);
@@ -159,8 +146,8 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     };
     let Some(section) = top.section(reader, "run") else {
         if top.table.get("run").is_none() {
-            reader.fault(
-                Fault::at(top.place, "`run` is missing", "no command makes the load").help(
+            reader.report(
+                Problem::at(top.place, "`run` is missing", "no command makes the load").help(
                     "add a table such as: [run] command = [\"{{ programs.x }}\", \"{{ url }}\"]",
                 ),
             );
@@ -184,11 +171,11 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     }
     let wants = run.command.iter().any(|word| word.trim() == HEADERS);
     if wants == run.header.is_empty() {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 section.place,
-                format!("`run.header` and the word `{HEADERS}` go together"),
-                "one is here without the other",
+                format!("`run.header` and the word `{HEADERS}` need each other"),
+                "only one of them is given",
             )
             .help(format!(
                 "`header` has the words for one header, such as [\"-H\", \"{{{{ header.name }}}}: \
@@ -215,7 +202,7 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     run
 }
 
-/// Notes the names of a template, and those that nothing fills in.
+/// Collects the names that a template uses, and reports unknown ones.
 fn names(
     reader: &mut Reader,
     place: Place,
@@ -224,7 +211,7 @@ fn names(
     uses: &mut BTreeSet<String>,
 ) {
     let environment = environment();
-    // One that does not parse was noted.
+    // A template that does not parse was reported before.
     let Ok(template) = environment.template_from_str(text) else {
         return;
     };
@@ -235,10 +222,10 @@ fn names(
         if known.contains(&name.as_str()) {
             uses.insert(name);
         } else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
-                    format!("templates have no name `{}`", shown(&name)),
+                    format!("unknown name `{}` in a template", shown(&name)),
                     "unknown name",
                 )
                 .help(suggestion(&name, "names", known)),
@@ -256,13 +243,13 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
     for (name, why, place) in pairs(reader, top, "cannot") {
         // Without keep-alive a driver may still have to say so in its command.
         if name != "keepalive" && driver.can(&name) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
-                    format!("`cannot.{name}`: the command says something on it"),
-                    "it can",
+                    format!("`cannot.{name}`: the command uses it"),
+                    "contradicts the command",
                 )
-                .help("take it out of the command, or remove this line"),
+                .help("remove it from the command, or remove this line"),
             );
         }
         cannot.insert(name, why);

@@ -36,34 +36,34 @@ pub(super) const NAMES: [&str; 20] = [
     "headers",
 ];
 
-/// What one run of a driver is asked for.
+/// The values for one run of a driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunContext {
     /// Scheme of the URL, such as `http`.
     pub scheme: String,
-    /// Whom to ask: a name or an address.
+    /// The host: a name or an address.
     pub host: String,
-    /// On which port.
+    /// The port.
     pub port: u16,
     /// Path and query.
     pub path: String,
-    /// Connections at once.
+    /// Open connections.
     pub connections: u32,
     /// Threads of the driver.
     pub threads: u32,
-    /// How long it shall run; drivers count in whole seconds.
+    /// How long it runs; drivers take whole seconds.
     pub duration_s: u64,
-    /// How long a driver that warms up by itself shall do so.
+    /// The warm-up of a driver that has its own.
     pub warmup_s: u64,
-    /// After how many requests a driver that counts shall end.
+    /// The number of requests of a driver that ends after a count.
     pub requests: u64,
     /// The rate of an open loop, over all connections; `None` for a closed one.
     pub rate_per_s: Option<f64>,
     /// Whether a connection carries more than one request.
     pub keepalive: bool,
-    /// After so many requests a connection is closed and another opened.
+    /// Requests after which a connection is closed and another opened.
     pub requests_per_connection: Option<u64>,
-    /// The longest wait for an answer.
+    /// The time limit for a response.
     pub timeout: Duration,
     /// The method.
     pub method: String,
@@ -73,7 +73,7 @@ pub struct RunContext {
     pub body: Option<String>,
     /// The status of a good answer.
     pub expect_status: u16,
-    /// A text that a good answer holds.
+    /// A text that a good response contains.
     pub expect_contains: Option<String>,
     /// The driver's parameters, complete.
     pub params: BTreeMap<String, Value>,

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use super::Driver;
 use super::render::Filler;
 
-/// A program that does not tell its version by then is not asked further.
+/// Time limit for a program to report its version.
 const LONGEST: Duration = Duration::from_secs(3);
 
 impl Driver {
-    /// The version of what is installed, by the words of its own command; `None` where it does
-    /// not tell, or not within 3 s. `weigh` is the running program.
+    /// The version of the installed program; `None` where it does not report one within 3 s.
+    /// `weigh` is the running program.
     pub fn version(&self, weigh: &Path) -> Option<String> {
         let programs = self.available().programs;
         self.version_in(&printed(&self.version_words(&programs, weigh)?)?)
     }
 
-    /// The command that makes it tell its version.
+    /// The command that prints its version.
     pub fn version_words(
         &self,
         programs: &BTreeMap<String, PathBuf>,
@@ -48,7 +48,7 @@ fn printed(words: &[String]) -> Option<String> {
         .spawn()
         .ok()?;
     let end = Instant::now() + LONGEST;
-    // One that prints more than a pipe holds waits for its reader, and is given up.
+    // A program that fills the pipe blocks, and runs into the time limit.
     while child.try_wait().ok()?.is_none() {
         if Instant::now() >= end {
             let _ = child.kill();

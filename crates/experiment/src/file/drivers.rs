@@ -2,21 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::{RawFactor, RawLevel, accept};
-use super::parse::place_of;
-use super::types::{Experiment, LoadSpec};
-use super::{ResolvedCondition, SubjectSpec};
-use crate::driver::{Choice, Driver, ENGINE};
-use crate::manifest::ReadValue;
-use crate::manifest::Value;
+use super::written_factors::{WrittenFactor, WrittenLevel, accept};
+use crate::driver::Driver;
+use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, ENGINE, Experiment, LoadSpec, ResolvedCondition, SubjectSpec};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Place};
 use config::units::shown;
 
-/// The driver that a text names, without parameters of its own.
+/// The driver of that name, without `with`.
 ///
 /// Its parameters are at their defaults; one that has to be given is a mistake.
 pub(super) fn named(
@@ -38,11 +35,11 @@ pub(super) fn chosen(
     let with = section.section(reader, "with");
     let Some((entry, path)) = section.entry("driver") else {
         if let Some(with) = with {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     with.place,
-                    format!("`{}` has no driver that it is for", with.path),
-                    "no `driver` stands beside it",
+                    format!("`{}` has no driver", with.path),
+                    "expected `driver` beside it",
                 )
                 .help(format!(
                     "add a line such as: driver = \"NAME\"; the built-in `{ENGINE}` takes no \
@@ -66,8 +63,8 @@ fn choice(
     let driver = recipes.driver(name);
     if driver.is_none() && name != ENGINE {
         let names = std::iter::once(ENGINE).chain(recipes.drivers().names());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!("no driver is called `{}`", shown(name)),
                 "unknown driver",
@@ -85,8 +82,8 @@ fn choice(
                 params.insert(param.name.clone(), value.clone());
             }
             None if param.optional => {}
-            None => reader.fault(
-                Fault::at(
+            None => reader.report(
+                Problem::at(
                     place,
                     format!("the driver `{name}` needs the parameter `{}`", param.name),
                     format!("expected `with.{}`, {}", param.name, param.takes()),
@@ -110,7 +107,7 @@ fn choice(
     })
 }
 
-/// The parameters that stand in a `with`.
+/// The parameters in `with`.
 fn given(
     reader: &mut Reader,
     with: &Section<'_>,
@@ -123,8 +120,8 @@ fn given(
         let path = with.name_of(&entry.name);
         let Some(param) = params.iter().find(|param| param.name == entry.name) else {
             let names = params.iter().map(|param| param.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
                     format!(
                         "the driver `{name}` has no parameter `{}`",
@@ -139,7 +136,7 @@ fn given(
         let Some(value) = reader.value(&entry.node, &path) else {
             continue;
         };
-        let level = RawLevel {
+        let level = WrittenLevel {
             node: entry.node.clone(),
             text: value.to_string(),
             value,
@@ -151,34 +148,34 @@ fn given(
     given
 }
 
-/// Parameters in `[load]` are for the driver that it names, and not for those of a factor.
-pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) {
-    let Some(place) = place_of(top.table, &["load", "with"]) else {
+/// Refuses `load.with` where a factor varies the driver.
+pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[WrittenFactor]) {
+    let Some(place) = top.place_of(&["load", "with"]) else {
         return;
     };
     if let Some(factor) = factors.iter().find(|factor| factor.name == "driver") {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 place,
-                "`load.with` is for one driver, and the factor `driver` varies it",
-                "for which of them?",
+                "`load.with` sets one driver's parameters, and the factor `driver` varies the driver",
+                "for which driver?",
             )
             .and(factor.place, "varied here")
-            .help("name drivers with parameters in subjects: { url = \"…\", driver = \"…\", with = { … } }"),
+            .help("set drivers with parameters per subject: { url = \"…\", driver = \"…\", with = { … } }"),
         );
     }
 }
 
-/// What the drivers of one condition cannot do.
+/// Checks that the drivers of a condition support its load.
 pub(super) fn check(
     reader: &mut Reader,
     top: &Section<'_>,
     experiment: &Experiment,
-    setting: &ResolvedCondition,
+    resolved: &ResolvedCondition,
     recipes: &Recipes,
 ) {
-    mixed(reader, top, setting);
-    for subject in &setting.subjects {
+    mixed(reader, top, resolved);
+    for subject in &resolved.subjects {
         if !reader.is_clean() {
             return;
         }
@@ -188,11 +185,11 @@ pub(super) fn check(
             driver.schemes.iter().map(String::as_str).collect()
         });
         if !schemes.contains(&subject.scheme.as_str()) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     subject_place(top, subject),
                     format!(
-                        "the driver `{name}` cannot ask {}:// as subject `{}` wants",
+                        "the driver `{name}` does not support {}://, which subject `{}` uses",
                         subject.scheme,
                         shown(&subject.name)
                     ),
@@ -203,15 +200,15 @@ pub(super) fn check(
             return;
         }
         let Some(driver) = driver else { continue };
-        refuse(reader, top, driver, subject, &setting.load);
+        refuse(reader, top, driver, subject, &resolved.load);
         let status = experiment.expect.status;
         if !(200..400).contains(&status) && !driver.uses("expect_status") {
-            let place = place_of(top.table, &["expect", "status"]);
-            reader.fault(
-                Fault::at(
+            let place = top.place_of(&["expect", "status"]);
+            reader.report(
+                Problem::at(
                     place.unwrap_or_else(|| subject_place(top, subject)),
-                    format!("the driver `{name}` cannot be told that status {status} is good"),
-                    "it counts such answers as failures",
+                    format!("the driver `{name}` cannot accept status {status}"),
+                    "it counts such responses as failures",
                 )
                 .help(format!("measure it with driver = \"{ENGINE}\"")),
             );
@@ -242,26 +239,26 @@ fn others(recipes: &Recipes, scheme: &str) -> String {
     if scheme == "http" {
         names.push(ENGINE);
     }
-    format!("drivers that can: {}", names.join(", "))
+    format!("drivers that support it: {}", names.join(", "))
 }
 
-/// The engine turns its load between subjects many times a second, other drivers run for seconds:
-/// the two cannot alternate in one block.
-fn mixed(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
-    let engine = setting.subjects.iter().find(|s| s.driver.is_engine());
-    let other = setting.subjects.iter().find(|s| !s.driver.is_engine());
+/// The engine alternates between subjects many times a second, other drivers run for seconds: the
+/// two cannot alternate in one block.
+fn mixed(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
+    let engine = resolved.subjects.iter().find(|s| s.driver.is_engine());
+    let other = resolved.subjects.iter().find(|s| !s.driver.is_engine());
     if let Some((engine, other)) = engine.zip(other) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 subject_place(top, other),
                 format!(
-                    "subject `{}` is loaded by the driver `{}`, and `{}` by the built-in \
+                    "subject `{}` uses the driver `{}`, and `{}` the built-in \
                      `{ENGINE}`",
                     shown(&other.name),
                     other.driver.name,
                     shown(&engine.name)
                 ),
-                "they cannot be measured side by side",
+                "these cannot alternate within a block",
             )
             .help(
                 "give all subjects a driver that runs as a process of its own; for the engine \
@@ -280,28 +277,26 @@ fn refuse(
 ) {
     for refusal in driver.refusals(load) {
         let key = refusal.key;
-        let place = place_of(top.table, &["factors", key])
-            .or_else(|| place_of(top.table, &["load", key]))
+        let place = top
+            .place_of(&["factors", key])
+            .or_else(|| top.place_of(&["load", key]))
             .unwrap_or_else(|| subject_place(top, subject));
-        let mut fault = Fault::at(
+        let mut problem = Problem::at(
             place,
             format!(
-                "the driver `{}` cannot do this: {}",
+                "the driver `{}` does not support this: {}",
                 driver.name, refusal.what
             ),
-            format!(
-                "`{key}` is asked of it for subject `{}`",
-                shown(&subject.name)
-            ),
+            format!("`{key}` is set for subject `{}`", shown(&subject.name)),
         );
         if let Some(why) = refusal.why {
-            fault = fault.help(why);
+            problem = problem.help(why);
         }
-        reader.fault(fault);
+        reader.report(problem);
     }
 }
 
-/// Where a subject says who makes its load, or else where that is said for all.
+/// Where a subject's driver is set, or else the subject.
 fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
     let paths: [&[&str]; 4] = [
         &["subjects", &subject.name, "driver"],
@@ -311,6 +306,6 @@ fn subject_place(top: &Section<'_>, subject: &SubjectSpec) -> Place {
     ];
     paths
         .into_iter()
-        .find_map(|path| place_of(top.table, path))
+        .find_map(|path| top.place_of(path))
         .unwrap_or_default()
 }

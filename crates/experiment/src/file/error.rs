@@ -1,20 +1,21 @@
-//! What can be wrong with an experiment.
-
-use miette::Diagnostic;
+//! Why an experiment cannot be used.
 
 use config::{Mistakes, OpenError};
 
 /// An experiment that cannot be run as it is written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ExperimentError {
     /// The file could not be read as text.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// The file has mistakes.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// Neither an experiment of the catalogue nor a file.
-    #[error("no experiment is called `{name}`, and no such file is there")]
+    #[error("no experiment is called `{name}`, and no such file exists")]
+    #[diagnostic(help("{help}"))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -22,18 +23,3 @@ pub enum ExperimentError {
         help: String,
     },
 }
-
-impl ExperimentError {
-    fn inner(&self) -> Option<&dyn Diagnostic> {
-        match self {
-            Self::Open(inner) => Some(inner),
-            Self::Mistakes(inner) => Some(inner),
-            Self::Unknown { .. } => None,
-        }
-    }
-}
-
-shows_its_inner!(ExperimentError, |error| match error {
-    ExperimentError::Unknown { help, .. } => Some(help),
-    _ => None,
-});

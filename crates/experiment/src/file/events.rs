@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use super::factors::{RawFactor, only_placeholder};
-use super::parse::{factor_names, place_of};
-use super::parts::MOST_NAMES;
-use super::resolved_condition::ResolvedCondition;
-use super::types::{Apart, Design, Event, Experiment, Fault, GivenFault, Rate};
+use super::names::MOST_NAMES;
+use super::placeholders::only_placeholder;
+use super::written_factors::{WrittenFactor, factor_names};
+use crate::spec::{Apart, Design, Event, EventFault, Experiment, Fault, Rate, ResolvedCondition};
 use config::nearest::suggestion;
-use config::reader::{Fault as Mistake, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{duration_text, shown};
@@ -17,7 +16,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
 
 /// Reads `[[events]]`.
-pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFactor]) -> Vec<Event> {
+pub(super) fn events(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Vec<Event> {
     let Some((entry, path)) = top.entry("events") else {
         return Vec::new();
     };
@@ -26,7 +29,7 @@ pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFacto
         return Vec::new();
     };
     if let Some(first) = items.get(MOST_NAMES) {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             first.place,
             format!("{} events are too many", items.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -67,8 +70,8 @@ pub(super) fn events(reader: &mut Reader, top: &Section<'_>, factors: &[RawFacto
 }
 
 fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str) {
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             section.place,
             format!("`{}` is missing", section.name_of(key)),
             format!("`{key}` is expected here"),
@@ -77,7 +80,11 @@ fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str)
     );
 }
 
-fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Option<GivenFault> {
+fn what(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    factors: &[WrittenFactor],
+) -> Option<EventFault> {
     let Some((entry, path)) = section.entry("what") else {
         missing(
             reader,
@@ -93,13 +100,13 @@ fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Op
         if fault.is_none() {
             unknown(reader, entry.node.place, &path, &text);
         }
-        return fault.map(GivenFault::Fault);
+        return fault.map(EventFault::Fault);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
-                format!("`{path}` names no factor: `{}`", shown(name)),
+                format!("`{path}` names an unknown factor: `{}`", shown(name)),
                 "not in [factors]",
             )
             .help(suggestion(name, "factors", factor_names(factors))),
@@ -116,7 +123,7 @@ fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Op
             }
         }
     }
-    Some(GivenFault::Factor {
+    Some(EventFault::Factor {
         factor: name.to_owned(),
         by_level,
     })
@@ -124,22 +131,19 @@ fn what(reader: &mut Reader, section: &Section<'_>, factors: &[RawFactor]) -> Op
 
 fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     let words = Fault::ALL.map(Fault::word);
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
-            format!(
-                "`{path}`: nothing that happens to a server is called `{}`",
-                shown(text)
-            ),
+            format!("`{path}`: unknown event `{}`", shown(text)),
             WORDS,
         )
         .help(suggestion(text, "words", words)),
     );
 }
 
-/// Makes a design one for events: an open loop alone, each subject with servers of its own.
+/// Adapts a design to events: only an open loop, and separate servers for each subject.
 pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
-    if place_of(top.table, &["design", "window"]).is_none() {
+    if top.place_of(&["design", "window"]).is_none() {
         design.window = Duration::ZERO;
     }
     if design.apart == Apart::Auto {
@@ -148,16 +152,16 @@ pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
     design.bottleneck = false;
 }
 
-/// What an experiment with events has to be.
+/// Checks an experiment with events.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     if experiment.events.is_empty() {
         return;
     }
     check_design(reader, top, experiment);
     if experiment.hosts_are_machines() {
-        let place = place_of(top.table, &["events"]).unwrap_or_default();
-        reader.fault(
-            Mistake::at(
+        let place = top.place_of(&["events"]).unwrap_or_default();
+        reader.report(
+            Problem::at(
                 place,
                 "`events`: hosts behind ssh cannot be had with them",
                 "only on this machine",
@@ -172,8 +176,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         let name = event.server.as_str();
         if experiment.server(name).is_none() {
             let names = experiment.servers.iter().map(|one| one.name.as_str());
-            reader.fault(
-                Mistake::at(
+            reader.report(
+                Problem::at(
                     place("server"),
                     format!("no server is called `{}`", shown(name)),
                     "not in [servers]",
@@ -183,7 +187,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             continue;
         }
         if !experiment.start_order().iter().any(|one| one.name == name) {
-            reader.fault(Mistake::at(
+            reader.report(Problem::at(
                 place("server"),
                 format!("no subject's requests reach the server `{name}`"),
                 "it is never started",
@@ -195,11 +199,11 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
 }
 
-/// All that an event may do under some condition.
-fn faults(what: &GivenFault) -> Vec<Fault> {
+/// The faults of an event under any condition.
+fn faults(what: &EventFault) -> Vec<Fault> {
     match what {
-        GivenFault::Fault(fault) => vec![*fault],
-        GivenFault::Factor { by_level, .. } => by_level.iter().map(|(_, fault)| *fault).collect(),
+        EventFault::Fault(fault) => vec![*fault],
+        EventFault::Factor { by_level, .. } => by_level.iter().map(|(_, fault)| *fault).collect(),
     }
 }
 
@@ -218,25 +222,25 @@ fn place_in(top: &Section<'_>, number: usize, key: &str) -> Place {
 
 fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let design = &experiment.design;
-    let place = |key| place_of(top.table, &["design", key]).unwrap_or_default();
+    let place = |key| top.place_of(&["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("window"),
                 "an experiment with events has no closed loop",
-                "expected no `window`",
+                "remove this key",
             )
-            .help("say how long the open loop lasts: latency_window = \"10s\""),
+            .help("set the length of the open loop: latency_window = \"10s\""),
         );
     }
     if design.apart == Apart::Never {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place("apart"),
                 "an experiment with events measures each subject with servers of its own",
                 "expected \"always\"",
             )
-            .help("leave `apart` out: what one subject has met must not stay with the next"),
+            .help("leave `apart` out: an event must not affect the next subject's servers"),
         );
     }
 }
@@ -248,45 +252,45 @@ fn check_times(
     place: impl Fn(&'static str) -> Place,
 ) {
     let window = experiment.design.latency_window;
-    let beyond = |key: &str| format!("`events[].{key}` is beyond the measured window");
+    let beyond = |key: &str| format!("`events[].{key}` is after the end of the measured window");
     let lasts = format!(
         "the window (`latency_window`) lasts {}",
         duration_text(window)
     );
     if event.at >= window {
-        reader.fault(Mistake::at(place("at"), beyond("at"), lasts));
+        reader.report(Problem::at(place("at"), beyond("at"), lasts));
         return;
     }
     let Some(until) = event.until else { return };
     if until <= event.at {
-        reader.fault(Mistake::at(
+        reader.report(Problem::at(
             place("until"),
             "`events[].until` is not after `at`",
             format!("expected more than {}", duration_text(event.at)),
         ));
     } else if until > window {
-        reader.fault(
-            Mistake::at(place("until"), beyond("until"), lasts)
-                .help("leave it out to have the server put back at the window's end"),
+        reader.report(
+            Problem::at(place("until"), beyond("until"), lasts)
+                .help("leave it out to undo the event at the end of the window"),
         );
     }
 }
 
-/// A link can be cut only where nothing else hangs on it.
+/// A link can be cut only where nothing else uses it.
 fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) {
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
-        reader.fault(
-            Mistake::at(
+        reader.report(
+            Problem::at(
                 place,
                 format!(
-                    "the server `{name}` cannot be cut off: it has no host that is a namespace"
+                    "the server `{name}` cannot be cut off: it is not on a host with its own namespace"
                 ),
                 "\"cut\" takes a host's link down",
             )
             .help(
-                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are namespaces \
-                 as soon as one of them has a link, a quota, an access or settings",
+                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
+                 namespaces as soon as one of them has `link`, `quota`, `access` or `settings`",
             ),
         );
         return;
@@ -300,11 +304,11 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
         None => return,
     };
-    reader.fault(
-        Mistake::at(
+    reader.report(
+        Problem::at(
             place,
             format!(
-                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}`, too"
+                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}` too"
             ),
             "\"cut\" takes a host's link down",
         )
@@ -312,28 +316,28 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
     );
 }
 
-/// What the load has to be under each condition.
-pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, setting: &ResolvedCondition) {
-    if setting.events.is_empty() {
+/// Checks the load of a condition.
+pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
+    if resolved.events.is_empty() {
         return;
     }
     let at = |key| {
-        let place = place_of(top.table, &["load", key]).or(place_of(top.table, &["load"]));
+        let place = top.place_of(&["load", key]).or(top.place_of(&["load"]));
         place.unwrap_or_default()
     };
-    if setting.load.rate == Rate::Auto {
-        reader.fault(
-            Mistake::at(
+    if resolved.load.rate == Rate::Auto {
+        reader.report(
+            Problem::at(
                 at("rate"),
-                "an experiment with events wants a rate",
+                "an experiment with events needs a rate",
                 "expected a number of requests per second",
             )
-            .help("without a closed loop none can be chosen; say rate = \"2000/s\" in [load]"),
+            .help("there is no closed loop to derive it from; set rate = \"2000/s\" in [load]"),
         );
     }
-    if let Some(other) = setting.subjects.iter().find(|one| !one.driver.is_engine()) {
-        reader.fault(
-            Mistake::at(
+    if let Some(other) = resolved.subjects.iter().find(|one| !one.driver.is_engine()) {
+        reader.report(
+            Problem::at(
                 at("driver"),
                 format!(
                     "an experiment with events is measured by the built-in engine alone, and \

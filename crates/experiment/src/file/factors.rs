@@ -1,152 +1,30 @@
-//! `[factors]`: what is varied, and what each level changes.
+//! What each factor changes, and what each of its levels does.
 
-use super::hosts::VANTAGE;
-use super::parts::{VARIED_LOAD_KEYS, load_change};
-use super::types::{Effect, Experiment, Factor, Given, GivenFault, Level, LoadPart, Role};
-use crate::manifest::ReadValue as _;
-use crate::manifest::{Param, Value};
+use super::load::load_change;
+use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
+use super::placeholders::placeholders;
+use super::written_factors::{WrittenFactor, WrittenLevel, accept};
+use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
+use crate::spec::{Effect, EventFault, Experiment, Factor, Level, LoadPart, ParamValue, Role};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
-use config::section::Section;
-use config::tree::{Entry, Node, Place, Tree};
+use config::reader::{Problem, Reader};
+use config::tree::{Node, Tree};
 use config::units::shown;
-
-/// More conditions than this would run for weeks.
-const MOST_CONDITIONS: usize = 1000;
-const MOST_FACTORS: usize = 16;
-
-/// The factor whose levels are tables of keys of `[load]`, which then vary together.
-pub(super) const LOADS: &str = "load";
-
-/// A factor as it was written, before it is known what it changes.
-#[derive(Debug)]
-pub(super) struct RawFactor {
-    pub name: String,
-    pub place: Place,
-    pub levels: Vec<RawLevel>,
-}
-
-/// A level as it was written.
-#[derive(Debug)]
-pub(super) struct RawLevel {
-    pub node: Node,
-    pub value: Value,
-    pub text: String,
-}
-
-/// Reads names and levels. Nested tables were made dotted names before.
-pub(super) fn raw(reader: &mut Reader, top: &Section<'_>) -> Vec<RawFactor> {
-    let Some(section) = top.section(reader, "factors") else {
-        return Vec::new();
-    };
-    let entries = &section.table.entries;
-    if entries.len() > MOST_FACTORS {
-        reader.fault(Fault::at(
-            entries[MOST_FACTORS].place,
-            format!("{} factors are too many", entries.len()),
-            format!("expected at most {MOST_FACTORS}"),
-        ));
-    }
-    let mut factors = Vec::new();
-    let mut conditions = 1usize;
-    for entry in entries.iter().take(MOST_FACTORS) {
-        let path = section.name_of(&entry.name);
-        let Tree::Array(items) = &entry.node.tree else {
-            reader.expected(&entry.node, &path, "a list of levels, such as [96, 400]");
-            continue;
-        };
-        if items.is_empty() {
-            reader.fault(
-                Fault::at(
-                    entry.node.place,
-                    format!("the factor `{}` is empty", shown(&entry.name)),
-                    "expected at least one level",
-                )
-                .help("remove the factor if nothing is to be varied"),
-            );
-        }
-        conditions = conditions.saturating_mul(items.len().max(1));
-        if conditions > MOST_CONDITIONS {
-            reader.fault(Fault::at(
-                entry.node.place,
-                format!("the factors make more than {MOST_CONDITIONS} conditions"),
-                "too many levels with those above",
-            ));
-            break;
-        }
-        factors.push(RawFactor {
-            name: entry.name.clone(),
-            place: entry.place,
-            levels: levels(reader, &path, items),
-        });
-    }
-    factors
-}
-
-/// A level as text; reading it gives the same.
-pub(super) fn level_text(node: &Node) -> String {
-    match &node.tree {
-        Tree::Text(text) | Tree::Huge(text) | Tree::Date(text) => text.clone(),
-        Tree::Integer(number) => number.to_string(),
-        Tree::Float(number) => format!("{number:?}"),
-        Tree::Boolean(value) => value.to_string(),
-        Tree::Array(items) => items.iter().map(level_text).collect::<Vec<_>>().join(","),
-        Tree::Table(table) => {
-            let part = |entry: &Entry| format!("{} {}", entry.name, level_text(&entry.node));
-            table
-                .entries
-                .iter()
-                .map(part)
-                .collect::<Vec<_>>()
-                .join(", ")
-        }
-    }
-}
-
-fn levels(reader: &mut Reader, path: &str, items: &[Node]) -> Vec<RawLevel> {
-    let mut levels: Vec<RawLevel> = Vec::new();
-    for item in items {
-        let value = match &item.tree {
-            Tree::Table(_) => Value::Text(level_text(item)),
-            _ => match reader.value(item, &format!("{path}[]")) {
-                Some(value) => value,
-                None => continue,
-            },
-        };
-        let text = value.to_string();
-        if let Some(first) = levels.iter().find(|level| level.text == text) {
-            reader.fault(
-                Fault::at(
-                    item.place,
-                    format!("`{path}` has the level `{}` twice", shown(&text)),
-                    "this is the second time",
-                )
-                .and(first.node.place, "this is the first"),
-            );
-            continue;
-        }
-        levels.push(RawLevel {
-            node: item.clone(),
-            value,
-            text,
-        });
-    }
-    levels
-}
 
 /// Finds out what each factor changes, and turns its levels into the type of that.
 pub(super) fn resolve(
     reader: &mut Reader,
-    raw: Vec<RawFactor>,
+    written: Vec<WrittenFactor>,
     experiment: &Experiment,
     recipes: &Recipes,
 ) -> Vec<Factor> {
-    let raw_names: Vec<String> = raw.iter().map(|factor| factor.name.clone()).collect();
-    raw.into_iter()
+    let names: Vec<String> = written.iter().map(|factor| factor.name.clone()).collect();
+    written
+        .into_iter()
         .filter_map(|factor| {
             let role = role(reader, &factor, experiment, recipes)?;
-            let varies_loads = factor.name == LOADS && role == Role::Load;
+            let varies_loads = factor.name == LOAD_FACTOR && role == Role::Load;
             let param = match &role {
                 Role::Param { server, param } => experiment
                     .server(server)
@@ -166,7 +44,7 @@ pub(super) fn resolve(
                     }
                     let effect = match &role {
                         Role::Load if varies_loads => {
-                            let others = raw_names.as_slice();
+                            let others = names.as_slice();
                             Effect::Loads(load_parts(reader, &level.node, &path, others, recipes)?)
                         }
                         Role::Load => {
@@ -192,21 +70,21 @@ pub(super) fn resolve(
         .collect()
 }
 
-fn refuse_kind(reader: &mut Reader, factor: &str, level: &RawLevel, wants_table: bool) {
+fn refuse_kind(reader: &mut Reader, factor: &str, level: &WrittenLevel, wants_table: bool) {
     let path = format!("factors.{factor}[]");
     if wants_table {
         let form = "a table of keys of [load], such as { threads = 8, connections = 96 }";
         reader.expected(&level.node, &path, form);
         return;
     }
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             level.node.place,
             format!("`{}` is a table", shown(&path)),
             "expected a string, a number, a boolean or a list of strings",
         )
         .help(format!(
-            "keys of [load] that vary together are levels of a factor `{LOADS}`"
+            "keys of [load] that vary together are levels of a factor `{LOAD_FACTOR}`"
         )),
     );
 }
@@ -223,7 +101,7 @@ fn load_parts(
         return None;
     };
     if table.entries.is_empty() {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             node.place,
             format!("`{path}` is empty"),
             "expected keys of [load]",
@@ -234,22 +112,22 @@ fn load_parts(
         let key = entry.name.as_str();
         let path = format!("{path}.{key}");
         if !VARIED_LOAD_KEYS.contains(&key) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
-                    format!("`{}` is no key of [load] that can vary", shown(key)),
-                    "not possible here",
+                    format!("`{}` is not a key of [load] that can vary", shown(key)),
+                    "cannot vary",
                 )
                 .help(suggestion(key, "keys", VARIED_LOAD_KEYS)),
             );
             continue;
         }
         if factors.iter().any(|factor| factor == key) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
-                    format!("`{path}` and the factor `{key}` give the same value"),
-                    "given here",
+                    format!("`{path}` and the factor `{key}` set the same value"),
+                    "set here",
                 )
                 .help("keep one of the two"),
             );
@@ -266,42 +144,15 @@ fn load_parts(
     Some(parts)
 }
 
-/// A level as the value of a parameter.
-pub(super) fn accept(
-    reader: &mut Reader,
-    param: &Param,
-    level: &RawLevel,
-    path: &str,
-) -> Option<Value> {
-    match param.accept(&level.value) {
-        Ok(value) => Some(value),
-        Err(refusal) => {
-            let mut fault = Fault::at(
-                level.node.place,
-                format!(
-                    "`{path}` does not fit the parameter `{}`: {}",
-                    param.name,
-                    shown(&level.text)
-                ),
-                refusal.expected,
-            );
-            if let Some(help) = refusal.help {
-                fault = fault.help(help);
-            }
-            reader.fault(fault);
-            None
-        }
-    }
-}
-
 fn role(
     reader: &mut Reader,
-    factor: &RawFactor,
+    factor: &WrittenFactor,
     experiment: &Experiment,
     recipes: &Recipes,
 ) -> Option<Role> {
     let name = factor.name.as_str();
-    let special = [VANTAGE, LOADS].contains(&name) && !is_filled_in(name, experiment);
+    let special =
+        [LOAD_HOST_FACTOR, LOAD_FACTOR].contains(&name) && !is_filled_in(name, experiment);
     if VARIED_LOAD_KEYS.contains(&name) || special {
         return Some(Role::Load);
     }
@@ -312,7 +163,7 @@ fn role(
         return Some(Role::Text);
     }
     let mut candidates: Vec<String> = VARIED_LOAD_KEYS.iter().map(|k| (*k).to_owned()).collect();
-    candidates.extend([VANTAGE.to_owned(), LOADS.to_owned()]);
+    candidates.extend([LOAD_HOST_FACTOR.to_owned(), LOAD_FACTOR.to_owned()]);
     for server in &experiment.servers {
         let params = server.with.keys();
         candidates.extend(params.map(|param| format!("{}.{param}", server.name)));
@@ -321,16 +172,16 @@ fn role(
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "a factor is a key of [load] ({}), `from` with names of hosts, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name that stands as `{{{}}}` in a subject's URL, a server's `with` or an event's `what`",
+            "a factor is a key of [load] ({}), `from` with host names, `load` with tables of such keys, a server's parameter (SERVER.PARAM), or a name used as `{{{}}}` in a subject's URL, a server's `with` or an event's `what`",
             VARIED_LOAD_KEYS.join(", "),
             shown(name)
         ),
     };
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             factor.place,
             format!("the factor `{}` changes nothing", shown(name)),
-            "it stands nowhere else",
+            "nothing uses it",
         )
         .help(help),
     );
@@ -339,7 +190,7 @@ fn role(
 
 fn param_role(
     reader: &mut Reader,
-    factor: &RawFactor,
+    factor: &WrittenFactor,
     server_name: &str,
     param_name: &str,
     experiment: &Experiment,
@@ -347,8 +198,8 @@ fn param_role(
 ) -> Option<Role> {
     let Some(server) = experiment.server(server_name) else {
         let names = experiment.servers.iter().map(|s| s.name.as_str());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 factor.place,
                 format!(
                     "the factor `{}`: no server is called `{}`",
@@ -361,12 +212,12 @@ fn param_role(
         );
         return None;
     };
-    // An unknown recipe was noted where it is named.
+    // An unknown recipe was reported with its server.
     let recipe = recipes.get(&server.recipe)?;
     if recipe.param(param_name).is_none() {
         let names = recipe.params.iter().map(|p| p.name.as_str());
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 factor.place,
                 format!(
                     "the factor `{}`: the recipe `{}` has no parameter `{}`",
@@ -397,51 +248,13 @@ fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
             .iter()
             .flat_map(|server| server.with.values())
             .any(|given| match given {
-                Given::Factor { factor, .. } => factor == name,
-                Given::Value(Value::Text(text)) => stands_in(text),
-                Given::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
-                Given::Value(_) => false,
+                ParamValue::Factor { factor, .. } => factor == name,
+                ParamValue::Value(Value::Text(text)) => stands_in(text),
+                ParamValue::Value(Value::List(items)) => items.iter().any(|item| stands_in(item)),
+                ParamValue::Value(_) => false,
             })
         || experiment
             .events
             .iter()
-            .any(|event| matches!(&event.what, GivenFault::Factor { factor, .. } if factor == name))
-}
-
-/// The names that stand in braces in a text, in the way that filling in finds them.
-pub(super) fn placeholders(text: &str) -> Vec<&str> {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let mut names = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('{') {
-        let inner = &rest[start + 1..];
-        match inner.find('}') {
-            Some(end) if end > 0 && inner[..end].chars().all(good) => {
-                names.push(&inner[..end]);
-                rest = &inner[end + 1..];
-            }
-            _ => rest = inner,
-        }
-    }
-    names
-}
-
-/// The name, when all of a text is one `{name}`.
-pub(super) fn only_placeholder(text: &str) -> Option<&str> {
-    let name = text.strip_prefix('{')?.strip_suffix('}')?;
-    (placeholders(text) == [name]).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_in_braces_are_found_and_other_braces_are_not() {
-        assert_eq!(placeholders("/bytes/{size}?x={n.m}"), ["size", "n.m"]);
-        assert_eq!(placeholders("{ \"json\": {} }{{size}}"), ["size"]);
-        assert_eq!(only_placeholder("{size}"), Some("size"));
-        assert_eq!(only_placeholder("{a}{b}"), None);
-        assert_eq!(only_placeholder("x{a}"), None);
-    }
+            .any(|event| matches!(&event.what, EventFault::Factor { factor, .. } if factor == name))
 }

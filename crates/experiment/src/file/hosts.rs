@@ -1,13 +1,12 @@
-//! `[hosts.NAME]`: the places where programs run, and what lies between them.
+//! `[hosts.NAME]`: where programs run, and the links between them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machines;
-use super::parse::place_of;
-use super::parts::{MOST_NAMES, check_name};
-use super::types::{Experiment, Target, Upstream};
-use config::reader::{Fault, Reader};
+use super::names::{LOAD_HOST_FACTOR, MOST_NAMES, check_name};
+use crate::spec::{Experiment, Target, Upstream};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{self, shown};
@@ -26,7 +25,7 @@ const KEYS: [&str; 8] = [
 ];
 const LINK_KEYS: [&str; 4] = ["rtt", "jitter", "loss", "rate"];
 const LONGEST: Duration = Duration::from_secs(10);
-/// The kernel gives no smaller share of so short a stretch as is used here.
+/// The smallest share that the kernel gives in the period used here.
 const QUOTA_MIN: f64 = 0.1;
 
 /// `[hosts.NAME]`
@@ -41,10 +40,10 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
         };
         check_name(reader, "a host", &entry.name, entry.place);
         if entry.name == "localhost" {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 "a host cannot be called `localhost`",
-                "every host calls itself that",
+                "the name is reserved: it means the local host",
             ));
         }
         refuse_needless(reader, &inner);
@@ -67,18 +66,16 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
     hosts
 }
 
-/// Keys that one may expect here are told apart from typing mistakes.
+/// Explains keys that a user may expect here.
 fn refuse_needless(reader: &mut Reader, host: &Section<'_>) {
     let mut known = KEYS.to_vec();
     for entry in &host.table.entries {
         if matches!(entry.name.as_str(), "namespace" | "netns") {
             known.push(&entry.name);
             let name = host.name_of(&entry.name);
-            let message = format!("`{name}`: nothing has to be said for that");
-            let fault = Fault::at(entry.place, message, "no key of a host");
-            reader.fault(fault.help(
-                "remove it: with link = {} the host is a namespace of its own, as are then all",
-            ));
+            let message = format!("`{name}`: no such setting is needed");
+            let problem = Problem::at(entry.place, message, "unknown key");
+            reader.report(problem.help("remove it: link = {} gives every host its own namespace"));
         }
     }
     host.only(reader, &known);
@@ -96,18 +93,18 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
         // The range fits.
         let cpu = u32::try_from(cpu).unwrap_or_default();
         if cpus.contains(&cpu) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 item.place,
                 format!("`{path}` names CPU {cpu} twice"),
-                "this is the second time",
+                "the second",
             ));
         } else {
             cpus.push(cpu);
         }
     }
     if cpus.is_empty() {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
                 format!("`{path}` is empty"),
                 "expected at least one CPU number",
@@ -131,7 +128,7 @@ fn quota(reader: &mut Reader, host: &Section<'_>) -> Option<f64> {
     if (QUOTA_MIN..=4096.0).contains(&quota) {
         return Some(quota);
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         entry.node.place,
         format!("`{path}` is out of range: {quota}"),
         format!("expected {QUOTA_MIN} to 4096 CPUs"),
@@ -145,7 +142,7 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
     let zero_to = Duration::ZERO..=LONGEST;
     let ns = |time: Option<Duration>| time.map_or(0, |time| time.as_nanos() as u64);
     let rtt = link.duration(reader, "rtt", zero_to.clone());
-    // One that cannot be read is one mistake, not two.
+    // A wrong `rtt` is one mistake, not two.
     let known = rtt.is_some() || link.entry("rtt").is_none();
     let spec = LinkSpec {
         rtt_ns: ns(rtt),
@@ -158,13 +155,13 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
         && let Some((entry, path)) = link.entry("jitter")
     {
         let rtt = units::duration_text(Duration::from_nanos(spec.rtt_ns));
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.node.place,
-                format!("`{path}` is more than the round trip"),
+                format!("`{path}` is more than the round-trip time"),
                 format!("expected at most {rtt}"),
             )
-            .help("a packet would have to arrive before it is sent; raise `rtt` or lower `jitter`"),
+            .help("a packet cannot arrive before it is sent; raise `rtt` or lower `jitter`"),
         );
     }
     Some(spec)
@@ -173,11 +170,11 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
 fn bit_rate(reader: &mut Reader, link: &Section<'_>) -> Option<u64> {
     let (entry, path) = link.entry("rate")?;
     let form = units::BIT_RATE_FORM;
-    let rate = reader.quantity(&entry.node, &path, "rate of a link", form, units::bit_rate)?;
+    let rate = reader.quantity(&entry.node, &path, "link rate", form, units::bit_rate)?;
     if (8_000..=1_000_000_000_000).contains(&rate) {
         return Some(rate);
     }
-    reader.fault(Fault::at(
+    reader.report(Problem::at(
         entry.node.place,
         format!("`{path}` is out of range: {}", units::bit_rate_text(rate)),
         "expected 8kbit/s to 1000Gbit/s",
@@ -194,15 +191,15 @@ fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
         let name = &entry.name;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !name.chars().all(good) || !name.starts_with("net.") || name.contains("..") {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
-                    format!("`{}` is no setting of a host", shown(name)),
+                    format!("`{}` is not a host setting", shown(name)),
                     "expected a name such as \"net.core.somaxconn\"",
                 )
                 .help(
-                    "hosts have settings of the network of their own; the others are the \
-                     machine's, and [sysctls] compares those",
+                    "only settings of the network exist per host; [sysctls] compares the others, \
+                     which the whole machine shares",
                 ),
             );
         }
@@ -220,26 +217,26 @@ fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
     settings
 }
 
-/// What has to be said where hosts are apart from each other and from this machine.
+/// Checks an experiment whose hosts are namespaces.
 pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     if !experiment.hosts_are_apart() || experiment.hosts_are_machines() {
         return;
     }
-    let help = "the hosts of this experiment are namespaces, as one has a link, a quota, an \
-                access or settings: what runs, runs on one of them";
+    let help = "hosts are namespaces, because one has `link`, `quota`, `access` or `settings`: \
+                the load and every server need one";
     let at = |path: &[&str]| {
-        let place = place_of(top.table, path);
+        let place = top.place_of(path);
         place.unwrap_or_default()
     };
     for server in &experiment.servers {
         let name = server.name.as_str();
         if server.host.is_none() {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["servers", name]),
-                format!("the server `{name}` is on no host"),
+                format!("the server `{name}` has no host"),
                 "expected host = \"…\"",
             );
-            reader.fault(fault.help(help));
+            reader.report(problem.help(help));
         }
         if let Some(Upstream::Address(address)) = server
             .upstreams
@@ -247,38 +244,38 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
             .find(|upstream| matches!(upstream, Upstream::Address(_)))
         {
             let place = at(&["servers", name, "upstreams"]);
-            reader.fault(outside(place, &address.to_string()));
+            reader.report(outside(place, &address.to_string()));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = if top.table.get("load").is_some() {
             "load"
         } else {
             "hosts"
         };
-        let fault = Fault::at(
+        let problem = Problem::at(
             at(&[table]),
-            "the load is made on no host",
+            "the load has no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
-        reader.fault(fault.help(help));
+        reader.report(problem.help(help));
     }
     for subject in &experiment.subjects {
         if let Target::Address(address) = &subject.target {
-            reader.fault(outside(at(&["subjects", &subject.name]), address));
+            reader.report(outside(at(&["subjects", &subject.name]), address));
         }
     }
 }
 
-/// The factor that says on which host the load is made.
-pub(super) const VANTAGE: &str = "from";
-
-fn outside(place: Place, address: &str) -> Fault {
-    Fault::at(
+fn outside(place: Place, address: &str) -> Problem {
+    Problem::at(
         place,
         format!("`{}` cannot be reached", shown(address)),
-        "hosts that are apart reach each other only",
+        "hosts with namespaces reach only each other",
     )
-    .help("name a server of this experiment, or take the links away")
+    .help("use a server of this experiment, or remove `link`, `quota`, `access` and `settings`")
 }

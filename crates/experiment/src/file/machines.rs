@@ -1,76 +1,75 @@
-//! Hosts that are machines: behind ssh, or this one.
+//! Hosts that are machines: one is behind ssh.
 
 use std::net::IpAddr;
 
-use super::hosts::VANTAGE;
-use super::parse::place_of;
-use super::types::Experiment;
-use config::reader::{Fault, Reader};
+use super::names::LOAD_HOST_FACTOR;
+use crate::spec::Experiment;
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
-/// The keys that only a namespace can have.
+/// The keys that need a namespace.
 const MADE: [&str; 4] = ["quota", "link", "access", "settings"];
 
-/// `ssh`: what the system's `ssh` shall be called with.
+/// `ssh`: the destination for the system's `ssh`.
 pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
     let ssh = host.text(reader, "ssh")?;
-    // What begins with a dash would be an option to ssh, and no destination holds a space.
+    // A leading dash would make it an option; a destination has no space.
     let good = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '`' | '\\');
     if !ssh.is_empty() && !ssh.starts_with('-') && ssh.chars().all(good) {
         return Some(ssh);
     }
     let (entry, path) = host.entry("ssh")?;
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             entry.node.place,
-            format!("`{path}` is no destination of ssh: {}", shown(&ssh)),
+            format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
             "expected \"user@machine\", or a name of ~/.ssh/config",
         )
-        .help("a port, keys and jump hosts are said in ~/.ssh/config, under a name for the host"),
+        .help("set port, keys and jump hosts in ~/.ssh/config, under a name for the host"),
     );
     None
 }
 
-/// `address`: where the others reach its servers.
+/// `address`: where other hosts reach its servers.
 pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr> {
     let text = host.text(reader, "address")?;
     let address = text.parse().ok().filter(|one: &IpAddr| {
-        // Servers listen on it, so it has to be one address.
+        // Servers listen on it, so it must be a single address.
         !one.is_unspecified() && !one.is_multicast()
     });
     if address.is_none() {
         let (entry, path) = host.entry("address")?;
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
-            format!("`{path}` is no address of a host: {}", shown(&text)),
+            format!("`{path}` is not a host address: {}", shown(&text)),
             "expected an IP address, such as \"192.0.2.7\"",
         ));
     }
     address
 }
 
-/// What has to be said where hosts are machines, and what cannot be said of them.
+/// Checks an experiment whose hosts are machines.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
-    let at = |path: &[&str]| place_of(top.table, path).unwrap_or_default();
-    let says = |host: &str, key: &str| place_of(top.table, &["hosts", host, key]).is_some();
+    let at = |path: &[&str]| top.place_of(path).unwrap_or_default();
+    let says = |host: &str, key: &str| top.place_of(&["hosts", host, key]).is_some();
     if experiment
         .hosts
         .iter()
         .any(|host| host.ssh.is_none() && says(&host.name, "ssh"))
     {
-        // That is one mistake, and what else is said may fit it.
+        // Already reported; the other keys may depend on it.
         return;
     }
     let Some(first) = experiment.hosts.iter().find(|host| host.ssh.is_some()) else {
         for host in &experiment.hosts {
             for key in ["ssh_binary", "address"] {
-                if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
-                    reader.fault(
-                        Fault::at(
+                if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
+                    reader.report(
+                        Problem::at(
                             place,
                             format!("`hosts.{}.{key}`: no host is behind ssh", host.name),
-                            "means nothing here",
+                            "has no effect",
                         )
                         .help("add ssh = \"…\" to the hosts that are other machines, or remove it"),
                     );
@@ -81,59 +80,61 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     };
     for host in &experiment.hosts {
         for key in MADE {
-            if let Some(place) = place_of(top.table, &["hosts", &host.name, key]) {
-                reader.fault(
-                    Fault::at(
+            if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
+                reader.report(
+                    Problem::at(
                         place,
-                        format!("`hosts.{}.{key}` cannot be had", host.name),
-                        "only hosts that are made on this machine have that",
+                        format!("`hosts.{}.{key}` is not possible with ssh", host.name),
+                        "only hosts on this machine can have this",
                     )
                     .help(format!(
-                        "remove it, or `ssh` from `{}`: with a host behind ssh, all hosts are \
-                         machines as they are",
+                        "remove it, or `ssh` from `{}`: where one host is behind ssh, all \
+                         hosts are machines",
                         first.name
                     )),
                 );
             }
         }
     }
-    let help = "as one is behind ssh, the hosts of this experiment are machines: what runs, runs \
-                on one of them";
+    let help = "hosts are machines, because one is behind ssh: the load and every server need one";
     for server in &experiment.servers {
         let name = server.name.as_str();
         let Some(host) = &server.host else {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["servers", name]),
-                format!("the server `{name}` is on no host"),
+                format!("the server `{name}` has no host"),
                 "expected host = \"…\"",
             );
-            reader.fault(fault.help(help));
+            reader.report(problem.help(help));
             continue;
         };
         let found = experiment.hosts.iter().find(|one| one.name == *host);
         if found.is_some_and(|host| host.address.is_none() && !says(&host.name, "address")) {
-            let fault = Fault::at(
+            let problem = Problem::at(
                 at(&["hosts", host]),
                 format!("the host `{host}` has no address"),
                 "expected address = \"…\"",
             );
-            reader.fault(fault.help(format!(
-                "the server `{name}` is on it: name the IP address of that machine by which the \
-                 others reach it"
+            reader.report(problem.help(format!(
+                "the server `{name}` runs on it: give the IP address at which the \
+                 other hosts reach it"
             )));
         }
     }
-    let varied = experiment.factors.iter().any(|one| one.name == VANTAGE);
+    let varied = experiment
+        .factors
+        .iter()
+        .any(|one| one.name == LOAD_HOST_FACTOR);
     if experiment.load.host.is_none() && !varied {
         let table = match top.table.get("load") {
             Some(_) => "load",
             None => "hosts",
         };
-        let fault = Fault::at(
+        let problem = Problem::at(
             at(&[table]),
-            "the load is made on no host",
+            "the load has no host",
             "expected host = \"…\" in [load], or the factor `from`",
         );
-        reader.fault(fault.help(help));
+        reader.report(problem.help(help));
     }
 }

@@ -4,33 +4,33 @@
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
 //! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
+mod builder;
+mod design;
 mod drivers;
 mod error;
 mod events;
 mod factors;
 mod hosts;
+mod load;
 mod machines;
+mod names;
 mod overrides;
 mod parse;
 mod parts;
+mod placeholders;
 mod references;
-mod resolved_condition;
 mod servers;
-mod subject;
-mod types;
+mod subjects;
 mod write;
+mod written_factors;
 
 use std::path::Path;
 
+pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
-pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};
-pub use types::{
-    Apart, BodyCheck, Design, Effect, Event, Expect, Experiment, Factor, Fault, Given, GivenFault,
-    Level, LoadChange, LoadSpec, Published, Rate, Role, Server, SliceLength, Subject, Target,
-    Upstream,
-};
 
 use crate::recipes::Recipes;
+use crate::spec::Experiment;
 
 impl Experiment {
     /// Reads an experiment from the text of its file.

@@ -1,32 +1,18 @@
-//! `[quick]` and `--set`: values put in the place of others before a file is read.
+//! `[quick]` and `--set`: values that replace others before a file is interpreted.
 
 use toml::de::{DeTable, DeValue};
 
-use super::factors::{LOADS, level_text};
-use super::hosts::VANTAGE;
+use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, QUICK_KEYS};
+use super::written_factors::level_text;
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::tree::{self, Entry, Node, Place, Table, Tree};
 use config::units::shown;
 
-/// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 10] = [
-    "blocks",
-    "warmup",
-    "window",
-    "latency_window",
-    "slice",
-    "matters",
-    "max_error",
-    "retries",
-    "apart",
-    "bottleneck",
-];
-
-/// Each of the keys below is compared with all before it; nobody has this many.
+/// Duplicates are found by comparing each key with all before it, which this keeps cheap.
 const MOST_KEYS: usize = 1000;
 
-/// A value from the command line and where it belongs.
+/// A value from the command line and the key that it sets.
 #[derive(Debug)]
 struct Set {
     path: Vec<String>,
@@ -114,19 +100,19 @@ fn flatten_into(reader: &mut Reader, flat: &mut Table, entry: Entry) {
             flatten_into(reader, flat, inner);
         }
     } else if flat.entries.len() >= MOST_KEYS {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.place,
-            format!("there are more than {MOST_KEYS} keys here"),
+            format!("more than {MOST_KEYS} keys"),
             "too many",
         ));
     } else if let Some(first) = flat.get(&entry.name) {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 entry.place,
-                format!("`{}` stands twice", shown(&entry.name)),
-                "this is the second",
+                format!("duplicate key `{}`", shown(&entry.name)),
+                "the second",
             )
-            .and(first.place, "this is the first"),
+            .and(first.place, "the first"),
         );
     } else {
         flat.entries.push(entry);
@@ -147,10 +133,10 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         _ => key,
     };
     let Some(path) = key_path(current_key) else {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 key_place,
-                format!("--set does not know what `{}` is", shown(key)),
+                format!("--set: `{}` is not a key", shown(key)),
                 "expected a key of the experiment file",
             )
             .help("write --set TABLE.KEY=VALUE, such as --set design.blocks=3"),
@@ -160,7 +146,7 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
     let from = key.len() + 1;
     let node = match DeValue::parse(value) {
         Ok(parsed) => moved(tree::node(source, &parsed), from),
-        // What is no TOML value is meant as a string: `--set load.timeout=5s`.
+        // Anything but a TOML value is a string: `--set load.timeout=5s`.
         Err(_) => Node {
             place: Place {
                 source,
@@ -240,23 +226,13 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
             walked.push('.');
         }
         walked.push_str(part);
-        if table.get(part).is_none() {
-            table.entries.push(Entry {
-                name: part.clone(),
-                place: set.key,
-                node: Node {
-                    place: set.key,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        match table.get_mut(part).map(|entry| &mut entry.node.tree) {
-            Some(Tree::Table(inner)) => table = inner,
-            _ => {
-                reader.fault(Fault::at(
+        match table.table_mut(part, set.key) {
+            Some(inner) => table = inner,
+            None => {
+                reader.report(Problem::at(
                     set.key,
-                    format!("--set {}: `{walked}` is no table", set.path.join(".")),
-                    "there is nothing below it to set",
+                    format!("--set {}: `{walked}` is not a table", set.path.join(".")),
+                    "it has no keys to set",
                 ));
                 return;
             }
@@ -269,7 +245,7 @@ fn put(reader: &mut Reader, top: &mut Table, set: &Set) {
     });
 }
 
-/// Servers and hosts are changed from the command line, not invented there.
+/// `--set` changes servers and hosts, and adds none.
 fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     let [kind @ ("servers" | "hosts"), name, ..] =
         set.path.iter().map(String::as_str).collect::<Vec<_>>()[..]
@@ -283,8 +259,8 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     if known.contains(&name) {
         return true;
     }
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             set.key,
             format!(
                 "--set {}: nothing in `{kind}` is called `{name}`",
@@ -299,7 +275,7 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
 
 fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     let factor = match set.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["load", "host"] => VANTAGE.to_owned(),
+        ["load", "host"] => LOAD_HOST_FACTOR.to_owned(),
         ["load", key] => key.to_owned(),
         ["servers", server, "with", param] => format!("{server}.{param}"),
         _ => return,
@@ -308,7 +284,7 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
         return;
     };
     let hidden = factors.get(&factor).or_else(|| {
-        let loads = factors.get(LOADS)?;
+        let loads = factors.get(LOAD_FACTOR)?;
         let Tree::Array(levels) = &loads.node.tree else {
             return None;
         };
@@ -320,8 +296,8 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     });
     if let Some(entry) = hidden {
         let factor = &entry.name;
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 set.key,
                 format!("--set {} would change nothing", set.path.join(".")),
                 format!("the factor `{factor}` gives this value"),
@@ -332,7 +308,7 @@ fn refuse_what_a_factor_hides(reader: &mut Reader, top: &Table, set: &Set) {
     }
 }
 
-/// The factors in `[quick]` have to be those of the file, with some of their levels.
+/// `[quick]` may name only factors and levels of the file.
 fn check_quick_factors(reader: &mut Reader, top: &Table) {
     let Some(Tree::Table(quick)) = top.get("quick").map(|entry| &entry.node.tree) else {
         return;
@@ -348,10 +324,13 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
     for entry in &chosen.entries {
         let Some(factor) = factors.get(&entry.name) else {
             let names = factors.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.place,
-                    format!("`quick.factors` names no factor: `{}`", shown(&entry.name)),
+                    format!(
+                        "`quick.factors` names an unknown factor: `{}`",
+                        shown(&entry.name)
+                    ),
                     "not in [factors]",
                 )
                 .help(suggestion(&entry.name, "factors", names)),
@@ -359,17 +338,17 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
             continue;
         };
         let (Tree::Array(all), Tree::Array(some)) = (&factor.node.tree, &entry.node.tree) else {
-            // Another kind of value is a mistake that reading the factor notes.
+            // Reading the factor reports a value of another type.
             continue;
         };
-        // Longer lists make too many conditions, which is noted elsewhere.
+        // Longer lists make too many conditions, which is another check.
         let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
         for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
-                reader.fault(
-                    Fault::at(
+                reader.report(
+                    Problem::at(
                         level.place,
-                        format!("`{}` has no such level", shown(&entry.name)),
+                        format!("`{}` does not have this level", shown(&entry.name)),
                         "not among the levels in [factors]",
                     )
                     .help(format!("its levels: {}", all.join(", "))),
@@ -394,7 +373,7 @@ fn quick_subjects(top: &Table) -> Vec<(String, Place)> {
     items.iter().take(MOST_KEYS).filter_map(name).collect()
 }
 
-/// The subjects in `[quick]` have to be some of the file's.
+/// `[quick]` may name only subjects of the file.
 fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     let Some(Tree::Table(subjects)) = top.get("subjects").map(|entry| &entry.node.tree) else {
         return;
@@ -402,10 +381,13 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     for (name, place) in quick_subjects(top) {
         if subjects.get(&name).is_none() {
             let names = subjects.entries.iter().map(|e| e.name.as_str());
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
-                    format!("`quick.subjects` names no subject: `{}`", shown(&name)),
+                    format!(
+                        "`quick.subjects` names an unknown subject: `{}`",
+                        shown(&name)
+                    ),
                     "not in [subjects]",
                 )
                 .help(suggestion(&name, "subjects", names)),
@@ -414,7 +396,7 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     }
 }
 
-/// Puts the values of `[quick]` where they belong and removes it; unknown keys stay, to be noted.
+/// Moves the values of `[quick]` to their tables; unknown keys remain, to be reported later.
 fn merge_quick(top: &mut Table) {
     let kept = quick_subjects(top);
     if !kept.is_empty()
@@ -445,20 +427,8 @@ fn merge_quick(top: &mut Table) {
         let Some(first) = entries.first() else {
             continue;
         };
-        if top.get(table).is_none() {
-            top.entries.push(Entry {
-                name: table.to_owned(),
-                place: first.place,
-                node: Node {
-                    place: first.place,
-                    tree: Tree::Table(Table::default()),
-                },
-            });
-        }
-        if let Some(Tree::Table(target)) = top.get_mut(table).map(|entry| &mut entry.node.tree) {
-            for entry in entries {
-                target.put(entry);
-            }
+        if let Some(target) = top.table_mut(table, first.place) {
+            entries.into_iter().for_each(|entry| target.put(entry));
         }
     }
 }

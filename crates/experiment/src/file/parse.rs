@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use super::error::ExperimentError;
-use super::factors::{self, RawFactor};
-use super::overrides::{self, QUICK_KEYS};
-use super::types::{Design, Experiment, SliceLength};
-use super::{drivers, events, hosts, parts, references, servers, subject};
+use super::{
+    design, drivers, events, factors, hosts, load, overrides, parts, references, servers, subjects,
+    written_factors,
+};
 use crate::recipes::Recipes;
+use crate::spec::Experiment;
 use config::open;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
-use config::tree::{Place, Table};
+use config::tree::{Table, Tree};
 use config::units::shown;
 
 const KEYS: [&str; 14] = [
@@ -31,7 +32,7 @@ const KEYS: [&str; 14] = [
     "published",
 ];
 
-const SMALLEST: &str = "the least there can be: title = \"…\" and a table [subjects] with a line such as direct = \"http://127.0.0.1:8080/\"";
+const SMALLEST: &str = "a minimal experiment has title = \"…\" and a table [subjects] with a line such as direct = \"http://127.0.0.1:8080/\"";
 
 pub(super) fn parse(
     source_name: &str,
@@ -41,66 +42,52 @@ pub(super) fn parse(
     recipes: &Recipes,
 ) -> Result<Experiment, ExperimentError> {
     let mut reader = Reader::new(source_name, text);
-    let experiment = whole(&mut reader, source_name, text, sets, quick, recipes);
-    match (reader.finish(), experiment) {
-        (None, Some(experiment)) => Ok(experiment),
-        (Some(mistakes), _) => Err(mistakes.into()),
-        (None, None) => {
-            // `whole` gives nothing only after it noted a mistake; say so rather than panic.
-            let mut reader = Reader::new(source_name, text);
-            reader.fault(Fault::of_the_file("the experiment could not be read"));
-            Err(reader
-                .finish()
-                .map_or_else(|| unknown(source_name), ExperimentError::from))
+    let table = open::parse(&mut reader, text).unwrap_or_default();
+    if reader.is_clean() && table.entries.is_empty() {
+        let empty = Problem::of_the_file("the file is empty: expected an experiment");
+        reader.report(empty.help(SMALLEST));
+    }
+    if reader.is_clean() {
+        let experiment = whole(&mut reader, source_name, table, sets, quick, recipes);
+        if reader.is_clean() {
+            return Ok(experiment);
         }
     }
+    Err(reader.into_mistakes().into())
 }
 
-fn unknown(name: &str) -> ExperimentError {
-    ExperimentError::Unknown {
-        name: name.to_owned(),
-        help: SMALLEST.to_owned(),
-    }
-}
-
-fn whole(
+/// Turns the tree of a file into an experiment. What has a mistake has a stand-in afterwards.
+pub(super) fn whole(
     reader: &mut Reader,
     source_name: &str,
-    text: &str,
+    mut table: Table,
     sets: &[(String, String)],
     quick: bool,
     recipes: &Recipes,
-) -> Option<Experiment> {
-    let mut table = open::parse(reader, text)?;
-    if table.entries.is_empty() {
-        reader.fault(
-            Fault::of_the_file("the file is empty: there is no experiment in it").help(SMALLEST),
-        );
-        return None;
-    }
+) -> Experiment {
     let quick_given = table.get("quick").is_some();
     let quick_says_bottleneck = matches!(
         table.get("quick").map(|entry| &entry.node.tree),
-        Some(config::tree::Tree::Table(quick)) if quick.get("bottleneck").is_some()
+        Some(Tree::Table(quick)) if quick.get("bottleneck").is_some()
     );
     let set_keys = overrides::apply(reader, &mut table, sets, quick);
     let top = Section::whole(&table);
     top.only(reader, &KEYS);
     let title = top.required_text(reader, "title", "\"what is asked, in a line\"");
-    let raw_factors = factors::raw(reader, &top);
+    let written = written_factors::read(reader, &top);
     let hosts = hosts::hosts(reader, &top);
-    let servers = servers::servers(reader, &top, recipes, &raw_factors);
-    let subjects = subject::subjects(reader, &top, &raw_factors, recipes);
-    drivers::check_factor(reader, &top, &raw_factors);
+    let servers = servers::servers(reader, &top, recipes, &written);
+    let subjects = subjects::subjects(reader, &top, &written, recipes);
+    drivers::check_factor(reader, &top, &written);
     let first = subjects.first().map_or("", |subject| &subject.name);
-    let events = events::events(reader, &top, &raw_factors);
-    let mut design = parts::design(reader, &top, first);
-    check_quick(reader, &top, &design);
+    let events = events::events(reader, &top, &written);
+    let mut design = design::design(reader, &top, first);
+    design::check_quick(reader, &top, &design);
     if quick && !quick_given {
         let window = design.latency_window;
-        shorten(&mut design, &set_keys);
+        design::shorten(&mut design, &set_keys);
         if !events.is_empty() {
-            // What happens at its time needs the window that it was written for.
+            // Events happen at fixed times in the window.
             design.latency_window = window;
         }
     }
@@ -118,24 +105,24 @@ fn whole(
         servers,
         subjects,
         factors: Vec::new(),
-        load: parts::load(reader, &top, recipes),
+        load: load::load(reader, &top, recipes),
         events,
         expect: parts::expect(reader, &top),
         design,
         sysctls: parts::sysctls(reader, &top),
         published: parts::published(reader, &top),
     };
-    experiment.factors = factors::resolve(reader, raw_factors, &experiment, recipes);
+    experiment.factors = factors::resolve(reader, written, &experiment, recipes);
     references::check(reader, &top, &experiment);
     events::check(reader, &top, &experiment);
-    // What follows from the parts together is asked only of parts that are right.
+    // Checks across tables need tables without mistakes.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
     }
     if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
         experiment.design.latency_window = Duration::ZERO;
     }
-    Some(experiment)
+    experiment
 }
 
 /// The name that the file gives, or the one that the file has.
@@ -144,7 +131,7 @@ fn name(reader: &mut Reader, top: &Section<'_>, source_name: &str) -> String {
     if let Some((entry, _)) = top.entry("name") {
         let name = reader.text(&entry.node, "name").unwrap_or_default();
         if name.is_empty() || name.len() > 64 || !name.chars().all(good) || name.starts_with('.') {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.node.place,
                 format!("`{}` cannot be a name", shown(&name)),
                 "expected 1 to 64 letters, digits, `-`, `_` or `.`",
@@ -165,61 +152,4 @@ fn name(reader: &mut Reader, top: &Section<'_>, source_name: &str) -> String {
     } else {
         name
     }
-}
-
-/// `[quick]` is checked also when it is not used: its mistakes should not wait for `--quick`.
-fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
-    let Some(quick) = top.section(reader, "quick") else {
-        return;
-    };
-    let mut known = QUICK_KEYS.to_vec();
-    known.extend(["factors", "subjects"]);
-    let _ = quick.texts(reader, "subjects");
-    quick.only(reader, &known);
-    if let Some((entry, path)) = quick.entry("factors") {
-        let _ = reader.section(entry, path);
-    }
-    let mut scratch = design.clone();
-    let events = top.table.get("events").is_some();
-    parts::design_values(reader, &quick, &mut scratch, events);
-}
-
-/// What `--quick` means where a file does not say: a first impression in about half a minute.
-/// What was set on the command line stays as it was set.
-fn shorten(design: &mut Design, set_keys: &[String]) {
-    let free = |key: &str| !set_keys.iter().any(|set| set == key);
-    if free("design.blocks") {
-        design.blocks = design.blocks.min(5);
-    }
-    if free("design.warmup") {
-        design.warmup = design.warmup.min(Duration::from_millis(300));
-    }
-    if free("design.window") {
-        design.window = design.window.min(Duration::from_millis(1500));
-    }
-    if free("design.latency_window") {
-        design.latency_window = design.latency_window.min(Duration::from_millis(1500));
-    }
-    if matches!(design.slice, SliceLength::Fixed(slice) if slice > design.window) {
-        design.slice = SliceLength::Auto;
-    }
-}
-
-/// The factors of a file before it is known what they change.
-pub(super) fn factor_names(factors: &[RawFactor]) -> impl Iterator<Item = &str> {
-    factors.iter().map(|factor| factor.name.as_str())
-}
-
-/// The place of a nested key, for a mistake that was found after reading.
-pub(super) fn place_of(table: &Table, path: &[&str]) -> Option<Place> {
-    use config::tree::Tree;
-    let (last, parents) = path.split_last()?;
-    let mut table = table;
-    for part in parents {
-        match &table.get(part)?.node.tree {
-            Tree::Table(inner) => table = inner,
-            _ => return None,
-        }
-    }
-    table.get(last).map(|entry| entry.node.place)
 }

@@ -1,23 +1,22 @@
-//! What can only be checked when all parts are read: names that refer to others, circles, ports.
+//! Checks across tables: references between names, cycles of upstreams, ports.
 
 use std::collections::BTreeMap;
 
-use super::drivers;
-use super::parse::place_of;
-use super::subject::path_problem;
-use super::types::{Effect, Experiment, LoadChange, Server, Upstream};
+use super::subjects::path_problem;
+use super::{drivers, events, hosts, machines};
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
+use crate::spec::{Effect, Experiment, LoadChange, Server, Upstream};
 use config::nearest::suggestion;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::units::shown;
 
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     baseline(reader, top, experiment);
-    hosts(reader, top, experiment);
-    super::hosts::check_apart(reader, top, experiment);
-    super::machines::check(reader, top, experiment);
+    host_names(reader, top, experiment);
+    hosts::check_apart(reader, top, experiment);
+    machines::check(reader, top, experiment);
     circles(reader, top, experiment);
     ports(reader, top, experiment);
 }
@@ -31,15 +30,15 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         }
         _ => return,
     };
-    // A subject whose URL is wrong is still declared; that is one mistake, not two.
+    // A subject with a wrong URL is still declared: one mistake, not two.
     if names.is_empty() || names.contains(&baseline.as_str()) {
         return;
     }
-    if let Some(place) = place_of(top.table, &["design", "baseline"]) {
-        reader.fault(
-            Fault::at(
+    if let Some(place) = top.place_of(&["design", "baseline"]) {
+        reader.report(
+            Problem::at(
                 place,
-                format!("the baseline `{}` is no subject", shown(baseline)),
+                format!("the baseline `{}` is not a subject", shown(baseline)),
                 "not in [subjects]",
             )
             .help(suggestion(baseline, "subjects", names)),
@@ -47,7 +46,7 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
 }
 
-fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let names: Vec<&str> = experiment.hosts.iter().map(|h| h.name.as_str()).collect();
     let mut wanted: Vec<(&str, Vec<&str>)> = experiment
         .servers
@@ -72,9 +71,9 @@ fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
     for (host, path) in wanted {
         if !names.contains(&host) {
-            let place = place_of(top.table, &path).unwrap_or_default();
-            reader.fault(
-                Fault::at(
+            let place = top.place_of(&path).unwrap_or_default();
+            reader.report(
+                Problem::at(
                     place,
                     format!("no host is called `{}`", shown(host)),
                     "not in [hosts]",
@@ -85,24 +84,26 @@ fn hosts(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     }
 }
 
-/// Follows the upstreams from each server; a server that is met again on the way is a circle.
+/// Follows the upstreams from each server; a server reached twice on one path closes a cycle.
 fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let mut clear: Vec<&str> = Vec::new();
     for server in &experiment.servers {
         let mut way = Vec::new();
         if let Some(circle) = follow(experiment, server, &mut way, &mut clear) {
             let first = circle.first().map_or("", |name| *name);
-            let place = place_of(top.table, &["servers", first, "upstreams"]).unwrap_or_default();
+            let place = top
+                .place_of(&["servers", first, "upstreams"])
+                .unwrap_or_default();
             let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
-                    format!("the upstreams go in a circle: {}", shown.join(" -> ")),
-                    "a request would never arrive",
+                    format!("the upstreams form a cycle: {}", shown.join(" -> ")),
+                    "a request would never be answered",
                 )
-                .help("take one of them out of another's `upstreams`"),
+                .help("remove one of them from another's `upstreams`"),
             );
-            // One circle is enough to mend; others through the same servers would only repeat it.
+            // Other cycles would share servers with this one.
             return;
         }
     }
@@ -143,15 +144,15 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         let Some(port) = server.port else {
             continue;
         };
-        let place = |name| place_of(top.table, &["servers", name, "port"]).unwrap_or_default();
+        let place = |name| top.place_of(&["servers", name, "port"]).unwrap_or_default();
         if let Some(first) = taken.get(&port) {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place(&server.name),
-                    format!("`{first}` and `{}` both listen on port {port}", server.name),
-                    "taken already",
+                    format!("`{first}` and `{}` both use port {port}", server.name),
+                    "already in use",
                 )
-                .and(place(first), "taken here")
+                .and(place(first), "used here")
                 .help("choose another port, or leave `port` out to get a free one"),
             );
         } else {
@@ -163,7 +164,7 @@ fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
 /// More trials than this would run for months.
 const MOST_TRIALS: usize = 100_000;
 
-/// What only shows when factors are filled in: parameters and paths under each condition.
+/// Checks parameters, paths and loads under each condition.
 pub(super) fn check_conditions(
     reader: &mut Reader,
     top: &Section<'_>,
@@ -177,8 +178,8 @@ pub(super) fn check_conditions(
         .saturating_mul(blocks)
         .saturating_mul(experiment.subjects.len() + 1);
     if trials > MOST_TRIALS {
-        let place = place_of(top.table, &["design", "blocks"]);
-        reader.fault(Fault::at(
+        let place = top.place_of(&["design", "blocks"]);
+        reader.report(Problem::at(
             place.unwrap_or_default(),
             format!("{trials} trials are too many"),
             format!("expected at most {MOST_TRIALS}: blocks x conditions x subjects"),
@@ -186,43 +187,43 @@ pub(super) fn check_conditions(
         return;
     }
     for condition in conditions {
-        // Each further condition would mostly repeat the mistakes of the first.
+        // Further conditions would mostly repeat the mistakes of the first.
         if !reader.is_clean() {
             return;
         }
-        let setting = experiment.under(&condition);
-        for server in &setting.servers {
+        let resolved = experiment.under(&condition);
+        for server in &resolved.servers {
             let Some(recipe) = recipes.get(&server.recipe) else {
                 continue;
             };
             if let Err(RecipeError::Param { param, why, .. }) = recipe.fill(&server.params) {
-                let place = place_of(top.table, &["servers", &server.name, "with", &param]);
-                reader.fault(Fault::at(
+                let place = top.place_of(&["servers", &server.name, "with", &param]);
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("`servers.{}.with.{param}`: {why}", server.name),
-                    "with its factors filled in",
+                    "under one of the conditions",
                 ));
             }
         }
-        for subject in &setting.subjects {
+        for subject in &resolved.subjects {
             if let Some(problem) = path_problem(&subject.path, false) {
-                let place = place_of(top.table, &["subjects", &subject.name]);
-                reader.fault(Fault::at(
+                let place = top.place_of(&["subjects", &subject.name]);
+                reader.report(Problem::at(
                     place.unwrap_or_default(),
                     format!("subject `{}`: {problem}", shown(&subject.name)),
-                    format!("filled in: {}", shown(&subject.path)),
+                    format!("under one of the conditions: {}", shown(&subject.path)),
                 ));
             }
         }
-        drivers::check(reader, top, experiment, &setting, recipes);
-        super::events::check_load(reader, top, &setting);
-        let load = &setting.load;
+        drivers::check(reader, top, experiment, &resolved, recipes);
+        events::check_load(reader, top, &resolved);
+        let load = &resolved.load;
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
-            reader.fault(
-                Fault::of_the_file(
-                    "a condition has no keep-alive and several requests per connection",
+            reader.report(
+                Problem::of_the_file(
+                    "a condition has `keepalive = false` and several requests per connection",
                 )
-                .help("they exclude each other: vary one of the two"),
+                .help("these exclude each other: vary one of the two"),
             );
         }
     }

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::{RawFactor, accept, only_placeholder, placeholders};
-use super::parse::factor_names;
-use super::parts::{MOST_NAMES, check_name};
-use super::types::{Given, Server, Upstream};
-use crate::manifest::ReadValue as _;
-use crate::manifest::{Param, Value};
+use super::names::{MOST_NAMES, check_name};
+use super::placeholders::{only_placeholder, placeholders};
+use super::written_factors::{WrittenFactor, accept, factor_names};
+use crate::manifest::{Kind, Param, ReadValue as _, Value};
 use crate::recipe::Recipe;
 use crate::recipes::Recipes;
+use crate::spec::{ParamValue, Server, Upstream};
 use config::nearest::{suggestion, suggestion_or};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Tree};
 use config::units::shown;
@@ -20,14 +19,14 @@ pub(super) fn servers(
     reader: &mut Reader,
     top: &Section<'_>,
     recipes: &Recipes,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> Vec<Server> {
     let Some(section) = top.section(reader, "servers") else {
         return Vec::new();
     };
     let entries = &section.table.entries;
     if entries.len() > MOST_NAMES {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entries[MOST_NAMES].place,
             format!("{} servers are too many", entries.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -50,7 +49,7 @@ fn server(
     section: &Section<'_>,
     names: &[&str],
     recipes: &Recipes,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
 ) -> Server {
     section.only(reader, &["recipe", "host", "upstreams", "with", "port"]);
     let recipe_name = section.required_text(reader, "recipe", "\"lighttpd\"");
@@ -82,12 +81,9 @@ fn find_recipe<'r>(
 ) -> Option<&'r Recipe> {
     let recipe = recipes.get(name);
     if recipe.is_none() {
-        let place = section
-            .table
-            .get("recipe")
-            .map_or(section.place, |e| e.node.place);
-        reader.fault(
-            Fault::at(
+        let place = section.value_place("recipe");
+        reader.report(
+            Problem::at(
                 place,
                 format!("no recipe is called `{}`", shown(name)),
                 "unknown recipe",
@@ -106,8 +102,8 @@ fn upstreams(reader: &mut Reader, section: &Section<'_>, names: &[&str]) -> Vec<
         } else if let Ok(addr) = text.parse() {
             upstreams.push(Upstream::Address(addr));
         } else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     place,
                     format!(
                         "`{}`: no server is called `{}`",
@@ -123,7 +119,7 @@ fn upstreams(reader: &mut Reader, section: &Section<'_>, names: &[&str]) -> Vec<
                     "for something that already runs write its IP address and port, such as \"127.0.0.1:8080\"",
                 )),
             );
-            // One stands in for the wrong one, so that its absence is not a second mistake.
+            // Kept, so that its absence is not a second mistake.
             upstreams.push(Upstream::Server(text));
         }
     }
@@ -134,11 +130,8 @@ fn check_upstream_count(reader: &mut Reader, section: &Section<'_>, recipe: &Rec
     if recipe.upstreams.takes(count) {
         return;
     }
-    let place = section
-        .table
-        .get("upstreams")
-        .map_or(section.place, |entry| entry.node.place);
-    reader.fault(Fault::at(
+    let place = section.value_place("upstreams");
+    reader.report(Problem::at(
         place,
         format!(
             "`{}`: the recipe `{}` takes {}, found {count}",
@@ -155,8 +148,8 @@ fn with(
     reader: &mut Reader,
     section: &Section<'_>,
     recipe: &Recipe,
-    factors: &[RawFactor],
-) -> BTreeMap<String, Given> {
+    factors: &[WrittenFactor],
+) -> BTreeMap<String, ParamValue> {
     let mut all = BTreeMap::new();
     let given = section.section(reader, "with");
     if let Some(given) = &given {
@@ -165,8 +158,8 @@ fn with(
             match recipe.param(&entry.name) {
                 None => {
                     let names = recipe.params.iter().map(|param| param.name.as_str());
-                    reader.fault(
-                        Fault::at(
+                    reader.report(
+                        Problem::at(
                             entry.place,
                             format!(
                                 "the recipe `{}` has no parameter `{}`",
@@ -195,12 +188,12 @@ fn with(
         }
         match &param.default {
             Some(default) => {
-                all.insert(param.name.clone(), Given::Value(default.clone()));
+                all.insert(param.name.clone(), ParamValue::Value(default.clone()));
             }
             None if param.optional => {}
             None if has_factor(section, param, factors) => {}
-            None => reader.fault(
-                Fault::at(
+            None => reader.report(
+                Problem::at(
                     section.place,
                     format!(
                         "`{}` needs the parameter `{}` of the recipe `{}`",
@@ -216,7 +209,7 @@ fn with(
 }
 
 /// Whether a factor named SERVER.PARAM gives the parameter.
-fn has_factor(section: &Section<'_>, param: &Param, factors: &[RawFactor]) -> bool {
+fn has_factor(section: &Section<'_>, param: &Param, factors: &[WrittenFactor]) -> bool {
     let server = section.path.trim_start_matches("servers.");
     let name = format!("{server}.{}", param.name);
     factors.iter().any(|factor| factor.name == name)
@@ -227,19 +220,19 @@ fn parameter(
     entry: &Entry,
     path: &str,
     param: &Param,
-    factors: &[RawFactor],
-) -> Option<Given> {
+    factors: &[WrittenFactor],
+) -> Option<ParamValue> {
     let value = reader.value(&entry.node, path)?;
     let factor_of = |name: &str| factors.iter().find(|factor| factor.name == name);
     if let (Value::Text(text), false) = (&value, param.kind.holds_text())
         && let Some(name) = only_placeholder(text)
     {
         let Some(factor) = factor_of(name) else {
-            reader.fault(
-                Fault::at(
+            reader.report(
+                Problem::at(
                     entry.node.place,
                     format!("`{path}`: no factor is called `{name}`"),
-                    "its `{…}` names no factor",
+                    "`{…}` does not name a factor",
                 )
                 .help(suggestion(name, "factors", factor_names(factors))),
             );
@@ -253,45 +246,44 @@ fn parameter(
                 accept(reader, param, level, &path).map(|value| (level.text.clone(), value))
             })
             .collect();
-        return Some(Given::Factor {
+        return Some(ParamValue::Factor {
             factor: name.to_owned(),
             by_level,
         });
     }
     if param.kind.holds_text() && has_placeholder(&value, factors) {
-        // Whether the text fits is known only when it is filled in; its type is known now.
+        // The text is checked per condition; its type is known now.
         let fits = matches!(
             (param.kind, &value),
-            (crate::manifest::Kind::Text, Value::Text(_))
-                | (crate::manifest::Kind::List, Value::List(_))
+            (Kind::Text, Value::Text(_)) | (Kind::List, Value::List(_))
         );
         if fits {
-            return Some(Given::Value(value));
+            return Some(ParamValue::Value(value));
         }
     }
     match param.accept(&value) {
-        Ok(value) => Some(Given::Value(value)),
+        Ok(value) => Some(ParamValue::Value(value)),
         Err(refusal) => {
             let found = match &entry.node.tree {
                 Tree::Text(text) => format!("\"{}\"", shown(text)),
                 Tree::Array(_) => "a list".to_owned(),
                 _ => value.to_string(),
             };
-            let mut fault = Fault::at(
+            let mut problem = Problem::at(
                 entry.node.place,
                 format!("`{path}` cannot be {found}"),
                 refusal.expected,
             );
             if let Some(help) = refusal.help {
-                fault = fault.help(help);
+                problem = problem.help(help);
             }
-            reader.fault(fault);
+            reader.report(problem);
             None
         }
     }
 }
 
-fn has_placeholder(value: &Value, factors: &[RawFactor]) -> bool {
+fn has_placeholder(value: &Value, factors: &[WrittenFactor]) -> bool {
     let stands_in = |text: &String| {
         placeholders(text)
             .iter()

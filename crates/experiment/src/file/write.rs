@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use toml::{Table, Value as Toml};
 
-use super::types::{
-    Apart, BodyCheck, Design, Effect, Experiment, Given, GivenFault, LoadSpec, Rate, SliceLength,
-    Upstream,
+use crate::spec::{
+    Apart, BodyCheck, Choice, Design, Effect, EventFault, Experiment, LoadSpec, ParamValue, Rate,
+    Server, SliceLength, Target, Upstream,
 };
-use super::types::{Server, Target};
-use crate::driver::Choice;
 use config::units;
 use readings::{Access, HostSpec};
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
-    /// same experiment; what `--quick` and `--set` changed stands in it as changed.
+    /// same experiment; changes by `--quick` and `--set` are in it.
     pub fn to_toml(&self) -> String {
         let mut top = Table::new();
         put(&mut top, "name", text(&self.name));
@@ -94,8 +92,8 @@ impl Experiment {
             put(&mut table, "at", time(event.at));
             put(&mut table, "server", text(&event.server));
             let what = match &event.what {
-                GivenFault::Fault(fault) => text(fault.word()),
-                GivenFault::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+                EventFault::Fault(fault) => text(fault.word()),
+                EventFault::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
             };
             put(&mut table, "what", what);
             if let Some(until) = event.until {
@@ -179,8 +177,8 @@ fn server(server: &Server) -> Table {
     }
     let with = server.with.iter().map(|(name, given)| {
         let value = match given {
-            Given::Value(value) => value.to_toml(),
-            Given::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+            ParamValue::Value(value) => value.to_toml(),
+            ParamValue::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
         };
         (name.clone(), value)
     });

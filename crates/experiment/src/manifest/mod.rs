@@ -1,6 +1,7 @@
 //! What `recipe.toml` and `driver.toml` have in common: packages, programs, parameters, templates,
 //! and the command that reports a version.
 
+mod folders;
 mod param;
 mod read;
 mod read_value;
@@ -11,6 +12,7 @@ mod version;
 pub use param::{Kind, Param};
 pub use value::Value;
 
+pub(crate) use folders::{entries, folders_with};
 pub(crate) use param::fill;
 pub(crate) use read::{command, packages, pairs, params, programs, template, version};
 pub(crate) use read_value::ReadValue;

@@ -186,7 +186,7 @@ pub(crate) fn fill(
 ) -> Result<BTreeMap<String, Value>, (String, String)> {
     let known = |name: &str| params.iter().any(|param| param.name == name);
     if let Some(unknown) = given.keys().find(|name| !known(name)) {
-        return Err((unknown.clone(), "there is no such parameter".to_owned()));
+        return Err((unknown.clone(), "no such parameter".to_owned()));
     }
     let mut all = BTreeMap::new();
     for param in params {

@@ -1,6 +1,6 @@
 //! The keys that `recipe.toml` and `driver.toml` share.
 
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Place};
 use config::units;
@@ -79,9 +79,9 @@ fn param(reader: &mut Reader, entry: &Entry, section: &Section<'_>) -> Option<Pa
         let value = reader.value(&entry.node, &path)?;
         match param.accept(&value) {
             Ok(value) => param.default = Some(value),
-            Err(refusal) => reader.fault(Fault::at(
+            Err(refusal) => reader.report(Problem::at(
                 entry.node.place,
-                format!("`{path}` does not fit its own parameter"),
+                format!("`{path}` is not a valid value of the parameter"),
                 refusal.expected,
             )),
         }
@@ -97,7 +97,7 @@ fn limit(reader: &mut Reader, section: &Section<'_>, key: &str, kind: Kind) -> O
             .quantity(&entry.node, &path, "size", units::SIZE_FORM, units::size)
             .and_then(|bytes| i64::try_from(bytes).ok()),
         _ => {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("`{path}`: only integers and sizes have limits"),
                 "no limit is possible here",
@@ -109,7 +109,7 @@ fn limit(reader: &mut Reader, section: &Section<'_>, key: &str, kind: Kind) -> O
 
 pub(crate) fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String> {
     if section.table.get("command").is_none() {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             section.place,
             format!("`{}` is missing", section.name_of("command")),
             "expected a list of strings: the program and its arguments",
@@ -122,7 +122,7 @@ pub(crate) fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String>
     if words.is_empty()
         && let Some(entry) = section.table.get("command")
     {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entry.node.place,
             format!("`{}` is empty", section.name_of("command")),
             "expected the program and its arguments",
@@ -131,7 +131,7 @@ pub(crate) fn command(reader: &mut Reader, section: &Section<'_>) -> Vec<String>
     words.into_iter().map(|(word, _)| word).collect()
 }
 
-/// How a program tells its version; `example` is what may stand before it.
+/// How a program reports its version; `example` is a text that may precede it.
 pub(crate) fn version(reader: &mut Reader, top: &Section<'_>, example: &str) -> Option<Version> {
     let section = top.section(reader, "version")?;
     section.only(reader, &["command", "after"]);
@@ -165,10 +165,10 @@ pub(crate) fn pairs(
 
 pub(crate) fn template(reader: &mut Reader, place: Place, what: &str, text: &str) {
     if let Err(error) = environment().template_from_str(text) {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             place,
-            format!("{what} is no template: {}", complaint(&error)),
-            "this one",
+            format!("{what} is not a valid template: {}", complaint(&error)),
+            "invalid template",
         ));
     }
 }

@@ -2,8 +2,8 @@
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
-/// A template environment as recipes have it: nothing is escaped, an unknown name is an error, and
-/// a line that holds only a block tag leaves no line behind.
+/// A template environment as recipes have it: nothing is escaped, an unknown name is an error,
+/// and a line with only a block tag is removed.
 pub(crate) fn environment<'source>() -> Environment<'source> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

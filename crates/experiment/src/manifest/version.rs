@@ -1,6 +1,6 @@
 //! How a program reports its version.
 
-/// How a program tells its version.
+/// How a program reports its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub command: Vec<String>,

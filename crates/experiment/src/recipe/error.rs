@@ -2,32 +2,28 @@
 
 use std::path::PathBuf;
 
-use miette::Diagnostic;
-
-use crate::driver::DriverError;
 use config::{Mistakes, OpenError};
 
 /// A recipe that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecipeError {
     /// Its `recipe.toml` could not be read as text.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `recipe.toml` has mistakes.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
-    /// A driver of the program cannot be used.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
     /// One of its files, or a folder of recipes, cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
-    /// Its folder holds more than a recipe should.
+    /// Its folder is too large.
     #[error("the recipe in {} is too large: {what}", path.display())]
     TooLarge {
         /// The recipe's folder.
@@ -36,7 +32,7 @@ pub enum RecipeError {
         what: String,
     },
     /// A template cannot be filled in.
-    #[error("recipe `{recipe}`: {place} cannot be filled in: {why}")]
+    #[error("recipe `{recipe}`: {place} cannot be rendered: {why}")]
     Template {
         /// The recipe.
         recipe: String,
@@ -46,7 +42,7 @@ pub enum RecipeError {
         why: String,
     },
     /// A path that a template gave leads out of the server's folder, or to nothing.
-    #[error("recipe `{recipe}`: {place} gives the path `{path}`: {why}")]
+    #[error("recipe `{recipe}`: {place} has the path `{path}`: {why}")]
     Path {
         /// The recipe.
         recipe: String,
@@ -79,27 +75,14 @@ pub enum RecipeError {
     },
     /// The server's folder has too long a path for it.
     #[error(
-        "recipe `{recipe}` bears a folder path of at most {longest} bytes, found {found}: use a shorter --out"
+        "recipe `{recipe}` supports a folder path of at most {longest} bytes, found {found}: use a shorter --out"
     )]
     DirTooLong {
         /// The recipe.
         recipe: String,
-        /// The longest path it bears.
+        /// The longest path that it supports.
         longest: usize,
         /// The path's length.
         found: usize,
     },
 }
-
-impl RecipeError {
-    fn inner(&self) -> Option<&dyn Diagnostic> {
-        match self {
-            Self::Open(inner) => Some(inner),
-            Self::Mistakes(inner) => Some(inner),
-            Self::Driver(inner) => Some(inner),
-            _ => None,
-        }
-    }
-}
-
-shows_its_inner!(RecipeError);

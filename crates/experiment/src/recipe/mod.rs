@@ -1,11 +1,12 @@
 //! Recipes: how to configure, start, know ready, probe and stop one kind of server.
 //!
 //! A recipe is data, a folder with a `recipe.toml`, templates and files;
-//! `docs/src/reference/recipes.md` describes it. Everything here is pure but [`Recipes::load`], which reads the folders it is
-//! given, and [`Recipe::available`], which looks for programs and files on this machine.
+//! `docs/src/reference/recipes.md` describes it. Everything here is pure but
+//! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which looks for programs and files on this machine.
 
 mod error;
-pub(crate) mod read;
+mod load;
+mod read;
 mod render;
 mod settings;
 
@@ -17,6 +18,7 @@ use installed::{Availability, Need};
 use crate::manifest::{Param, Value, Version, fill};
 
 pub use error::RecipeError;
+pub(crate) use load::recipes;
 pub use render::{Behind, Ready, RenderContext, Rendered, RenderedFile};
 
 /// One kind of server.
@@ -26,7 +28,7 @@ pub struct Recipe {
     pub name: String,
     /// What it is, in a sentence.
     pub summary: String,
-    /// Where its project lives.
+    /// The project's home page.
     pub homepage: Option<String>,
     /// Debian packages that bring all it needs.
     pub packages: Vec<String>,
@@ -43,19 +45,18 @@ pub struct Recipe {
     pub dirs: Vec<String>,
     /// The user it runs as when Weighstation runs as root.
     pub run_as: Option<String>,
-    /// The longest path of its folder, in bytes, where it cannot bear more (Unix sockets).
+    /// The longest path of its folder, in bytes, where it has a limit (Unix sockets).
     pub longest_dir_bytes: Option<usize>,
     /// Its log files inside its folder.
     pub log_files: Vec<String>,
-    pub(crate) templates: Vec<Copy>,
-    pub(crate) copies: Vec<Copy>,
+    pub(crate) templates: Vec<RecipeFile>,
+    pub(crate) copies: Vec<RecipeFile>,
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) stop: Vec<(String, Duration)>,
     pub(crate) ready: Ready,
     pub(crate) version: Option<Version>,
-    /// What it tells of its parameters in words that mean the same for every server: names and
-    /// templates.
+    /// Its settings in terms common to all servers: names and templates.
     pub(crate) settings: Vec<(String, String)>,
     /// Every file of the recipe's folder, by its path inside it.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
@@ -88,7 +89,7 @@ impl Upstreams {
         })
     }
 
-    /// Whether so many fit.
+    /// Whether it takes this number of upstreams.
     pub fn takes(self, count: usize) -> bool {
         match self {
             Self::None => count == 0,
@@ -111,7 +112,7 @@ impl Upstreams {
 
 /// A file that is filled in, or copied unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Copy {
+pub(crate) struct RecipeFile {
     /// Destination, a template.
     pub to: String,
     /// Path inside the recipe's folder, a template.

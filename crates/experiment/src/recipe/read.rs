@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use super::render::stays_inside;
 use super::settings::settings;
-use super::{Copy, Need, Ready, Recipe, RecipeError, Upstreams};
+use super::{Need, Ready, Recipe, RecipeError, RecipeFile, Upstreams};
 use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
-use config::open::parse;
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units;
@@ -40,30 +39,16 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// [`RecipeError::Mistakes`] with every mistake that was found.
-pub(crate) fn recipe(
+pub(super) fn recipe(
     name: &str,
-    shown: &str,
+    source_name: &str,
     text: &str,
     files: BTreeMap<String, Vec<u8>>,
 ) -> Result<Recipe, RecipeError> {
-    let mut reader = Reader::new(shown, text);
-    let table = parse(&mut reader, text).unwrap_or_default();
-    let recipe = if reader.is_clean() {
-        let top = Section::whole(&table);
-        Some(whole(&mut reader, name, &top, files))
-    } else {
-        None
-    };
-    match (reader.finish(), recipe) {
-        (None, Some(recipe)) => Ok(recipe),
-        (Some(mistakes), _) => Err(mistakes.into()),
-        // A reader without mistakes always gave a recipe.
-        (None, None) => Err(RecipeError::Template {
-            recipe: name.to_owned(),
-            place: shown.to_owned(),
-            why: "it could not be read".to_owned(),
-        }),
-    }
+    let recipe = config::open::read(source_name, text, |reader, table| {
+        whole(reader, name, &Section::whole(&table), files)
+    })?;
+    Ok(recipe)
 }
 
 fn whole(
@@ -76,8 +61,8 @@ fn whole(
     let params = params(reader, top);
     let start = top.section(reader, "start");
     if top.table.get("start").is_none() {
-        reader.fault(
-            Fault::at(
+        reader.report(
+            Problem::at(
                 top.place,
                 "`start` is missing",
                 "no command starts the server",
@@ -145,7 +130,7 @@ fn templates(
     top: &Section<'_>,
     params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Copy> {
+) -> Vec<RecipeFile> {
     let templates = copies(reader, top, "files", params, files);
     let Some(section) = top.section(reader, "files") else {
         return templates;
@@ -158,10 +143,10 @@ fn templates(
         let (from, place) = (&made.map_or("", |made| &made.from), entry.node.place);
         match std::str::from_utf8(bytes) {
             Ok(text) => template(reader, place, from, text),
-            Err(_) => reader.fault(Fault::at(
+            Err(_) => reader.report(Problem::at(
                 place,
                 format!("the template `{from}` is not UTF-8"),
-                "files that are no text belong under [copy]",
+                "put binary files under [copy]",
             )),
         }
     }
@@ -174,7 +159,7 @@ fn copies(
     key: &str,
     params: &[Param],
     files: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Copy> {
+) -> Vec<RecipeFile> {
     let Some(section) = top.section(reader, key) else {
         return Vec::new();
     };
@@ -206,7 +191,7 @@ fn copies(
         if !from.contains('{') && !files.contains_key(&from) {
             no_such_file(reader, place, &from, files);
         }
-        copies.push(Copy {
+        copies.push(RecipeFile {
             to: entry.name.clone(),
             from,
             each,
@@ -220,12 +205,9 @@ fn each(reader: &mut Reader, section: &Section<'_>, params: &[Param]) -> Option<
     let name = section.text(reader, "each")?;
     let lists = || params.iter().filter(|param| param.kind == Kind::List);
     if !lists().any(|param| param.name == name) {
-        let place = section
-            .table
-            .get("each")
-            .map_or(section.place, |e| e.node.place);
-        reader.fault(
-            Fault::at(
+        let place = section.value_place("each");
+        reader.report(
+            Problem::at(
                 place,
                 format!("no list parameter is called `{}`", units::shown(&name)),
                 "expected the name of a parameter of type list",
@@ -248,13 +230,10 @@ fn mode(reader: &mut Reader, section: &Section<'_>) -> u32 {
     match u32::from_str_radix(&text, 8) {
         Ok(mode) if mode <= 0o777 => mode,
         _ => {
-            let place = section
-                .table
-                .get("mode")
-                .map_or(section.place, |e| e.node.place);
-            reader.fault(Fault::at(
+            let place = section.value_place("mode");
+            reader.report(Problem::at(
                 place,
-                format!("`{}` is no file mode", units::shown(&text)),
+                format!("`{}` is not a file mode", units::shown(&text)),
                 "expected three or four octal digits, such as \"0755\"",
             ));
             USUAL
@@ -299,7 +278,7 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     if ready.send.is_some() {
         for key in ["path", "status"] {
             if let Some(entry) = section.table.get(key) {
-                reader.fault(Fault::at(
+                reader.report(Problem::at(
                     entry.place,
                     format!("`ready.{key}` is for HTTP, and `ready.send` for other protocols"),
                     "expected one of the two",
@@ -308,15 +287,12 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
         }
     }
     if let Some(path) = section.text(reader, "path") {
-        let place = section
-            .table
-            .get("path")
-            .map_or(section.place, |e| e.node.place);
+        let place = section.value_place("path");
         if !path.starts_with('/') {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 place,
-                format!("`ready.path` is no path: `{}`", units::shown(&path)),
-                "expected something that begins with `/`",
+                format!("`ready.path` is not a path: `{}`", units::shown(&path)),
+                "expected a path that begins with `/`",
             ));
         }
         template(reader, place, "the path", &path);
@@ -363,9 +339,9 @@ fn inner_paths(reader: &mut Reader, top: &Section<'_>, key: &str) -> Vec<String>
     let mut paths = Vec::new();
     for (path, place) in top.texts(reader, key).unwrap_or_default() {
         if !stays_inside(&path) {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 place,
-                format!("`{}` leads out of the server's folder", units::shown(&path)),
+                format!("`{}` is outside the server's folder", units::shown(&path)),
                 "expected a path inside it, without `..`",
             ));
         }
@@ -379,11 +355,11 @@ fn no_such_file(reader: &mut Reader, place: Place, name: &str, files: &BTreeMap<
         .keys()
         .map(String::as_str)
         .filter(|file| *file != "recipe.toml");
-    reader.fault(
-        Fault::at(
+    reader.report(
+        Problem::at(
             place,
             format!("the recipe's folder has no file `{}`", units::shown(name)),
-            "not there",
+            "no such file",
         )
         .help(suggestion(name, "files", there)),
     );

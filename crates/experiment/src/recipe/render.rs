@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use minijinja::{Environment, context};
 
-use super::settings::said;
+use super::settings::setting_value;
 use super::{Recipe, RecipeError};
 use crate::manifest::{Value, complaint, environment};
 
@@ -18,14 +18,14 @@ pub struct RenderContext {
     pub name: String,
     /// The server's own folder, absolute.
     pub dir: PathBuf,
-    /// Where it shall listen.
+    /// The address to listen on.
     pub listen_addr: SocketAddr,
     /// The servers it passes requests on to.
     pub upstreams: Vec<Behind>,
     /// Its parameters; [`Recipe::render`] checks them and adds the defaults.
     pub params: BTreeMap<String, Value>,
-    /// The programs that [`Recipe::available`] found; one that is not here goes by its first
-    /// name, to be found in PATH.
+    /// The programs that [`Recipe::available`] found; any other is
+    /// looked up in PATH by its first name.
     pub programs: BTreeMap<String, PathBuf>,
     /// The running program.
     pub weigh: PathBuf,
@@ -66,7 +66,7 @@ pub struct Rendered {
     pub logs: Vec<String>,
     /// The command that prints its version; [`Recipe::version_in`] finds it there.
     pub version_command: Option<Vec<String>>,
-    /// How it is set, in words that mean the same for every server.
+    /// Its settings in terms common to all servers.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -149,8 +149,8 @@ impl Recipe {
         let mut settings = BTreeMap::new();
         for (name, text) in &self.settings {
             let filled = filler.text(&format!("settings.{name}"), text, None)?;
-            if let Some(said) = said(&filled) {
-                settings.insert(name.clone(), said);
+            if let Some(value) = setting_value(&filled) {
+                settings.insert(name.clone(), value);
             }
         }
         Ok(Rendered {
@@ -279,7 +279,7 @@ impl<'r> Filler<'r> {
             recipe: self.recipe.name.clone(),
             place: place.to_owned(),
             path,
-            why: "it has to stay inside the folder".to_owned(),
+            why: "expected a path inside the folder".to_owned(),
         })
     }
 
@@ -287,7 +287,7 @@ impl<'r> Filler<'r> {
     fn source(
         &self,
         place: &str,
-        file: &super::Copy,
+        file: &super::RecipeFile,
         item: Option<&str>,
     ) -> Result<(String, &'r [u8]), RecipeError> {
         let from = self.path(place, &file.from, item)?;
@@ -331,17 +331,17 @@ fn usable_dir(recipe: &Recipe, dir: &Path) -> Result<String, RecipeError> {
         why: why.to_owned(),
     };
     let Some(text) = dir.to_str() else {
-        return Err(unusable("a configuration file can hold UTF-8 only"));
+        return Err(unusable("expected UTF-8"));
     };
     if !dir.is_absolute() {
-        return Err(unusable("it has to be absolute"));
+        return Err(unusable("expected an absolute path"));
     }
     if text
         .chars()
         .any(|c| c.is_control() || matches!(c, '"' | '\'' | '\\' | '$'))
     {
         return Err(unusable(
-            "quotes, backslashes, dollar signs and control characters do not survive in configuration files",
+            "configuration files cannot hold quotes, backslashes, dollar signs or control characters",
         ));
     }
     match recipe.longest_dir_bytes {

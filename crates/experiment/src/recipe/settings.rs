@@ -1,10 +1,10 @@
-//! What a recipe tells of its parameters in words that mean the same for every server.
+//! A recipe's settings in terms that are common to all servers.
 
 use crate::manifest::template;
 use config::reader::Reader;
 use config::section::Section;
 
-/// What changes results most, whatever the server.
+/// The settings that change results most.
 pub(super) const SETTINGS: [&str; 7] = [
     "workers",
     "keepalive_client",
@@ -33,7 +33,7 @@ pub(super) fn settings(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, S
 
 /// A filled-in setting: `on` and `off` for what is true or false; nothing for what comes out
 /// empty, which does not apply to this server as it is set.
-pub(super) fn said(filled: &str) -> Option<String> {
+pub(super) fn setting_value(filled: &str) -> Option<String> {
     Some(match filled.trim() {
         "" => return None,
         "true" | "True" => "on".to_owned(),

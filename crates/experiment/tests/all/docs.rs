@@ -67,7 +67,7 @@ fn the_example_of_a_recipe_can_be_loaded() {
     let template = template.split("```").next().unwrap();
     std::fs::write(folder.join("tiny.conf.j2"), template).unwrap();
     std::fs::write(folder.join("htdocs/index.html"), "it works").unwrap();
-    let recipes = Recipes::load(std::slice::from_ref(&*dir))
+    let recipes = Recipes::load(std::slice::from_ref(&*dir), &[])
         .unwrap_or_else(|error| panic!("{}", rendered(&error)));
     let context = experiment::recipe::RenderContext {
         name: "tiny".to_owned(),
@@ -133,7 +133,8 @@ fn the_example_of_a_driver_can_be_loaded() {
     let shown = rendered(&Drivers::load(std::slice::from_ref(&*dir)).unwrap_err());
     let helps = shown.split("help: ").skip(1);
     let mut names = 0;
-    for help in helps.filter(|help| help.starts_with("keys here") || help.starts_with("names here"))
+    for help in
+        helps.filter(|help| help.starts_with("known keys") || help.starts_with("known names"))
     {
         let list = help.split("Error:").next().unwrap();
         for name in list.split('`').skip(1).step_by(2) {

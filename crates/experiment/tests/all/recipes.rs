@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{Scratch, assert_shown, recipes, rendered, scratch};
-use experiment::Recipes;
 use experiment::manifest::Value;
 use experiment::recipe::{Behind, Recipe, RecipeError, RenderContext, Rendered, Upstreams};
+use experiment::{LoadError, Recipes};
 
 fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
     let upstreams = match recipe.upstreams {
@@ -294,8 +294,8 @@ fn versions_are_found_in_what_servers_print() {
     assert_eq!(version("origin", "nonsense"), None);
 }
 
-fn load(dir: &Scratch) -> Result<Recipes, RecipeError> {
-    Recipes::load(std::slice::from_ref(dir))
+fn load(dir: &Scratch) -> Result<Recipes, LoadError> {
+    Recipes::load(std::slice::from_ref(dir), &[])
 }
 
 /// Writes a recipe of a user's into `DIR/NAME` and returns DIR.

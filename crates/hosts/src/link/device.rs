@@ -1,4 +1,4 @@
-//! The thread that passes packets on between TUN devices.
+//! The thread that forwards packets between TUN devices.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,74 +11,76 @@ use net::tun::Waiter;
 use super::router::{Addresses, Router};
 use readings::{LinkCounters, LinkSpec, PACKET_BYTES_MAX};
 
-/// So many packets are read from one device before the others have their turn.
+/// Packets read from one device before the others have their turn.
 const PACKETS_AT_ONCE: usize = 64;
 
-/// What the thread is asked for.
-enum Ask {
+enum Request {
     Counters(Sender<Vec<LinkCounters>>),
-    /// New rates of the links of hosts, by their places in the list; answered when they hold.
+    /// New rates of links, by host number; answered when they are set.
     Rates(Vec<(usize, u64)>, Sender<()>),
 }
 
-/// Links in user space, for as long as this lives.
+/// Links in user space; dropping it ends them.
 pub(crate) struct Link {
-    asks: Sender<Ask>,
-    bell: io::PipeWriter,
+    requests: Sender<Request>,
+    wake: io::PipeWriter,
 }
 
 impl Link {
-    /// Starts passing packets on between the devices of hosts.
+    /// Starts forwarding packets between the hosts' devices.
     pub(crate) fn start(
         devices: Vec<File>,
         hosts: &[(Addresses, LinkSpec)],
         seed: u64,
         cpus: &[u32],
     ) -> io::Result<Self> {
-        let (bell_end, bell) = io::pipe()?;
-        let (asks, asked) = mpsc::channel();
+        let (wake_reader, wake) = io::pipe()?;
+        let (sender, requests) = mpsc::channel();
         let mut descriptors: Vec<_> = devices.iter().map(File::as_raw_fd).collect();
-        descriptors.push(bell_end.as_raw_fd());
+        descriptors.push(wake_reader.as_raw_fd());
         let mut thread = Thread {
             waiter: Waiter::new(&descriptors)?,
             router: Router::new(hosts, seed),
             devices,
-            bell: bell_end,
-            asked,
+            wake: wake_reader,
+            requests,
         };
         let cpus = cpus.to_vec();
         std::thread::Builder::new()
             .name("link".into())
             .spawn(move || {
                 if !cpus.is_empty() {
-                    // Where it cannot be done the link is late now and then, which is counted.
+                    // If this fails, the link may be late, which is counted.
                     let _ = net::os::bind_to_cpus(&cpus);
                 }
                 net::os::sharpen_timers();
-                // A wire does not wait for a CPU. An ordinary user's does, as only root may go first.
+                // Real-time priority, which only root can set.
                 let _ = net::os::run_first();
-                // When it ends, so do the devices, and nothing gets through any more.
+                // When it ends, the devices vanish and no packet passes.
                 let _ = thread.work();
             })?;
-        Ok(Self { asks, bell })
+        Ok(Self {
+            requests: sender,
+            wake,
+        })
     }
 
-    /// What has become of the packets so far, by host.
+    /// The counters, by host.
     pub(crate) fn counters(&mut self) -> io::Result<Vec<LinkCounters>> {
         let (sender, receiver) = mpsc::channel();
-        self.ask(Ask::Counters(sender), &receiver)
+        self.ask(Request::Counters(sender), &receiver)
     }
 
-    /// Changes rates of links that have one, by host.
+    /// Changes the rates of links that have one, by host number.
     pub(crate) fn set_rates(&mut self, rates: Vec<(usize, u64)>) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel();
-        self.ask(Ask::Rates(rates, sender), &receiver)
+        self.ask(Request::Rates(rates, sender), &receiver)
     }
 
-    fn ask<T>(&mut self, ask: Ask, receiver: &Receiver<T>) -> io::Result<T> {
+    fn ask<T>(&mut self, request: Request, receiver: &Receiver<T>) -> io::Result<T> {
         let gone = || io::Error::other("the links have ended");
-        self.asks.send(ask).map_err(|_| gone())?;
-        self.bell.write_all(b"x")?;
+        self.requests.send(request).map_err(|_| gone())?;
+        self.wake.write_all(b"x")?;
         receiver.recv().map_err(|_| gone())
     }
 }
@@ -87,8 +89,8 @@ struct Thread {
     waiter: Waiter,
     router: Router,
     devices: Vec<File>,
-    bell: io::PipeReader,
-    asked: Receiver<Ask>,
+    wake: io::PipeReader,
+    requests: Receiver<Request>,
 }
 
 impl Thread {
@@ -110,9 +112,9 @@ impl Thread {
                 }
             }
             let devices = &mut self.devices;
-            self.router.hand_over(net::os::now_ns(), |to, packet| {
-                // A packet that the kernel does not take, for want of memory or because the device
-                // is down, is lost, as it would be anywhere.
+            self.router.deliver(net::os::now_ns(), |to, packet| {
+                // A packet that the kernel refuses, for lack of memory or because the device is
+                // down, is lost, as on any network.
                 let _ = devices[to].write(packet);
             });
         }
@@ -135,17 +137,17 @@ impl Thread {
         Ok(())
     }
 
-    /// Does what it is asked for; false when nobody can any more.
+    /// Carries out requests; false when there can be no more.
     fn answer(&mut self) -> io::Result<bool> {
-        let mut rung = [0; 64];
-        if self.bell.read(&mut rung)? == 0 {
+        let mut bytes = [0; 64];
+        if self.wake.read(&mut bytes)? == 0 {
             return Ok(false);
         }
         loop {
-            match self.asked.try_recv() {
-                // Who does not wait any more does not need it.
-                Ok(Ask::Counters(sender)) => drop(sender.send(self.router.counters())),
-                Ok(Ask::Rates(rates, sender)) => {
+            match self.requests.try_recv() {
+                // A receiver that is gone needs no answer.
+                Ok(Request::Counters(sender)) => drop(sender.send(self.router.counters())),
+                Ok(Request::Rates(rates, sender)) => {
                     for (host, bits_per_s) in rates {
                         self.router.set_rate(host, bits_per_s);
                     }

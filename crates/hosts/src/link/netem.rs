@@ -1,4 +1,4 @@
-//! A direction of a link as the kernel's netem makes it.
+//! A direction of a link by the kernel's netem.
 
 use agent::netlink::Message;
 use readings::{LinkSpec, PACKET_BYTES_MAX};
@@ -6,14 +6,13 @@ use readings::{LinkSpec, PACKET_BYTES_MAX};
 pub(crate) const KIND: &str = "netem";
 
 const TCA_NETEM_RATE: u16 = 6;
-/// `struct tc_netem_qopt` counts time in these.
+/// Time unit of `struct tc_netem_qopt`.
 const TICK_NS: u64 = 64;
-/// An Ethernet header; a link's rate counts IP packets, netem the frames.
+/// An Ethernet header: a link's rate counts IP packets, netem's frames.
 const FRAME_HEADER: i32 = -14;
 
-/// Whether netem can do what a link asks for. It lets packets overtake each other when their delay
-/// varies, which a link does not.
-pub(crate) fn can_make(spec: &LinkSpec) -> bool {
+/// Whether netem can make a link. With jitter it reorders packets, which a link does not.
+pub(crate) fn supports(spec: &LinkSpec) -> bool {
     spec.jitter_ns == 0
 }
 
@@ -37,13 +36,13 @@ pub(crate) fn options(spec: &LinkSpec, message: &mut Message) {
     }
 }
 
-/// How many packets it may hold: those on their way, and those that wait for the rate.
+/// Queue limit, packets: those in flight, and those that wait for the rate.
 fn packets(spec: &LinkSpec) -> u32 {
     let Some(rate) = spec.rate_bits_per_s else {
         return 1_000_000;
     };
-    let under_way = rate as f64 / 8.0 * (spec.rtt_ns as f64 / 2e9);
-    let bytes = LinkSpec::queue_bytes(rate) as f64 + under_way;
+    let in_flight = rate as f64 / 8.0 * (spec.rtt_ns as f64 / 2e9);
+    let bytes = LinkSpec::queue_bytes(rate) as f64 + in_flight;
     (bytes / PACKET_BYTES_MAX as f64).ceil() as u32
 }
 
@@ -66,7 +65,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn the_kernel_is_told_what_tc_would_tell_it() {
+    fn the_message_is_that_of_tc() {
         let spec = LinkSpec {
             rtt_ns: 20_000_000,
             jitter_ns: 0,

@@ -1,14 +1,14 @@
-//! What a link reads and changes in an IPv4 packet.
+//! Reading and translating addresses in IPv4 packets.
 
 use std::net::Ipv4Addr;
 
-/// Where the addresses of an IPv4 header stand.
+/// Offsets in an IPv4 header.
 const SOURCE: usize = 12;
 const DESTINATION: usize = 16;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Source and destination of an IPv4 packet; `None` for anything else.
+/// Source and destination of an IPv4 packet; `None` for other packets.
 pub fn addresses(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     if packet.len() < 20 || packet[0] >> 4 != 4 {
         return None;
@@ -24,21 +24,21 @@ pub fn addresses(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     Some((at(SOURCE), at(DESTINATION)))
 }
 
-/// Gives a packet other addresses, as a router that translates them does, and mends the checksums
-/// of its headers. What an ICMP error quotes is left as it is.
+/// Replaces a packet's addresses, as NAT does, and updates the checksums of its headers. Packets
+/// quoted in ICMP errors stay unchanged.
 pub fn translate(packet: &mut [u8], source: Ipv4Addr, destination: Ipv4Addr) {
     if addresses(packet).is_none() {
         return;
     }
-    let mut change = Change::default();
+    let mut change = ChecksumUpdate::default();
     for (place, new) in [(SOURCE, source), (DESTINATION, destination)] {
         let new = new.octets();
         change.add(&packet[place..place + 4], &new);
         packet[place..place + 4].copy_from_slice(&new);
     }
-    change.mend(packet, 10);
+    change.update(packet, 10);
     let header = usize::from(packet[0] & 0x0f) * 4;
-    // Only the first piece of a packet in pieces has the inner header.
+    // Only the first fragment has the transport header.
     let first = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff == 0;
     let checksum = match packet[9] {
         TCP => header + 16,
@@ -50,20 +50,20 @@ pub fn translate(packet: &mut [u8], source: Ipv4Addr, destination: Ipv4Addr) {
     };
     let none = packet[9] == UDP && sum == [0, 0];
     if !none {
-        change.mend(packet, checksum);
+        change.update(packet, checksum);
         if packet[9] == UDP && packet[checksum..checksum + 2] == [0, 0] {
             packet[checksum..checksum + 2].copy_from_slice(&[0xff, 0xff]);
         }
     }
 }
 
-/// What a change does to a checksum (RFC 1624, equation 3).
+/// An incremental checksum update (RFC 1624, equation 3).
 #[derive(Default)]
-struct Change {
+struct ChecksumUpdate {
     sum: u32,
 }
 
-impl Change {
+impl ChecksumUpdate {
     fn add(&mut self, old: &[u8], new: &[u8]) {
         for (old, new) in old.chunks_exact(2).zip(new.chunks_exact(2)) {
             self.sum += u32::from(!u16::from_be_bytes([old[0], old[1]]));
@@ -71,7 +71,7 @@ impl Change {
         }
     }
 
-    fn mend(&self, packet: &mut [u8], place: usize) {
+    fn update(&self, packet: &mut [u8], place: usize) {
         let old = u16::from_be_bytes([packet[place], packet[place + 1]]);
         let mut sum = u32::from(!old) + self.sum;
         while sum > 0xffff {
@@ -128,7 +128,7 @@ mod tests {
             let mut one = packet(from, to, protocol, &payload);
             translate(&mut one, source.into(), destination.into());
             let expected = packet(source, destination, protocol, &payload);
-            // 0 and 0xffff are the same number in this arithmetic.
+            // 0 and 0xffff are equal in one's complement.
             let place = 20 + if tcp { 16 } else { 6 };
             for place in [10, place] {
                 let found = u16::from_be_bytes([one[place], one[place + 1]]);
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_borne(mut bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_are_accepted(mut bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             translate(&mut bytes, Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
         }
     }

@@ -1,5 +1,5 @@
-//! Where packets go, and when they are due. Knows no device and no clock: the caller brings the
-//! packets and the time.
+//! Routing of packets, and when they are due. Uses no device and no clock: the caller passes
+//! packets and times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,10 +9,10 @@ use super::packet;
 use super::shape::Shape;
 use readings::{LinkCounters, LinkSpec};
 
-/// All links together hold at most so many bytes back; what comes beyond is dropped.
+/// Bytes that all links together hold at most; packets beyond are dropped.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// The addresses of a host: what it has itself, and what it is known by behind its translation.
+/// The addresses of a host: its own, and the one that NAT maps to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// Its own.
@@ -21,20 +21,20 @@ pub struct Addresses {
     pub external: Ipv4Addr,
 }
 
-struct End {
+struct LinkEnd {
     addresses: Addresses,
     up: Shape,
     down: Shape,
     counters: LinkCounters,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 struct Flight {
     due_ns: u64,
-    /// Which came first, where two are due at the same time.
+    /// Sequence number, for packets due at the same time.
     number: u64,
     to: usize,
-    /// Whether it has still to pass the destination's link.
+    /// Whether the destination's link is still ahead.
     halfway: bool,
     bytes: Vec<u8>,
 }
@@ -62,9 +62,9 @@ impl Ord for Flight {
     }
 }
 
-/// The middle, where all links meet.
+/// The router between all links.
 pub struct Router {
-    ends: Vec<End>,
+    ends: Vec<LinkEnd>,
     flights: BinaryHeap<Reverse<Flight>>,
     spare: Vec<Vec<u8>>,
     held_bytes: usize,
@@ -72,12 +72,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Joins hosts, known from now on by their places in the list.
+    /// Connects hosts, numbered by their position.
     pub fn new(hosts: &[(Addresses, LinkSpec)], seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let ends = hosts
             .iter()
-            .map(|(addresses, spec)| End {
+            .map(|(addresses, spec)| LinkEnd {
                 addresses: *addresses,
                 up: Shape::new(spec, random.u64(..)),
                 down: Shape::new(spec, random.u64(..)),
@@ -93,7 +93,7 @@ impl Router {
         }
     }
 
-    /// Changes the rate of a host's link, where it has one.
+    /// Changes the rate of a host's link, if it has one.
     pub fn set_rate(&mut self, host: usize, bits_per_s: u64) {
         if let Some(end) = self.ends.get_mut(host) {
             end.up.set_rate(bits_per_s);
@@ -101,13 +101,13 @@ impl Router {
         }
     }
 
-    /// Takes a packet that a host has sent at `now_ns`; times must not run back.
+    /// Accepts a packet that a host sent at `now_ns`; times must not decrease.
     pub fn take(&mut self, now_ns: u64, from: usize, bytes: &[u8]) {
         let Some((source, destination)) = packet::addresses(bytes) else {
             self.ends[from].counters.unroutable += 1;
             return;
         };
-        // Few hosts: looking at all of them is quicker than a table.
+        // With few hosts a scan is faster than a table.
         let found = self.ends.iter().enumerate().find_map(|(number, end)| {
             if end.addresses.internal == destination {
                 Some((number, false))
@@ -144,7 +144,7 @@ impl Router {
             halfway: true,
             bytes: copy,
         };
-        // Without a queue at the far end it does not matter who comes there first.
+        // Without a queue in the destination's link the order of arrival does not matter.
         let waits = self.ends[to].down.has_queue() && halfway_ns > now_ns;
         if waits || self.arrive(&mut flight) {
             self.flights.push(Reverse(flight));
@@ -153,7 +153,7 @@ impl Router {
         }
     }
 
-    /// Brings a packet from the middle into the destination's link; false when it is lost there.
+    /// Passes a packet into the destination's link; false if it is lost there.
     fn arrive(&mut self, flight: &mut Flight) -> bool {
         let passed = self.ends[flight.to]
             .down
@@ -175,8 +175,8 @@ impl Router {
         self.flights.peek().map(|flight| flight.0.due_ns)
     }
 
-    /// Hands over every packet that is due: the number of the host that it goes to, and the packet.
-    pub fn hand_over(&mut self, now_ns: u64, mut to: impl FnMut(usize, &[u8])) {
+    /// Delivers every packet that is due, with the number of its host.
+    pub fn deliver(&mut self, now_ns: u64, mut to: impl FnMut(usize, &[u8])) {
         while self.next_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             let Some(Reverse(mut flight)) = self.flights.pop() else {
                 break;
@@ -200,7 +200,7 @@ impl Router {
         }
     }
 
-    /// What has happened so far, by host.
+    /// The counters, by host.
     pub fn counters(&self) -> Vec<LinkCounters> {
         self.ends
             .iter()
@@ -243,12 +243,12 @@ mod tests {
 
     fn due(router: &mut Router, now_ns: u64) -> Vec<(usize, u8)> {
         let mut seen = Vec::new();
-        router.hand_over(now_ns, |to, bytes| seen.push((to, bytes[20])));
+        router.deliver(now_ns, |to, bytes| seen.push((to, bytes[20])));
         seen
     }
 
     #[test]
-    fn both_links_lie_between_two_hosts() {
+    fn a_packet_passes_both_hosts_links() {
         let hosts = [(addresses(1), far(10)), (addresses(2), far(6))];
         let mut router = Router::new(&hosts, 1);
         let (one, two) = (addresses(1).internal, addresses(2).internal);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_packet_is_not_held_up_by_a_far_one_before_a_bottleneck() {
+    fn a_near_packet_does_not_wait_for_a_far_one_before_a_bottleneck() {
         let slow = LinkSpec {
             rate_bits_per_s: Some(8_000),
             ..LinkSpec::default()
@@ -288,20 +288,20 @@ mod tests {
         let mut seen = Vec::new();
         let request = packet(addresses(1).internal, addresses(2).external, 0);
         router.take(0, 0, &request);
-        router.hand_over(0, |to, bytes| {
+        router.deliver(0, |to, bytes| {
             seen.push((to, packet::addresses(bytes).unwrap()));
         });
         assert_eq!(seen, [(1, (addresses(1).external, addresses(2).internal))]);
         let answer = packet(addresses(2).internal, addresses(1).external, 0);
         router.take(0, 1, &answer);
-        router.hand_over(0, |to, bytes| {
+        router.deliver(0, |to, bytes| {
             seen.push((to, packet::addresses(bytes).unwrap()));
         });
         assert_eq!(seen[1], (0, (addresses(2).external, addresses(1).internal)));
     }
 
     #[test]
-    fn what_goes_nowhere_is_counted() {
+    fn unroutable_packets_are_counted() {
         let mut router = Router::new(&[(addresses(1), far(0))], 1);
         router.take(
             0,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_bounded() {
+    fn held_bytes_are_bounded() {
         let hosts = [(addresses(1), far(1_000)), (addresses(2), far(0))];
         let mut router = Router::new(&hosts, 1);
         let mut big = packet(addresses(1).internal, addresses(2).internal, 0);

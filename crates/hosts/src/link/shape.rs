@@ -1,26 +1,26 @@
-//! One direction of a link: what a packet's way through it takes.
+//! One direction of a link: rate, queue, loss and delay.
 
 use readings::{DirectionCounters, LinkSpec};
 
-/// Serialises packets at the rate behind a bounded queue, loses some, delays the others.
+/// Serialises packets at the rate behind a bounded queue, drops some, delays the others.
 #[derive(Debug)]
 pub struct Shape {
     delay_ns: u64,
     jitter_ns: u64,
     loss: f64,
-    /// Nanoseconds that a byte takes, and the longest wait in the queue in ns.
+    /// Time per byte, and the longest wait in the queue, ns.
     rate: Option<(f64, f64)>,
     random: fastrand::Rng,
-    /// When the bottleneck has sent all that it was given, ns.
+    /// When the queue will be empty, ns.
     free_at_ns: f64,
     /// When the last packet leaves, ns.
     last_ns: u64,
-    /// What has happened so far.
+    /// Its counters.
     pub counters: DirectionCounters,
 }
 
 impl Shape {
-    /// A direction of a link; the same seed loses the same packets.
+    /// A direction of a link; the same seed drops the same packets.
     pub fn new(spec: &LinkSpec, seed: u64) -> Self {
         Self {
             delay_ns: spec.rtt_ns / 2,
@@ -34,20 +34,20 @@ impl Shape {
         }
     }
 
-    /// Changes the rate of a direction that has one; what is on its way keeps its time.
+    /// Changes the rate, if there is one; packets in flight keep their times.
     pub fn set_rate(&mut self, bits_per_s: u64) {
         if self.rate.is_some() {
             self.rate = Some(times(bits_per_s));
         }
     }
 
-    /// Whether packets wait here for each other, so that the order in which they come matters.
+    /// Whether packets queue, so that their order of arrival matters.
     pub fn has_queue(&self) -> bool {
         self.rate.is_some()
     }
 
-    /// When a packet that comes at `now_ns` leaves, ns; `None` when it does not. Packets have to
-    /// come in the order of time.
+    /// When a packet that arrives at `now_ns` leaves, ns; `None` if it is dropped. Times must not
+    /// decrease.
     pub fn pass(&mut self, now_ns: u64, bytes: usize) -> Option<u64> {
         self.counters.packets += 1;
         self.counters.bytes += bytes as u64;
@@ -62,7 +62,7 @@ impl Shape {
             self.free_at_ns = begins_ns + own_ns;
             sent_ns = self.free_at_ns as u64;
         }
-        // A lost packet has taken its time at the bottleneck.
+        // A lost packet has used its transmission time.
         if self.loss > 0.0 && self.random.f64() < self.loss {
             self.counters.lost += 1;
             return None;
@@ -77,7 +77,7 @@ impl Shape {
     }
 }
 
-/// The time that a byte takes at a rate, and the longest wait in its queue, ns.
+/// The time per byte at a rate, and the longest wait in its queue, ns.
 fn times(bits_per_s: u64) -> (f64, f64) {
     let byte_ns = 8e9 / bits_per_s as f64;
     (byte_ns, LinkSpec::queue_bytes(bits_per_s) as f64 * byte_ns)
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_round_trip_is_added_each_way() {
+    fn each_direction_adds_half_of_the_round_trip() {
         let mut shape = link(LinkSpec {
             rtt_ns: 20 * MS,
             ..LinkSpec::default()
@@ -115,15 +115,15 @@ mod tests {
         }
         assert_eq!(shape.pass(0, 1_500), None);
         assert_eq!(shape.counters.dropped, 1);
-        // One has left: there is room for one.
+        // One has left, so there is room for one.
         assert_eq!(shape.pass(MS, 1_500), Some(51 * MS));
         assert_eq!(shape.pass(MS, 1_500), None);
-        // A link that was idle has saved nothing up.
+        // An idle link saves no capacity.
         assert_eq!(shape.pass(1_000 * MS, 1_500), Some(1_001 * MS));
     }
 
     #[test]
-    fn a_rate_can_be_changed_and_what_has_none_keeps_none() {
+    fn only_an_existing_rate_can_be_changed() {
         let mut shape = link(LinkSpec {
             rate_bits_per_s: Some(12_000_000),
             ..LinkSpec::default()
@@ -167,7 +167,7 @@ mod tests {
         let mut before = 0;
         let (mut least, mut most) = (u64::MAX, 0);
         for number in 0..10_000 {
-            // Far enough apart that none waits for the one before.
+            // Far enough apart that none queues.
             let at = number * 10 * MS;
             let out = shape.pass(at, 100).unwrap();
             least = least.min(out - at);

@@ -19,12 +19,12 @@ const PAGE_BYTES_MAX: usize = 64 << 20;
 /// Most redirects one after the other; as many as wget follows.
 const REDIRECTS_MAX: usize = 20;
 
-/// How far to follow links.
+/// Limits of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlLimits {
     /// Most pages.
     pub pages: usize,
-    /// Most links to follow one after the other from the first page.
+    /// Most links between the first page and any other.
     pub depth: usize,
     /// Longest wait for a page.
     pub timeout: Duration,
@@ -48,14 +48,14 @@ pub struct Site {
     pub pages: Vec<Page>,
     /// Pages that answered with another status.
     pub refused: Vec<(String, u16)>,
-    /// Links that were not followed because there were too many pages.
+    /// Links that were not followed because of [`CrawlLimits::pages`].
     pub left: usize,
 }
 
 /// Why a site could not be crawled.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
-    /// A page did not come.
+    /// No answer.
     #[error("{path} does not answer: {source}")]
     Fetch {
         /// The page.
@@ -63,7 +63,7 @@ pub enum CrawlError {
         /// Why.
         source: FetchError,
     },
-    /// The first page has no success.
+    /// The status of the first page is no success.
     #[error("{path} answers with status {status}: there is nothing to crawl")]
     Start {
         /// The page.
@@ -73,7 +73,7 @@ pub enum CrawlError {
     },
 }
 
-/// A page to ask for.
+/// A page to fetch.
 struct Next {
     path: String,
     /// How many links lead to it from the first page.
@@ -85,7 +85,7 @@ struct Next {
 /// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
 /// on the same host and below the folder of `start`. `host` is the name with its port as links
 /// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
-/// is asked for, and what was found until then is returned.
+/// is fetched, and what was found until then is returned.
 ///
 /// Where a page is redirected on the same host, what is found is the page at which that ends. Where
 /// it ends outside the folder of `start` for the first page, it is that page's folder which counts.
@@ -126,14 +126,14 @@ pub fn crawl(
         }
         let answer = match fetch(address, &request(&path), limits.timeout, PAGE_BYTES_MAX) {
             Ok(answer) => answer,
-            // Nobody waits for it any more.
+            // The answer is no longer needed.
             Err(_) if stop.load(Ordering::SeqCst) => break,
             Err(source) => return Err(CrawlError::Fetch { path, source }),
         };
         if let Some(to) = redirect(&answer, host, &path) {
             let is_loop = to == path || from.contains(&to);
             if !is_loop && known.contains(&to) {
-                // It is found by its own name.
+                // It is found under its own path.
                 continue;
             }
             if !is_loop && from.len() < REDIRECTS_MAX {
@@ -185,7 +185,7 @@ fn folder(path: &str) -> &str {
     &path[..=end.unwrap_or(0)]
 }
 
-/// Where an answer sends one on the same host.
+/// The path that an answer redirects to on the same host.
 fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return None;

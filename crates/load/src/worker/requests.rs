@@ -87,8 +87,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         conn.requests = 1;
         conn.parser.reset();
         conn.state = State::Connecting;
-        // The request is sent after the connection is open, not along with it: otherwise the time of
-        // sending would be unknown.
+        // The request is sent after the connection is open, not along with it: otherwise the time
+        // of sending would be unknown.
         match worker.io.connect(picker.id, None) {
             Ok(id) => {
                 conn.id = Some(id);

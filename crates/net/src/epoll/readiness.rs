@@ -1,4 +1,4 @@
-//! What readiness means.
+//! Handles readiness: accepts, connects, reads.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -97,7 +97,7 @@ impl Epoll {
         }
         let fd = slot.socket.as_ref()?.as_raw_fd();
         let Some(id) = self.take_buffer() else {
-            // It stays readable, and is read once a buffer was given back.
+            // It stays readable, and is read once a buffer is free.
             self.starved.push(conn);
             return None;
         };
@@ -110,7 +110,7 @@ impl Epoll {
         if let Ok(n @ 1..) = received {
             let slot = self.slot(conn)?;
             if n < size && !slot.ending {
-                // A short read has emptied the socket; the next edge will tell.
+                // A short read has emptied the socket; the next edge reports more.
                 slot.readable = false;
             } else {
                 slot.queued_to_read = true;
@@ -133,7 +133,7 @@ impl Epoll {
 
     pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
         let fd = self.listeners.get(listener)?.as_raw_fd();
-        // SAFETY: null pointers mean that the peer's address is not wanted.
+        // SAFETY: null pointers mean that the peer's address is not returned.
         let got = unsafe {
             libc::accept4(
                 fd,
@@ -152,7 +152,7 @@ impl Epoll {
                 errno => Some(Event::AcceptFailed { errno }),
             };
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(got) };
         self.to_accept.push_front(listener);
         let Some(index) = self.free_accepted.pop() else {

@@ -1,4 +1,4 @@
-//! What waits to be sent, and sending it.
+//! The send queue of a connection.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,21 +7,21 @@ use std::sync::Arc;
 use super::Epoll;
 use crate::io::{Buf, ConnId, Event, Io};
 
-/// Something to send, and how much of it has gone.
+/// An entry of the queue, and how much of it was sent.
 pub(super) enum Outgoing {
     Shared(Arc<[u8]>, usize),
     Own(Vec<u8>, usize),
     Lent(Buf, usize),
 }
 
-/// What became of a try to send.
+/// The result of an attempt to send.
 pub(super) enum SendResult {
     All,
     Part(usize),
     Error(i32),
 }
 
-/// Sends what the kernel takes at once.
+/// Sends what the kernel takes without blocking.
 pub(super) fn send_now(fd: i32, bytes: &[u8]) -> SendResult {
     loop {
         // SAFETY: pointer and length describe `bytes`.

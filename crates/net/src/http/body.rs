@@ -1,11 +1,11 @@
-//! Where a body ends.
+//! Framing of bodies.
 
 use super::HttpError;
 
-/// What is shown the parts of a body while they are passed over.
+/// Receives the parts of a body while it is parsed.
 ///
-/// A closure that takes slices is shown the content only. Whoever passes a body on as it is coded
-/// can look at the lines of the chunked coding too, and refuse them.
+/// A closure that takes slices receives the content only. A relay, which forwards the body in its
+/// coding, can inspect the lines of the chunked coding too, and refuse them.
 pub trait BodySink {
     /// Bytes of the content.
     fn content(&mut self, bytes: &[u8]);
@@ -13,7 +13,7 @@ pub trait BodySink {
     /// The size of a chunk, once its digits are complete; 0 in the last one.
     ///
     /// # Errors
-    /// To end the reading.
+    /// To stop parsing.
     #[inline]
     fn chunk_size(&mut self, _size: u64) -> Result<(), HttpError> {
         Ok(())
@@ -22,7 +22,7 @@ pub trait BodySink {
     /// A byte behind a chunk's size, up to and with the carriage return that ends the line.
     ///
     /// # Errors
-    /// To end the reading.
+    /// To stop parsing.
     #[inline]
     fn behind_size(&mut self, _byte: u8) -> Result<(), HttpError> {
         Ok(())
@@ -31,7 +31,7 @@ pub trait BodySink {
     /// A byte of a trailer line; its end is one line feed.
     ///
     /// # Errors
-    /// To end the reading.
+    /// To stop parsing.
     #[inline]
     fn trailer(&mut self, _byte: u8) -> Result<(), HttpError> {
         Ok(())
@@ -45,16 +45,16 @@ impl<F: FnMut(&[u8])> BodySink for F {
     }
 }
 
-/// A body that is passed over piece by piece, wherever it is cut. It holds no memory.
+/// A body that is parsed piece by piece. It holds no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBody(Body);
 
 impl MessageBody {
-    /// No body, or nothing more of it.
+    /// No body, or its end.
     pub const EMPTY: MessageBody = MessageBody(Body::Empty);
     /// In the chunked coding.
     pub const CHUNKED: MessageBody = MessageBody(Body::Chunked(Chunk::START));
-    /// Everything until the connection ends.
+    /// Until the connection closes.
     pub const UNTIL_CLOSE: MessageBody = MessageBody(Body::UntilClose);
 
     /// So many bytes.
@@ -65,12 +65,12 @@ impl MessageBody {
         })
     }
 
-    /// Whether nothing more belongs to it.
+    /// Whether it is complete.
     pub fn is_complete(&self) -> bool {
         self.0 == Body::Empty
     }
 
-    /// Whether it is complete when the connection ends now.
+    /// Whether it is complete if the connection closes now.
     pub fn ends_with_connection(&self) -> bool {
         matches!(self.0, Body::Empty | Body::UntilClose)
     }
@@ -79,8 +79,7 @@ impl MessageBody {
     /// how many belong to it, and whether it is complete; nothing more belongs to it then.
     ///
     /// # Errors
-    /// When the chunked coding is malformed or the sink refuses something. The body is not to be
-    /// read on then.
+    /// When the chunked coding is malformed or the sink refuses something. Parsing must stop then.
     pub fn take(
         &mut self,
         input: &[u8],
@@ -94,7 +93,7 @@ impl MessageBody {
     }
 }
 
-/// The framing of a body and how much of it is still to come.
+/// The framing of a body and how much of it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     /// Nothing (more).
@@ -103,11 +102,11 @@ pub(super) enum Body {
     Length(u64),
     /// Chunks.
     Chunked(Chunk),
-    /// Everything until the connection ends.
+    /// Until the connection closes.
     UntilClose,
 }
 
-/// Where in the chunked coding the next byte stands.
+/// The state in the chunked coding before the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
     /// In a size: what it is so far, and digits seen.
@@ -342,8 +341,8 @@ impl Framing {
     /// Whether the connection can be used again, by the minor version and the fields.
     pub(super) fn keeps_alive(&self, minor_version: u8) -> bool {
         match minor_version {
-            // HTTP/1.0 knows no chunks: whoever sent them may have passed on what it did not
-            // understand, and the connection must end (RFC 9112 6.1).
+            // HTTP/1.0 has no chunked coding: an intermediary may have forwarded what it did not
+            // understand, and the connection must be closed (RFC 9112 6.1).
             0 => self.keep_alive && !self.close && !self.chunked,
             _ => !self.close,
         }

@@ -20,10 +20,10 @@ pub enum HttpError {
     /// More trailer fields than are accepted.
     #[error("trailers of more than 16 KiB")]
     TrailersTooLarge,
-    /// More interim answers than [`super::INTERIM_MAX`].
+    /// More interim responses than [`super::INTERIM_MAX`].
     #[error("too many interim (1xx) answers")]
     Interim,
-    /// Bytes of an answer that nobody asked for.
+    /// Bytes of a response without a request.
     #[error("bytes behind the answer that no request asked for")]
     Unasked,
 }

@@ -1,18 +1,18 @@
-//! Heads that come in pieces.
+//! Heads that arrive in pieces.
 
 use super::{HEAD_BYTES_MAX, HttpError};
 
-/// Up to this many bytes everything that has come is looked at, so that nonsense shows at once.
+/// Up to this many bytes each piece is parsed, so that nonsense is refused at once.
 const SMALL: usize = 256;
-/// Memory that is kept for the next head that comes in pieces.
+/// Memory that is kept for the next head.
 const KEPT_BYTES: usize = 8 * 1024;
 
-/// The beginning of a head whose end has not come.
+/// The beginning of an incomplete head.
 ///
-/// A head is parsed again from its start when its empty line has come, and until then only when
-/// its length passes a power of two. A peer that sends single bytes so costs a few times the
-/// parsing of the head, and not its square; and since it depends on the bytes alone what is looked
-/// at, any split of them gives the same result.
+/// A head is parsed again from its start when its empty line has arrived, and before that only when
+/// its length passes a power of two. So a peer that sends single bytes costs a few times the
+/// parsing of the head, and not its square; and as only the bytes decide when to parse, any split
+/// of them gives the same result.
 #[derive(Debug, Default)]
 pub(super) struct PartialHead {
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
 //! HTTP/1.1: heads by `httparse`, framing of bodies by RFC 9112 section 6.
 //!
-//! Both parsers take whatever bytes came and go on where they stopped; any split of the bytes
-//! gives the same result. Heads, chunk lines and trailers are bounded.
+//! Both parsers are incremental; any split of the bytes gives the same result. Heads, chunk lines
+//! and trailers are bounded.
 
 mod body;
 mod error;

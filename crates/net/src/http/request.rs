@@ -11,7 +11,7 @@ pub struct Request {
     pub method: String,
     /// The request target as it was sent.
     pub target: String,
-    /// Whether the client wants to use the connection again.
+    /// Whether the client wants to keep the connection.
     pub keep_alive: bool,
     /// The header fields in order, names as they were sent; values that are not text are shown
     /// with replacement characters.
@@ -68,7 +68,7 @@ impl RequestParser {
         Ok((at + n, complete))
     }
 
-    /// Whether nothing of the next request has come.
+    /// Whether it is between two requests.
     pub fn at_start(&self) -> bool {
         self.body.is_none() && self.partial.is_empty()
     }
@@ -81,7 +81,7 @@ impl RequestParser {
 
 /// Reads a head: its length, and the framing of the body behind it; the rest goes to `request`.
 fn read_head(request: &mut Request, input: &[u8]) -> Result<Option<(usize, Body)>, HttpError> {
-    // One empty line before a request is to be borne (RFC 9112 2.2).
+    // One empty line before a request is tolerated (RFC 9112 2.2).
     let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     if input.iter().take_while(is_end).count() > 2 {
         return Err(HttpError::Head);

@@ -4,7 +4,7 @@ use super::body::{Body, Chunk, Framing};
 use super::head::PartialHead;
 use super::{HEADERS_MAX, HttpError, INTERIM_MAX};
 
-/// What is known of an answer once its head was read.
+/// What the head of an answer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status code.
@@ -32,7 +32,7 @@ pub enum Progress {
 pub struct ResponseParser {
     state: State,
     head: ResponseHead,
-    /// The answer has no body whatever its head says: the request was HEAD.
+    /// The answer has no body, whatever its head says: the request was HEAD.
     bodiless: bool,
     interim: u8,
     partial: PartialHead,
@@ -67,7 +67,7 @@ impl ResponseParser {
         self.bodiless = head_request;
     }
 
-    /// Forgets the answer under way, for a new connection.
+    /// Resets the parser for a new connection.
     pub fn reset(&mut self) {
         self.state = State::Head;
         self.interim = 0;
@@ -79,7 +79,7 @@ impl ResponseParser {
         self.head
     }
 
-    /// Whether nothing of the next answer has come.
+    /// Whether it is between two answers.
     pub fn at_start(&self) -> bool {
         self.state == State::Head && self.partial.is_empty() && self.interim == 0
     }
@@ -115,8 +115,8 @@ impl ResponseParser {
         }
     }
 
-    /// Tells that the connection ended. True when that completes the answer: a body that lasts
-    /// until the connection ends.
+    /// Ends the input. True if that completes the answer, whose body lasts until the connection
+    /// closes.
     pub fn end(&mut self) -> bool {
         let complete = self.state == State::Body(Body::UntilClose);
         self.reset();
@@ -174,7 +174,7 @@ pub fn response_fields(mut input: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 fn lenient() -> httparse::ParserConfig {
     let mut config = httparse::ParserConfig::default();
-    // A client has to bear folded lines (RFC 9112 5.2).
+    // A client has to accept folded lines (RFC 9112 5.2).
     config.allow_obsolete_multiline_headers_in_responses(true);
     config
 }

@@ -1,4 +1,4 @@
-//! The ring of receive buffers that the kernel picks from.
+//! The ring of provided receive buffers.
 
 use std::alloc::{self, Layout};
 use std::io;
@@ -17,20 +17,20 @@ const PAGE: usize = 4096;
 pub(super) struct BufferRing {
     entries: *mut BufRingEntry,
     entries_layout: Layout,
-    /// Mapped, so that the kernel gives pages only for what is used.
+    /// Mapped, so that only used pages take memory.
     memory: *mut u8,
     memory_bytes: usize,
     size: u32,
     mask: u16,
     tail: u16,
-    /// Buffers that the kernel was given for the first time; those beyond were never touched.
+    /// Buffers provided so far; those beyond were never touched.
     begun: u16,
-    /// Buffers that the kernel has, to fill.
+    /// Buffers that the kernel may fill now.
     free: u16,
 }
 
 impl BufferRing {
-    /// Registers room for `most` buffers and gives the kernel `first` of them.
+    /// Registers a ring for `most` buffers and provides `first` of them.
     pub(super) fn register(ring: &IoUring, first: u16, most: u16, size: u32) -> io::Result<Self> {
         let count = most.max(first);
         if !count.is_power_of_two() || size == 0 {
@@ -71,7 +71,7 @@ impl BufferRing {
         Ok(buffers)
     }
 
-    /// Gives the kernel so many more buffers, or as many as there are.
+    /// Provides so many more buffers, or as many as there are.
     fn begin(&mut self, more: u16) {
         let end = self
             .begun
@@ -83,14 +83,14 @@ impl BufferRing {
         self.begun = end;
     }
 
-    /// Doubles the buffers in use, as far as there are more; whether there were.
+    /// Doubles the number of buffers within its limit; whether it grew.
     pub(super) fn grow(&mut self) -> bool {
         let before = self.begun;
         self.begin(before);
         self.begun > before
     }
 
-    /// Bytes that each holds.
+    /// Bytes of a buffer.
     pub(super) fn size(&self) -> u32 {
         self.size
     }
@@ -141,7 +141,7 @@ impl BufferRing {
         self.free += 1;
     }
 
-    /// Shows the kernel what was given.
+    /// Publishes the new tail to the kernel.
     pub(super) fn publish(&mut self) {
         // SAFETY: `entries` points to the first entry of a registered ring; its reserved field is
         // the tail, which the kernel reads and only this thread writes.

@@ -1,4 +1,4 @@
-//! How a connection is opened.
+//! Opening connections.
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -114,8 +114,8 @@ impl Uring {
         Ok(conn)
     }
 
-    /// As above, where connections are files of the process: the socket is made at once, so that
-    /// no chain is needed, and receiving begins when the connection is open.
+    /// As above, if connections are files of the process: the socket is created by a system call,
+    /// so that no chain is needed, and receiving begins when the connection is open.
     fn open_descriptor(
         &mut self,
         target: TargetId,

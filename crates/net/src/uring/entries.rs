@@ -1,4 +1,4 @@
-//! Operations on a connection's file, wherever that lives.
+//! Submission entries for a connection's file, in the ring's table or of the process.
 
 use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{opcode, squeue};
@@ -68,7 +68,7 @@ impl File {
             .build())
     }
 
-    /// Cancels everything that is under way on the file.
+    /// Cancels all operations on the file.
     pub(super) fn cancel_all(self) -> squeue::Entry {
         let all = match self {
             File::Fixed(index) => CancelBuilder::fd(Fixed(index)),

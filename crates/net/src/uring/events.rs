@@ -1,4 +1,4 @@
-//! What completions mean.
+//! Handles completions.
 
 use io_uring::cqueue;
 
@@ -19,7 +19,7 @@ impl Uring {
         if let Some(first) = self.slot(conn)?.first.take() {
             self.send(conn, first);
         }
-        // Where there is no chain, receiving begins only now.
+        // Without a chain, receiving begins only now.
         self.receive(conn);
         Some(Event::Connected { conn })
     }
@@ -103,7 +103,7 @@ impl Uring {
                 None
             }
             libc::ECANCELED => {
-                // A pause that was undone before its cancellation came.
+                // Resumed before the cancellation of the pause completed.
                 self.starved.push(conn);
                 None
             }
@@ -116,12 +116,12 @@ impl Uring {
             self.relisten.push(listener);
         }
         if result < 0 {
-            let told = listener < self.listeners.len();
-            return told.then_some(Event::AcceptFailed { errno: -result });
+            let is_open = listener < self.listeners.len();
+            return is_open.then_some(Event::AcceptFailed { errno: -result });
         }
         let (index, descriptor) = if self.files {
             let Some(index) = self.free_accepted.pop() else {
-                // SAFETY: the descriptor was just made and belongs to nobody else.
+                // SAFETY: the descriptor is new and has no other owner.
                 unsafe { libc::close(result) };
                 return Some(Event::AcceptFailed {
                     errno: libc::ENFILE,
@@ -147,12 +147,12 @@ impl Uring {
         })
     }
 
-    /// Closes connections that were accepted and that nobody will hear of any more.
+    /// Closes accepted connections whose events were not delivered.
     pub(super) fn close_unheard(&mut self) {
         for entry in self.batch.drain(..).skip(self.next) {
             let accepted = Op::from_u8((entry.user_data() >> 56) as u8) == Some(Op::Accept);
             if self.files && accepted && entry.result() >= 0 {
-                // SAFETY: the descriptor came with this completion and belongs to nobody else.
+                // SAFETY: the descriptor came with this completion and has no other owner.
                 unsafe { libc::close(entry.result()) };
             }
         }

@@ -1,22 +1,22 @@
-//! The queues of what is to be sent.
+//! Send queues.
 
 use super::{Op, Outgoing, Uring, user_data};
 use crate::io::ConnId;
 
-/// So many copies' room is kept, of so many bytes at most.
+/// Allocations that are kept for reuse: how many, and their size at most.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 32 * 1024;
 
 impl Uring {
-    /// A copy of bytes, in room that an earlier one has left where there is any.
+    /// A copy of bytes, in the allocation of an earlier one if there is any.
     pub(super) fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut own = self.spare.pop().unwrap_or_default();
         own.extend_from_slice(bytes);
         own
     }
 
-    /// Copies what waits behind the fronts of the queues, to have its buffers back. What is being
-    /// sent must stay where it is.
+    /// Copies what waits behind the fronts of the queues, to reclaim its receive buffers. The
+    /// fronts are being sent and must not move.
     pub(super) fn reclaim(&mut self) {
         if !std::mem::take(&mut self.waiting) {
             return;

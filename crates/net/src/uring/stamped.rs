@@ -1,7 +1,7 @@
-//! Receiving with the kernel's time of arrival.
+//! Receiving with kernel timestamps.
 //!
-//! A multishot `recvmsg` puts a head, the kernel's messages and the bytes into one buffer, the
-//! messages in as much room as the operation's `msghdr` asks for.
+//! A multishot `recvmsg` puts a header, the control messages and the data into one buffer; the
+//! operation's `msghdr` says how much room the control messages have.
 
 use io_uring::types::RecvMsgOut;
 
@@ -9,7 +9,7 @@ use super::buffers::BufferRing;
 use crate::io::Buf;
 use crate::stamps::{self, CONTROL_BYTES, Kept};
 
-/// What receiving with times of arrival needs.
+/// The state that receiving with timestamps needs.
 pub(super) struct Stamps {
     room: Box<libc::msghdr>,
     _kept: Option<Kept>,
@@ -29,13 +29,13 @@ impl Stamps {
         }
     }
 
-    /// What the operation is given; it lives, where it is, as long as this does.
+    /// The operation's `msghdr`; it does not move while this lives.
     pub(super) fn room(&self) -> *const libc::msghdr {
         &raw const *self.room
     }
 
-    /// The bytes in a buffer that the kernel has filled so far, with the time when they came; none
-    /// at the stream's end.
+    /// The data in a buffer that the kernel has filled so far, with its timestamp; empty at the end
+    /// of the stream.
     pub(super) fn read(&self, buffers: &BufferRing, id: u16, filled: u32) -> Buf {
         let all = buffers.bytes(&Buf::new(id, 0, filled));
         let Ok(message) = RecvMsgOut::parse(all, &self.room) else {

@@ -1,4 +1,4 @@
-//! The one call of a turn: what was asked for goes to the kernel, what has happened comes back.
+//! The one system call of a turn: it submits, and waits for completions.
 
 use std::io;
 
@@ -13,9 +13,8 @@ const EXT_ARG: u32 = 1 << 3;
 const NO_IOWAIT: u32 = 1 << 7;
 
 impl Uring {
-    /// Submits, and waits for something to happen. The kernel takes such a wait for one for a disk,
-    /// in its accounts of idle CPUs and in the pressure on disks, unless it is told not to; that it
-    /// can be from 6.15 on.
+    /// Submits, and waits for completions. By default the kernel accounts the wait as I/O wait, in
+    /// idle times and I/O pressure; from 6.15 on a flag turns that off.
     fn wait(&mut self, args: SubmitArgs<'_, '_>) -> io::Result<usize> {
         if !self.ring.params().is_feature_no_iowait() {
             return self.ring.submitter().submit_with_args(1, &args);
@@ -42,8 +41,7 @@ impl Uring {
         self.next = 0;
         let ready = !self.ring.completion().is_empty();
         let result = match wait_ns {
-            // Somebody polls: while nothing is to submit and the kernel has nothing to tell, no
-            // call is made at all.
+            // Polling: without submissions and completions no system call is made at all.
             Some(0) if !ready && self.is_quiet() => Ok(0),
             Some(0) => self.ring.submit_and_wait(0),
             _ if ready => self.ring.submit_and_wait(0),

@@ -1,6 +1,8 @@
 //! Latency over quantile, the quantile on a scale that gives each nine the same room.
 
-use readings::{Condition, Histogram, LoadReading, Outcome, RunHeader, Trial};
+use std::collections::BTreeMap;
+
+use readings::{Condition, Histogram, Journal, LoadReading, Outcome, Trial};
 use verdict::text::condition;
 use verdict::{latest, reasons};
 
@@ -29,33 +31,31 @@ struct Curve<'a> {
 
 /// One picture for each condition: the merged response histograms of every subject's valid trials,
 /// from the open loop where there is one.
-pub(crate) fn curves(header: &RunHeader, trials: &[Trial], subjects: &[String]) -> String {
-    let rows = latest(header, trials);
+pub(crate) fn curves(journal: &Journal, subjects: &[String]) -> String {
+    let header = &journal.header;
+    let mut places: BTreeMap<&Condition, Vec<&Trial>> = BTreeMap::new();
     let mut conditions: Vec<&Condition> = Vec::new();
-    for trial in &rows {
-        if !conditions.contains(&&trial.condition) {
+    for trial in latest(header, journal.trials()) {
+        let here = places.entry(&trial.condition).or_insert_with(|| {
             conditions.push(&trial.condition);
+            Vec::new()
+        });
+        if !trial.baseline_copy {
+            here.push(trial);
         }
     }
-    conditions.sort_by_key(|c| header.conditions.iter().position(|d| d == *c));
+    let declared: BTreeMap<&Condition, usize> = header.conditions.iter().zip(0..).collect();
+    conditions.sort_by_key(|condition| declared.get(condition));
     conditions
         .into_iter()
         .enumerate()
         .filter_map(|(i, place)| {
-            let here: Vec<&Trial> = rows
-                .iter()
-                .copied()
-                .filter(|t| t.condition == *place && !t.again)
-                .collect();
-            let open = of_subjects(&here, subjects, |r| r.latency.as_ref());
+            let here = &places[place];
+            let open = of_subjects(here, subjects, |r| r.latency.as_ref());
             if open.is_empty() {
-                let closed = of_subjects(&here, subjects, |r| r.throughput.as_ref());
-                drawn(
-                    i,
-                    place,
-                    &closed,
-                    "closed loop: under saturation this is queueing",
-                )
+                let closed = of_subjects(here, subjects, |r| r.throughput.as_ref());
+                let how = "closed loop: under saturation this is queueing";
+                drawn(i, place, &closed, how)
             } else {
                 drawn(i, place, &open, "open loop, all subjects at the same rate")
             }

@@ -13,7 +13,7 @@ const RIGHT: f64 = 690.0;
 const ROW: f64 = 34.0;
 const TOP: f64 = 14.0;
 
-struct Row<'a> {
+struct Estimate<'a> {
     name: &'a str,
     place: String,
     class: &'static str,
@@ -34,7 +34,7 @@ pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
 
 fn forest(analysis: &Analysis, metric: Metric, matters: f64) -> Option<String> {
     let comparisons = analysis.comparisons.iter().filter(|c| c.metric == metric);
-    let mut rows: Vec<Row<'_>> = comparisons.map(compared).collect();
+    let mut rows: Vec<Estimate<'_>> = comparisons.map(compared).collect();
     if rows.is_empty() {
         return None;
     }
@@ -51,7 +51,7 @@ fn forest(analysis: &Analysis, metric: Metric, matters: f64) -> Option<String> {
         "less is better"
     };
     let title = format!("Change of {}, {better}", metric.words());
-    let described: Vec<String> = rows.iter().map(Row::described).collect();
+    let described: Vec<String> = rows.iter().map(Estimate::described).collect();
     let mut picture = Picture::new(
         &format!("forest-{}", metric.name()),
         WIDTH,
@@ -82,8 +82,8 @@ fn forest(analysis: &Analysis, metric: Metric, matters: f64) -> Option<String> {
     ))
 }
 
-fn compared(c: &Comparison) -> Row<'_> {
-    Row {
+fn compared(c: &Comparison) -> Estimate<'_> {
+    Estimate {
         name: &c.subject,
         place: condition(&c.condition),
         class: match c.verdict {
@@ -101,9 +101,9 @@ fn compared(c: &Comparison) -> Row<'_> {
     }
 }
 
-fn noise(f: &NoiseFloor) -> Row<'_> {
+fn noise(f: &NoiseFloor) -> Estimate<'_> {
     let interval = f.low.zip(f.high);
-    Row {
+    Estimate {
         name: "noise floor",
         place: condition(&f.condition),
         class: "v-noise",
@@ -117,7 +117,7 @@ fn noise(f: &NoiseFloor) -> Row<'_> {
 
 /// The range of log ratios shown: all estimates and intervals, but no interval that is so wide
 /// that everything else would be a dot.
-fn range(rows: &[Row<'_>], delta: f64) -> (f64, f64) {
+fn range(rows: &[Estimate<'_>], delta: f64) -> (f64, f64) {
     let estimates = rows.iter().filter_map(|r| r.ratio).map(|r| r.ln().abs());
     let most = 3.0 * estimates.fold(delta.max(0.02), f64::max);
     let (mut low, mut high) = (-1.4 * delta, 1.4 * delta);
@@ -133,7 +133,7 @@ fn range(rows: &[Row<'_>], delta: f64) -> (f64, f64) {
     (low - margin, high + margin)
 }
 
-fn draw(picture: &mut Picture, row: &Row<'_>, y: f64, x: Scale) {
+fn draw(picture: &mut Picture, row: &Estimate<'_>, y: f64, x: Scale) {
     let name = shortened(row.name, 34);
     if row.place.is_empty() {
         picture.text("label", (LEFT - 14.0, y + 4.0), Anchor::End, &name);
@@ -176,7 +176,7 @@ fn draw(picture: &mut Picture, row: &Row<'_>, y: f64, x: Scale) {
     }
 }
 
-impl Row<'_> {
+impl Estimate<'_> {
     /// `balance connections=96: -31% [-33%, -29%], slower`.
     fn described(&self) -> String {
         let figure = self.figure.as_ref().map(|f| format!("{f}, "));

@@ -1,4 +1,4 @@
-use readings::{RunHeader, Trial};
+use readings::{Journal, RunHeader};
 use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
@@ -7,16 +7,17 @@ use super::curves::curves;
 use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
-use crate::settings;
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
+use crate::{sentence, settings};
 
 const STYLE: &str = include_str!("page.css");
 
 /// A run's result as one HTML page with pictures.
 ///
 /// The page stands alone: no script, no font, no picture is fetched. Names and reasons come from
-/// files and servers, and are escaped. `trials` are those that `analysis` was made from.
-pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String {
+/// files and servers, and are escaped. `journal` is what `analysis` was made from.
+pub fn html(journal: &Journal, analysis: &Analysis) -> String {
+    let header = &journal.header;
     let mut subjects = header.subjects.clone();
     for c in &analysis.comparisons {
         if !subjects.contains(&c.subject) {
@@ -41,18 +42,21 @@ pub fn html(header: &RunHeader, trials: &[Trial], analysis: &Analysis) -> String
     let blocks = panels(analysis, &subjects, header.matters);
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
-    main.push_str(&section("Latency", &curves(header, trials, &subjects)));
+    main.push_str(&section("Latency", &curves(journal, &subjects)));
     main.push_str(&list(
         "Bottlenecks",
-        analysis.bottlenecks.iter().map(|f| f.sentence.clone()),
+        analysis.bottlenecks.iter().map(sentence::finding),
     ));
     main.push_str(&list(
         "Noise floor",
-        analysis.noise_floor.iter().map(|f| f.sentence.clone()),
+        analysis.noise_floor.iter().map(sentence::noise_floor),
     ));
     main.push_str(&side_by_side(analysis));
     main.push_str(&published(header));
-    main.push_str(&list("Warnings", analysis.warnings.iter().cloned()));
+    main.push_str(&list(
+        "Warnings",
+        analysis.warnings.iter().map(sentence::warning),
+    ));
     main.push_str(&list(
         "Invalid trials",
         analysis.invalid.iter().map(invalid_trial),
@@ -110,7 +114,7 @@ fn verdicts(analysis: &Analysis) -> String {
             let word = c.verdict.word();
             format!(
                 "<li class=\"{word}\"><b>{word}</b>{}</li>\n",
-                escaped(after_word(c))
+                escaped(&after_word(c))
             )
         })
         .collect();
@@ -138,12 +142,13 @@ fn figures(analysis: &Analysis) -> String {
     let table = table(&columns);
     let note = escaped(&legend(&columns));
     let body = wrapped_in("scroll", &table);
-    let probes = analysis.probes.iter().map(|probes| &probes.sentence);
+    let probes = analysis.probes.iter().map(sentence::probes);
     let rates: String = analysis
         .rates
         .iter()
+        .map(sentence::rate_choice)
         .chain(probes)
-        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
+        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
         .collect();
     section(
         "Figures",
@@ -215,12 +220,12 @@ fn footer(header: &RunHeader, analysis: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, trials};
+    use crate::fixtures::{header, journal};
     use verdict::analyse;
 
     fn page() -> String {
-        let (header, trials) = (header(), trials());
-        html(&header, &trials, &analyse(&header, &trials))
+        let journal = journal();
+        html(&journal, &analyse(&journal))
     }
 
     #[test]
@@ -273,8 +278,8 @@ mod tests {
 
     #[test]
     fn an_empty_run_still_makes_a_page() {
-        let header = header();
-        let page = html(&header, &[], &analyse(&header, &[]));
+        let journal = Journal::new(header(), Vec::new());
+        let page = html(&journal, &analyse(&journal));
         assert!(page.contains("no block was measured"));
         assert!(!page.contains("NaN"));
     }

@@ -1,4 +1,4 @@
-//! Things that happen to servers while an open loop goes on, and what clients notice of them.
+//! Open loops with faults of servers, and their effect on clients.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -10,29 +10,28 @@ use super::{Bench, Measurer, metrics_of};
 use crate::RunEvent;
 use crate::context::Context;
 use crate::group::{GroupResult, Ready};
-use crate::servers::Up;
+use crate::servers::StartedServer;
 use crate::testbed::Testbed;
 use agent::wire::{Answer, Loaded, Order};
 use agent::{AgentError, LoadObserver};
 use experiment::{EventSpec, Fault, ResolvedCondition};
 
-/// Rows of the load.
+/// Length of the load's rows.
 const ROW_MS: u64 = 100;
-/// How often it is looked whether something is to happen.
+/// Interval at which due faults are checked for.
 const TICK: Duration = Duration::from_millis(5);
-/// How often a server is looked at that something happened to.
-const LOOK: Duration = Duration::from_millis(200);
-/// A second is at the full rate when so much of what was due in it was answered well.
+/// Interval at which a faulty server is sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+/// A second is at the full rate if at least this share of its due requests succeeded.
 const FULL: f64 = 0.95;
-/// Of answers that come late, those in so many rows after a second count for it.
+/// Rows after a second whose late answers count for it.
 const LATE_ROWS: usize = 3;
-/// In so many looks in a row: what had waited for a server comes at once, and starting it takes time
-/// as well.
-const LOOKS_IN_A_ROW: usize = 5;
-/// A server that takes so much of the CPU time that it took before has its share of the load.
+/// Consecutive samples that must show it: queued requests arrive in a burst, and starting a server
+/// takes CPU time as well.
+const SAMPLES_IN_A_ROW: usize = 5;
+/// Share of its CPU time before the fault at which a server counts as back in rotation.
 const IN_ROTATION: f64 = 0.5;
 
-/// Open loops with faults of servers meanwhile.
 pub(super) struct Faults;
 
 impl Measurer for Faults {
@@ -44,7 +43,7 @@ impl Measurer for Faults {
         _: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        // An experiment with events and without a rate was refused.
+        // Events require a rate; the experiment was checked.
         let Some(rate_per_s) = bench.rate else {
             return Ok(());
         };
@@ -52,10 +51,8 @@ impl Measurer for Faults {
             if cx.stopped() {
                 return Ok(());
             }
-            cx.phase(&format!(
-                "{rate_per_s} requests/s, and what happens meanwhile"
-            ));
-            let (loaded, events) = load_through(cx, bench, one, rate_per_s)?;
+            cx.phase(&format!("{rate_per_s} requests/s with events"));
+            let (loaded, events) = load_with_faults(cx, bench, one, rate_per_s)?;
             let reading = Reading {
                 latency: loaded.readings.first().cloned(),
                 latency_probed: metrics_of(0, one, &loaded),
@@ -69,9 +66,9 @@ impl Measurer for Faults {
     }
 }
 
-/// Has the faults happen while a load runs.
+/// Injects faults while a load runs.
 struct Observer<'s, 'c> {
-    course: Course<'s>,
+    schedule: FaultSchedule<'s>,
     subject: &'s str,
     testbed: &'c mut Testbed,
     stop: &'c AtomicBool,
@@ -88,7 +85,7 @@ impl LoadObserver for Observer<'_, '_> {
     }
 
     fn tick(&mut self, opened: bool) {
-        self.course.turn(self.testbed, self.stop, opened);
+        self.schedule.advance(self.testbed, self.stop, opened);
     }
 
     fn interval(&self) -> Duration {
@@ -96,7 +93,7 @@ impl LoadObserver for Observer<'_, '_> {
     }
 }
 
-fn load_through(
+fn load_with_faults(
     cx: &mut Context<'_>,
     bench: &Bench<'_>,
     one: &Ready,
@@ -110,41 +107,45 @@ fn load_through(
         ..Segment::open(rate_per_s, Stop::After(window))
     };
     let mut order = cx.order(resolved, std::slice::from_ref(one), vec![segment]);
-    let happens = |name: &str| resolved.events.iter().any(|event| event.server == name);
-    let goes_on = |name: &str| {
+    let has_faults = |name: &str| resolved.events.iter().any(|event| event.server == name);
+    let is_sampled = |name: &str| {
         let through = &one.subject.through;
-        through.iter().any(|server| server == name) && !happens(name)
+        through.iter().any(|server| server == name) && !has_faults(name)
     };
     order.watch = Vec::new();
-    order.watch_others = cx.testbed.as_others(goes_on);
+    order.watch_others = cx.testbed.as_others(is_sampled);
     order.job.rows = Some(Duration::from_millis(ROW_MS));
     order.tell_windows = true;
     let from = one.from.as_deref();
     let mut loader = cx.testbed.take_loader(from)?;
-    let course = Course::of(resolved, up, window);
+    let schedule = FaultSchedule::of(resolved, up, window);
     let mut observer = Observer {
-        course,
+        schedule,
         subject: &one.subject.name,
         testbed: &mut *cx.testbed,
         stop: cx.stop,
         emit: &mut *cx.emit,
     };
     let loaded = loader.load(order, cx.stop, &mut observer);
-    let course = observer.course;
-    // Whatever came of the load, nothing stays as it was made.
-    let undone = course.undo_all(cx.testbed, cx.stop);
+    let schedule = observer.schedule;
+    // Undo all faults even if the load failed.
+    let undone = schedule.undo_all(cx.testbed, cx.stop);
     if !matches!(loaded, Err(AgentError::Lost(_))) {
         cx.testbed.put_loader(from, loader);
     }
     let loaded = loaded?;
-    let marks = undone?;
+    let faults = undone?;
     let load = loaded.readings.first();
-    let events = load.map(|load| noticed(load, marks, window));
+    let events = load.map(|load| events_reading(load, faults, window));
     Ok((loaded, events.unwrap_or_default()))
 }
 
-/// What clients noticed.
-fn noticed(load: &LoadReading, events: Vec<EventReading>, window: Duration) -> EventsReading {
+/// The effect of the faults on clients.
+fn events_reading(
+    load: &LoadReading,
+    events: Vec<EventReading>,
+    window: Duration,
+) -> EventsReading {
     let failed = load.errors_all.total();
     let first_s = events.iter().map(|event| event.at_s);
     let first_s = first_s.fold(window.as_secs_f64(), f64::min);
@@ -157,13 +158,12 @@ fn noticed(load: &LoadReading, events: Vec<EventReading>, window: Duration) -> E
     }
 }
 
-/// Time from `since_s` until every second up to the end of the rows was at the full rate. `None`
-/// when none was any more.
+/// Time from `since_s` until every second up to the last row is at the full rate; `None` if it
+/// never is again.
 ///
-/// Answers that come in the few rows after a second count as well, as far as they are more than were
-/// due in those, and no more than in so many rows of the second: a machine that stands still for a
-/// moment makes them late, and nothing is lost. A second whose next rows are cut short by the end is
-/// therefore not held against the rate.
+/// A machine that stalls briefly delays answers without losing them. Surplus answers in the next
+/// [`LATE_ROWS`] rows therefore count as well, up to the requests due in that many rows. The last
+/// seconds, whose following rows are cut off, are not judged.
 fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
     let first = rows
         .iter()
@@ -190,82 +190,81 @@ fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
     Some((rows[back].start_s - since_s).max(0.0))
 }
 
-/// All that happens in one window.
-struct Course<'s> {
-    marks: Vec<Mark<'s>>,
+struct FaultSchedule<'s> {
+    faults: Vec<ScheduledFault<'s>>,
     opened: Option<Instant>,
     window: Duration,
     failure: Option<AgentError>,
 }
 
-/// One thing that happens.
-struct Mark<'s> {
+struct ScheduledFault<'s> {
     event: &'s EventSpec,
-    server: &'s Up,
+    server: &'s StartedServer,
     state: State,
     reading: EventReading,
-    /// CPU time of the server when it was looked at last, and when.
+    /// When the server was sampled last, and its CPU time then.
     before: Option<(Instant, f64)>,
-    /// CPU time per second before anything happened.
-    usual: Option<f64>,
-    /// Since when it seems to have its share again, and in how many looks.
+    /// CPU time per second before the fault.
+    usual_per_s: Option<f64>,
+    /// Start of the current series of samples with a full share, s, and their number.
     since: Option<(f64, usize)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Ahead,
-    On,
-    Over,
+    Pending,
+    Active,
+    Undone,
 }
 
-impl<'s> Course<'s> {
-    /// What happens to servers that are up; a subject that goes through others meets nothing.
-    fn of(resolved: &'s ResolvedCondition, up: &'s [Up], window: Duration) -> Self {
-        let mark = |event: &'s EventSpec| {
+impl<'s> FaultSchedule<'s> {
+    /// Schedules the faults of servers that are up; a subject that does not use a faulty server has
+    /// none.
+    fn of(resolved: &'s ResolvedCondition, up: &'s [StartedServer], window: Duration) -> Self {
+        let fault = |event: &'s EventSpec| {
             let server = up.iter().find(|one| one.name == event.server)?;
-            Some(Mark {
+            Some(ScheduledFault {
                 event,
                 server,
-                state: State::Ahead,
+                state: State::Pending,
                 reading: EventReading {
                     server: event.server.clone(),
                     what: event.fault.word().to_owned(),
                     ..EventReading::default()
                 },
                 before: None,
-                usual: None,
+                usual_per_s: None,
                 since: None,
             })
         };
         Self {
-            marks: resolved.events.iter().filter_map(mark).collect(),
+            faults: resolved.events.iter().filter_map(fault).collect(),
             opened: None,
             window,
             failure: None,
         }
     }
 
-    /// Does what is due. `opens` says that the window has just opened.
-    fn turn(&mut self, testbed: &mut Testbed, stop: &AtomicBool, opens: bool) {
+    /// Injects and undoes what is due. `opens` marks the opening of the window.
+    fn advance(&mut self, testbed: &mut Testbed, stop: &AtomicBool, opens: bool) {
         if opens {
             self.opened = Some(Instant::now());
         }
         let Some(opened) = self.opened else { return };
-        // What comes later is of answers that are awaited, and what is on is undone after them.
+        // The window is over: answers are still awaited, and active faults are undone afterwards.
         if self.failure.is_some() || opened.elapsed() >= self.window {
             return;
         }
-        for mark in &mut self.marks {
-            if let Err(e) = mark.turn(testbed, stop, opened) {
+        for fault in &mut self.faults {
+            if let Err(e) = fault.advance(testbed, stop, opened) {
                 self.failure = Some(e);
                 return;
             }
         }
     }
 
-    /// Undoes what is on and waits until all servers are ready. Servers that could not be put back
-    /// cost all agents, which takes everything with them.
+    /// Undoes active faults and waits until all servers are ready. If a server cannot be restored,
+    /// the agents are reported lost, so that everything is restarted.
     fn undo_all(
         self,
         testbed: &mut Testbed,
@@ -273,28 +272,28 @@ impl<'s> Course<'s> {
     ) -> Result<Vec<EventReading>, AgentError> {
         let mut readings = Vec::new();
         let lost = |name: &str, e: AgentError| {
-            AgentError::Lost(format!("server `{name}` could not be put back: {e}"))
+            AgentError::Lost(format!("server `{name}` could not be restored: {e}"))
         };
         let mut result = self.failure.map_or(Ok(()), Err);
-        for mark in self.marks {
-            let name = &mark.server.name;
-            if mark.state == State::On
-                && let Err(e) = mark.undo(testbed)
+        for fault in self.faults {
+            let name = &fault.server.name;
+            if fault.state == State::Active
+                && let Err(e) = fault.undo(testbed)
             {
                 result = Err(lost(name, e));
-            } else if mark.state != State::Ahead
-                && let Err(e) = mark.ready(testbed, stop)
+            } else if fault.state != State::Pending
+                && let Err(e) = fault.await_ready(testbed, stop)
             {
                 result = result.and(Err(e));
             }
-            readings.push(mark.reading);
+            readings.push(fault.reading);
         }
         result.map(|()| readings)
     }
 }
 
-impl Mark<'_> {
-    fn turn(
+impl ScheduledFault<'_> {
+    fn advance(
         &mut self,
         testbed: &mut Testbed,
         stop: &AtomicBool,
@@ -302,30 +301,30 @@ impl Mark<'_> {
     ) -> Result<(), AgentError> {
         let now = opened.elapsed();
         match self.state {
-            State::Ahead if self.before.is_none() => self.look_at_cpu(testbed),
-            State::Ahead if now >= self.event.at => {
+            State::Pending if self.before.is_none() => self.sample_cpu(testbed),
+            State::Pending if now >= self.event.at => {
                 let first = self.before;
-                self.look_at_cpu(testbed);
-                self.usual = first.zip(self.before).and_then(per_s);
-                // Before it is done: what fails half way is to be undone as well.
-                self.state = State::On;
-                self.fault(testbed)?;
+                self.sample_cpu(testbed);
+                self.usual_per_s = first.zip(self.before).and_then(per_s);
+                // Set first: a partly injected fault has to be undone too.
+                self.state = State::Active;
+                self.inject(testbed)?;
                 self.reading.at_s = opened.elapsed().as_secs_f64();
                 self.before = None;
             }
-            State::On if self.event.until.is_some_and(|until| now >= until) => {
+            State::Active if self.event.until.is_some_and(|until| now >= until) => {
                 self.undo(testbed)?;
-                self.state = State::Over;
+                self.state = State::Undone;
                 if self.event.fault == Fault::Kill {
-                    self.ready(testbed, stop)?;
+                    self.await_ready(testbed, stop)?;
                 }
                 self.reading.back_s = Some(opened.elapsed().as_secs_f64());
                 self.before = None;
-                self.look_at_cpu(testbed);
+                self.sample_cpu(testbed);
             }
-            State::On if self.event.fault == Fault::Stop => self.look_at_connections(testbed),
-            State::Over => self.look_for_share(testbed, opened),
-            State::Ahead | State::On => {}
+            State::Active if self.event.fault == Fault::Stop => self.sample_connections(testbed),
+            State::Undone => self.sample_share(testbed, opened),
+            State::Pending | State::Active => {}
         }
         Ok(())
     }
@@ -334,10 +333,10 @@ impl Mark<'_> {
         testbed.agent(self.server.host.as_deref())?.ask(order)
     }
 
-    fn fault(&self, testbed: &mut Testbed) -> Result<(), AgentError> {
+    fn inject(&self, testbed: &mut Testbed) -> Result<(), AgentError> {
         let server = self.server.name.clone();
         let order = match self.event.fault {
-            // Without a signal to begin with, it is killed with all that it has started.
+            // Without signals, the server's control group is killed at once.
             Fault::Kill => Order::Stop {
                 server,
                 signals: Vec::new(),
@@ -378,16 +377,23 @@ impl Mark<'_> {
         self.ask(testbed, &order).map(drop)
     }
 
-    fn ready(&self, testbed: &mut Testbed, stop: &AtomicBool) -> Result<(), AgentError> {
+    fn await_ready(&self, testbed: &mut Testbed, stop: &AtomicBool) -> Result<(), AgentError> {
         let order = Order::Await(self.server.ready.clone());
         let agent = testbed.agent(self.server.host.as_deref())?;
         agent.ask_unless(&order, stop).map(drop)
     }
 
-    /// What the server has used, unless it was looked at just now. One that cannot be looked at
-    /// does not run, by what else happens to it.
-    fn usage(&mut self, testbed: &mut Testbed, port: Option<u16>) -> Option<(f64, Option<u64>)> {
-        if self.before.is_some_and(|(when, _)| when.elapsed() < LOOK) {
+    /// Samples the server's CPU time, at most once per interval. Errors are ignored: another fault
+    /// may have stopped the server.
+    fn sample_usage(
+        &mut self,
+        testbed: &mut Testbed,
+        port: Option<u16>,
+    ) -> Option<(f64, Option<u64>)> {
+        if self
+            .before
+            .is_some_and(|(when, _)| when.elapsed() < SAMPLE_INTERVAL)
+        {
             return None;
         }
         let order = Order::Usage {
@@ -403,29 +409,31 @@ impl Mark<'_> {
         }
     }
 
-    fn look_at_cpu(&mut self, testbed: &mut Testbed) {
-        let _ = self.usage(testbed, None);
+    fn sample_cpu(&mut self, testbed: &mut Testbed) {
+        let _ = self.sample_usage(testbed, None);
     }
 
-    fn look_at_connections(&mut self, testbed: &mut Testbed) {
+    fn sample_connections(&mut self, testbed: &mut Testbed) {
         let port = self.server.ready.address.port();
-        if let Some((_, Some(open))) = self.usage(testbed, Some(port)) {
+        if let Some((_, Some(open))) = self.sample_usage(testbed, Some(port)) {
             let most = self.reading.connections_max.get_or_insert(open);
             *most = open.max(*most);
         }
     }
 
-    /// Looks whether the server takes its share of the CPU time again.
-    fn look_for_share(&mut self, testbed: &mut Testbed, opened: Instant) {
+    /// Checks whether the server has its share of the CPU time again.
+    fn sample_share(&mut self, testbed: &mut Testbed, opened: Instant) {
         let (None, Some(back_s)) = (self.reading.in_rotation_after_s, self.reading.back_s) else {
             return;
         };
         let first = self.before;
-        if self.usage(testbed, None).is_none() {
+        if self.sample_usage(testbed, None).is_none() {
             return;
         }
-        let share = first.zip(self.before).and_then(per_s).zip(self.usual);
-        let has_share = share.is_some_and(|(now, usual)| usual > 0.0 && now >= IN_ROTATION * usual);
+        let share = first.zip(self.before).and_then(per_s).zip(self.usual_per_s);
+        let has_share = share.is_some_and(|(now, usual_per_s)| {
+            usual_per_s > 0.0 && now >= IN_ROTATION * usual_per_s
+        });
         self.reading.looked_for_s = opened.elapsed().as_secs_f64() - back_s;
         if !has_share {
             self.since = None;
@@ -433,15 +441,14 @@ impl Mark<'_> {
         }
         let begin = first.map_or(opened, |(when, _)| when);
         let begin_s = begin.duration_since(opened).as_secs_f64() - back_s;
-        let (since_s, looks) = self.since.unwrap_or((begin_s.max(0.0), 0));
-        self.since = Some((since_s, looks + 1));
-        if looks + 1 >= LOOKS_IN_A_ROW {
+        let (since_s, samples) = self.since.unwrap_or((begin_s.max(0.0), 0));
+        self.since = Some((since_s, samples + 1));
+        if samples + 1 >= SAMPLES_IN_A_ROW {
             self.reading.in_rotation_after_s = Some(since_s);
         }
     }
 }
 
-/// CPU time per second between two looks.
 fn per_s(((begin, before), (end, after)): ((Instant, f64), (Instant, f64))) -> Option<f64> {
     let took_s = end.duration_since(begin).as_secs_f64();
     (took_s > 0.0).then(|| (after - before).max(0.0) / took_s)
@@ -451,7 +458,6 @@ fn per_s(((begin, before), (end, after)): ((Instant, f64), (Instant, f64))) -> O
 mod tests {
     use super::*;
 
-    /// Rows of 200 requests each, of which so many were answered well.
     fn rows(good: &[u64]) -> Vec<LoadRow> {
         let row = |(number, good): (usize, &u64)| LoadRow {
             start_s: number as f64 * 0.1,
@@ -464,15 +470,15 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_full_after_the_last_second_that_is_not() {
+    fn the_rate_is_full_after_the_last_deficient_second() {
         let mut good = vec![200; 60];
         assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(0.0));
-        // A third fails for a second.
+        // For a second, a third of the requests fails.
         good[20..30].fill(133);
         let after = full_rate_after_s(&rows(&good), 2.0).unwrap();
-        // Its last rows weigh too little in the seconds that hold them.
+        // Its last rows alone do not push a second below the threshold.
         assert!((0.8..=1.0).contains(&after), "{after}");
-        // What was before does not count.
+        // Rows before `since_s` do not count.
         good[..20].fill(0);
         assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(after));
         // A second time.
@@ -484,12 +490,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_is_made_up_for_by_the_next_second() {
+    fn late_answers_count_for_their_second() {
         let mut good = vec![200; 60];
         good[25..28].fill(50);
         good[28..31].fill(350);
         assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(0.0));
-        // Not what never comes.
+        // Lost answers do not.
         good[28..31].fill(200);
         assert!(full_rate_after_s(&rows(&good), 2.0).unwrap() > 0.5);
     }

@@ -1,4 +1,4 @@
-//! How the trials of a group are measured once its servers are up.
+//! The ways to measure a group's trials once its servers are up.
 
 mod faults;
 pub(crate) mod rate;
@@ -8,11 +8,11 @@ mod tool_output;
 mod tool_trial;
 mod tools;
 
-use readings::Probed;
+use readings::SystemMetrics;
 
 use crate::context::Context;
 use crate::group::{GroupResult, Ready};
-use crate::servers::Up;
+use crate::servers::StartedServer;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::ResolvedCondition;
@@ -24,18 +24,18 @@ pub(crate) use tools::clock_notice;
 pub(crate) struct Bench<'g> {
     pub(crate) resolved: &'g ResolvedCondition,
     pub(crate) group: &'g Group,
-    /// The servers that are up.
-    pub(crate) up: &'g [Up],
-    /// The common rate of the open loops, where it is known already.
+    /// The running servers.
+    pub(crate) up: &'g [StartedServer],
+    /// The common rate of the open loops, if known.
     pub(crate) rate: Option<f64>,
 }
 
 /// A way of measuring subjects that are up and answer as expected.
 pub(crate) trait Measurer {
-    /// Adds the outcomes of the subjects that are `ready` to the result.
+    /// Adds the outcomes of the `ready` subjects to the result.
     ///
     /// # Errors
-    /// When something fails that all subjects need; a subject's own failure is an outcome.
+    /// When all subjects are affected; the failure of one is an outcome.
     fn measure(
         &self,
         cx: &mut Context<'_>,
@@ -46,8 +46,8 @@ pub(crate) trait Measurer {
     ) -> Result<(), AgentError>;
 }
 
-/// How a condition's subjects are measured. An experiment that mixes the engine with outside
-/// drivers under one condition was refused: they cannot alternate.
+/// Selects the measurer for a condition. The engine and outside drivers cannot alternate; an
+/// experiment that mixes them under one condition was refused.
 pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn Measurer> {
     if !resolved.events.is_empty() {
         return Box::new(faults::Faults);
@@ -58,8 +58,8 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn
     }
 }
 
-/// What was sampled while a load ran on a subject, of the servers that it goes through.
-fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<Probed> {
-    let sampled = loaded.probed.get(number)?.clone()?;
-    Some(sampled.of_servers(&one.subject.through))
+/// Samples of the servers of a subject during its load.
+fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<SystemMetrics> {
+    let metrics = loaded.measured.get(number)?.metrics.clone()?;
+    Some(metrics.of_servers(&one.subject.through))
 }

@@ -1,4 +1,4 @@
-//! The common rate of an open loop, from what the closed loops carried.
+//! The common rate of the open loops, from the throughput of the closed loops.
 
 use readings::{LoadReading, RateChoice};
 
@@ -7,7 +7,7 @@ use crate::group::{GroupResult, Ready};
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
-/// The common rate from what this block's closed loop carried.
+/// The common rate from this block's closed loops; `None` unless all subjects are ready.
 pub(crate) fn choose_rate(
     group: &Group,
     ready: &[Ready],

@@ -7,24 +7,24 @@ use readings::{LoadReading, Pacing};
 
 use experiment::SliceLength;
 
-/// A slice is never shorter: its edges would weigh too much.
+/// Shortest slice; in a shorter one its edges would dominate.
 const SLICE_MIN_MS: f64 = 100.0;
-/// A slice lasts so many median answers, so that it holds many of them.
+/// Median response times per slice.
 const ANSWERS_PER_SLICE: f64 = 25.0;
-/// Open-loop slices are at least so long, so that a stall falls into one.
+/// Shortest open-loop slice, so that a stall stays within one.
 const LATENCY_SLICE_MIN_MS: f64 = 1_000.0;
-/// The ramp-up of a slice is this share of it...
+/// A slice's ramp-up is the longest of this share of it, ...
 const RAMP_UP_SHARE: f64 = 0.1;
-/// ...or so many median answers, whichever is longer...
+/// ... this many median response times ...
 const RAMP_UP_ANSWERS: f64 = 2.0;
-/// ...or this.
+/// ... and this.
 const RAMP_UP_MIN_MS: f64 = 5.0;
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A segment on a target: a ramp-up, then a window of so many ms.
+/// A segment on a target: a ramp-up, then a window.
 pub(crate) fn segment(
     target: usize,
     pacing: Pacing,
@@ -40,7 +40,7 @@ pub(crate) fn segment(
     }
 }
 
-/// The warm-up: each target once, recorded to the target's own number.
+/// The warm-up: one segment per target.
 pub(crate) fn warm_up(targets: usize, warmup: Duration) -> Vec<Segment> {
     let (ramp_up_ms, window_ms) = (ms(warmup) * 0.3, ms(warmup) * 0.7);
     (0..targets)
@@ -48,11 +48,11 @@ pub(crate) fn warm_up(targets: usize, warmup: Duration) -> Vec<Segment> {
         .collect()
 }
 
-/// So long is the window of an opening; in an open loop each connection has a request due in it.
+/// The window of an opening; in an open loop each connection has a request due in it.
 const OPENING_MS: f64 = 1.0;
 
-/// Opens the connections of all targets: each has a request, and all are answered before the next
-/// segment begins, also those whose first packets were lost.
+/// Opens the connections of all targets with one request each. All are answered before the next
+/// segment starts, even after lost packets.
 pub(crate) fn opening(targets: usize, connections: u32, pacing: Pacing) -> Vec<Segment> {
     let pacing = match pacing {
         Pacing::Closed => Pacing::Closed,
@@ -65,11 +65,11 @@ pub(crate) fn opening(targets: usize, connections: u32, pacing: Pacing) -> Vec<S
         .collect()
 }
 
-/// The most runs that a window is cut into for an outside driver.
+/// Most runs per window for an outside driver.
 const RUNS_MAX: f64 = 3.0;
 
-/// How many runs of an outside driver make up a window, and how many whole seconds each lasts: at
-/// least one, and drivers count in whole seconds.
+/// The number of runs of an outside driver per window, and their length in whole seconds, since
+/// drivers take whole seconds.
 pub(crate) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64) {
     let window_s = window.as_secs_f64();
     let count = match slice {
@@ -80,19 +80,19 @@ pub(crate) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64)
     (count as usize, (window_s / count).round().max(1.0) as u64)
 }
 
-/// An outside driver's warm-up in whole seconds; 0 for none.
+/// An outside driver's warm-up in whole seconds.
 pub(crate) fn outside_warm_up_s(warmup: Duration) -> u64 {
     warmup.as_secs_f64().ceil() as u64
 }
 
-/// The slowest target's median answer time in a warm-up, ms.
+/// The slowest target's median response time in a warm-up, ms.
 pub(crate) fn median_ms(warm: &[LoadReading]) -> f64 {
     warm.iter()
         .map(|reading| reading.response.quantile_us(0.5) / 1e3)
         .fold(0.0, f64::max)
 }
 
-/// Rounds of slices: in each round every target once, in random order.
+/// Rounds of slices: each has every target once, in random order.
 fn rounds(
     targets: usize,
     count: usize,
@@ -114,9 +114,9 @@ fn rounds(
 
 /// The closed-loop slices of a block.
 ///
-/// Where the length is not given, rounds of two lengths take turns in random order, the longer
-/// ones twice as long: by how far their ratios agree the result shows whether the answer hangs on
-/// the length.
+/// With [`SliceLength::Auto`], rounds of two lengths alternate in random order, the long slices
+/// twice the short ones: the difference of their ratios shows whether the result depends on the
+/// length.
 pub(crate) fn throughput(
     targets: usize,
     window: Duration,
@@ -192,14 +192,13 @@ fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {
         .max(RAMP_UP_MIN_MS)
 }
 
-/// Of what a load thread could carry if it did nothing else, an open loop asks for so much: paced
-/// requests come one by one and cost the client several times what a closed loop's batches do.
+/// Share of a busy load thread's closed-loop rate that an open loop may ask for: paced requests
+/// cost the client several times as much as batched ones.
 const CLIENT_SHARE: f64 = 0.2;
 
-/// The most that the load's own threads can be asked for on time, from what a closed loop cost
-/// them.
+/// The highest rate that the load's threads can keep on time, from their cost in a closed loop.
 pub(crate) fn client_rate(reading: &LoadReading) -> f64 {
-    // A client that polls says nothing by its CPU time.
+    // The CPU time of a polling client is no measure.
     if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
         return f64::INFINITY;
     }
@@ -207,8 +206,8 @@ pub(crate) fn client_rate(reading: &LoadReading) -> f64 {
     per_thread * reading.client.threads.len() as f64 * CLIENT_SHARE
 }
 
-/// The common rate for latency: half of what the slowest subject carries and no more than the
-/// client can keep, to two digits.
+/// The common rate: half of the slowest subject's throughput and at most `client_per_s`, rounded
+/// down to two digits.
 pub(crate) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
     let half = (slowest_per_s / 2.0).min(client_per_s);
     if half < 1.0 {
@@ -234,7 +233,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let window = Duration::from_millis(1_530);
         let segments = throughput(3, window, SliceLength::Auto, 0.6, &mut random);
-        // Five times a slice and one of twice the length.
+        // Five pairs of a slice and one of twice the length.
         assert_eq!(segments.len(), 10 * 3);
         for round in segments.chunks(3) {
             assert!(round.iter().all(|s| s.stop == round[0].stop));

@@ -1,5 +1,4 @@
-//! Closed and open loops by the engine: all subjects are up, and the load alternates between them
-//! in slices.
+//! Loads by the engine: all servers are up, and the load alternates between the subjects in slices.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ impl Measurer for Slices {
         let count = ready.len();
         cx.phase("warming up");
         let warm = cx.load(resolved, ready, schedule::warm_up(count, design.warmup))?;
-        if cx.stopped() || sequential::disturb_each_other(cx, resolved, group, result)? {
+        if cx.stopped() || sequential::check_disturbance(cx, resolved, group, result)? {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
@@ -43,7 +42,7 @@ impl Measurer for Slices {
                 .rate
                 .or_else(|| choose_rate(group, ready, resolved, &closed.readings, result));
             if let Some(rate_per_s) = rate {
-                // A lightly loaded path answers sooner than a saturated one.
+                // A lightly loaded path responds faster than a saturated one.
                 let slices = schedule::latency(
                     count,
                     design.latency_window,
@@ -70,9 +69,10 @@ fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -
     let throughput = closed.readings.get(number).cloned();
     let latency = open.and_then(|open| open.readings.get(number).cloned());
     let empty = BTreeMap::new();
-    let cpu = closed.cpu_s.get(number).unwrap_or(&empty);
+    let measured = closed.measured.get(number);
+    let cpu = measured.map_or(&empty, |measured| &measured.cpu_s);
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
-        let accepted = closed.accepted.get(number).copied().flatten()?;
+        let accepted = measured?.accepted?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
         (answered > 0).then(|| accepted.saturating_sub(load.connects) as f64 / answered as f64)
     });

@@ -1,11 +1,11 @@
-//! What drivers print, and how they were called, as text to keep and to quote.
+//! Drivers' command lines and output, as text to store and to quote.
 
 use agent::wire::Driven;
 
-/// Of a long text, so much of its start and of its end is kept with a trial.
+/// Bytes kept of the start and of the end of a long output.
 const KEPT_BYTES: usize = 128 * 1024;
-const LAST_WORDS_LINES: usize = 12;
-const LAST_WORDS_CHARS: usize = 300;
+const TAIL_LINES: usize = 12;
+const TAIL_CHARS: usize = 300;
 
 /// A command line as a person would type it.
 pub(super) fn shell(words: &[String]) -> String {
@@ -25,31 +25,31 @@ pub(super) fn shortened(text: &str) -> String {
     if text.len() <= 2 * KEPT_BYTES {
         return text.to_owned();
     }
-    // A character takes at most four bytes, so one ends within them.
+    // A UTF-8 character has at most four bytes.
     let boundary = |at: usize| (at..at + 4).find(|at| text.is_char_boundary(*at));
     let start = boundary(KEPT_BYTES).unwrap_or(0);
     let end = boundary(text.len() - KEPT_BYTES).unwrap_or(text.len());
-    let left_out = end - start;
+    let omitted = end - start;
     format!(
-        "{}\n[{left_out} bytes left out]\n{}",
+        "{}\n[{omitted} bytes omitted]\n{}",
         &text[..start],
         &text[end..]
     )
 }
 
 /// The last lines that a driver printed, for a message.
-pub(super) fn last_words(driven: &Driven) -> String {
+pub(super) fn output_tail(driven: &Driven) -> String {
     let lines: Vec<String> = driven
         .output
         .lines()
         .chain(driven.errors.lines())
         .filter(|line| !line.trim().is_empty())
-        .map(|line| line.chars().take(LAST_WORDS_CHARS).collect())
+        .map(|line| line.chars().take(TAIL_CHARS).collect())
         .collect();
     if lines.is_empty() {
         return "; it printed nothing".to_owned();
     }
-    let from = lines.len().saturating_sub(LAST_WORDS_LINES);
+    let from = lines.len().saturating_sub(TAIL_LINES);
     format!("; its last words:\n  {}", lines[from..].join("\n  "))
 }
 
@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn a_long_text_keeps_its_start_and_its_end() {
         assert_eq!(shortened("short"), "short");
-        // Of two bytes each, so that the cut would fall inside of one.
+        // Two-byte characters, so that the cut falls inside one.
         let text = format!("x{}end", "\u{e9}".repeat(KEPT_BYTES * 2));
         let kept = shortened(&text);
         assert!(kept.len() < 2 * KEPT_BYTES + 100);
         assert!(kept.starts_with("x\u{e9}") && kept.ends_with("\u{e9}end"));
-        assert!(kept.contains(" bytes left out]"));
+        assert!(kept.contains(" bytes omitted]"));
     }
 
     #[test]
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_few_and_short() {
+    fn the_output_tail_is_short() {
         let driven = Driven {
             output: format!("{}\n\n", "y".repeat(10_000)).repeat(50),
             errors: "the end\n".into(),
             ..Driven::default()
         };
-        let said = last_words(&driven);
-        assert!(said.len() < 5_000 && said.ends_with("\n  the end"));
-        assert_eq!(last_words(&Driven::default()), "; it printed nothing");
+        let output = output_tail(&driven);
+        assert!(output.len() < 5_000 && output.ends_with("\n  the end"));
+        assert_eq!(output_tail(&Driven::default()), "; it printed nothing");
     }
 }

@@ -1,49 +1,46 @@
-//! A subject with an outside driver: what its runs came to, and the reading that they make.
+//! The runs of one subject's outside driver, and their reading.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use readings::{
-    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Probed,
-    Reading, ServerReading, Slice, ThreadReading,
+    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Reading,
+    ServerReading, Slice, SystemMetrics, ThreadReading,
 };
 
-use super::tool_output::{last_words, shell, shortened};
+use super::tool_output::{output_tail, shell, shortened};
 use crate::group::Ready;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};
 
-/// A driver gets so much longer than it was asked to run, and the load's time limit.
+/// Time beyond the requested duration and the load's timeout after which a driver is killed.
 const MARGIN: Duration = Duration::from_secs(2);
-/// One that counts requests may be so many times slower than in its warm-up.
+/// Factor by which a driver that counts requests may be slower than in its warm-up.
 const SLOWER: u32 = 4;
-/// A client whose threads are busy for more than this may be what holds the throughput.
+/// Thread utilisation above which the client may be the bottleneck.
 const SATURATED: f64 = 0.8;
 
-/// A subject with its driver, and what its runs have come to so far.
 pub(super) struct ToolTrial<'a> {
     pub(super) ready: &'a Ready,
     pub(super) driver: &'a Driver,
     pub(super) programs: BTreeMap<String, PathBuf>,
     pub(super) threads: u32,
-    /// Requests per second as last seen.
+    /// Requests per second of the latest run.
     pub(super) rate_per_s: f64,
     pub(super) runs: Vec<DriverRun>,
     pub(super) slices: Vec<(Pacing, Slice)>,
     pub(super) bytes_read: u64,
     pub(super) servers_cpu_s: BTreeMap<String, f64>,
     pub(super) accepted: Option<u64>,
-    /// What was seen during the closed loop's runs, and the open one's.
-    pub(super) probed: [Option<Probed>; 2],
+    /// Samples during the closed loop's runs, and the open loop's.
+    pub(super) probed: [Option<SystemMetrics>; 2],
     pub(super) files: BTreeMap<String, String>,
     pub(super) failure: Option<String>,
 }
 
-/// One run that is wanted.
-pub(super) struct Wanted<'a> {
-    /// What it is called among the trial's files.
+pub(super) struct ToolRun<'a> {
     pub(super) name: &'a str,
     pub(super) pacing: Pacing,
     pub(super) duration_s: u64,
@@ -87,14 +84,13 @@ impl<'a> ToolTrial<'a> {
         asked + load.timeout + MARGIN
     }
 
-    /// How many requests fill a time, at the rate that was last seen.
+    /// The requests that fill `seconds` at the latest rate.
     pub(super) fn requests_in(&self, seconds: u64, load: &LoadSpec) -> u64 {
         let count = (self.rate_per_s * seconds as f64).round() as u64;
         count.max(u64::from(load.connections))
     }
 
-    /// Notes a run of the measured window.
-    pub(super) fn take(&mut self, run: DriverRun, driven: &Driven) {
+    pub(super) fn add_run(&mut self, run: DriverRun, driven: &Driven) {
         let start_s = self.slices.iter().map(|(_, s)| s.duration_s).sum();
         self.slices.push((
             run.pacing,
@@ -107,22 +103,25 @@ impl<'a> ToolTrial<'a> {
                 edges: 0.0,
             },
         ));
-        if let Some(mut seen) = driven.probed.clone() {
+        if let Some(mut seen) = driven.measured.metrics.clone() {
             seen.requests = good(&run);
             let of_loop = usize::from(run.pacing != Pacing::Closed);
             self.probed[of_loop].get_or_insert_default().add(&seen);
         }
         if run.pacing == Pacing::Closed {
-            for (server, cpu_s) in &driven.servers_cpu_s {
+            for (server, cpu_s) in &driven.measured.cpu_s {
                 *self.servers_cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
             }
-            self.accepted = self.accepted.zip(driven.accepted).map(|(a, b)| a + b);
+            self.accepted = self
+                .accepted
+                .zip(driven.measured.accepted)
+                .map(|(a, b)| a + b);
         }
         self.runs.push(run);
     }
 
-    /// Keeps what a run printed with the trial.
-    pub(super) fn keep(&mut self, name: &str, command: &[String], driven: &Driven) {
+    /// Stores a run's output with the trial.
+    pub(super) fn save_output(&mut self, name: &str, command: &[String], driven: &Driven) {
         let text = format!("$ {}\n{}", shell(command), shortened(&driven.output));
         self.files.insert(format!("driver-{name}.txt"), text);
         if !driven.errors.is_empty() {
@@ -133,7 +132,7 @@ impl<'a> ToolTrial<'a> {
 
     pub(super) fn read(
         &mut self,
-        wanted: &Wanted<'_>,
+        tool_run: &ToolRun<'_>,
         command: Vec<String>,
         driven: &Driven,
     ) -> Result<DriverRun, String> {
@@ -144,43 +143,43 @@ impl<'a> ToolTrial<'a> {
             DriveEnd::Signal(signal) => Some(format!("was ended by signal {signal}")),
             DriveEnd::Late => Some(format!(
                 "did not end within {:.1} s and was killed",
-                wanted.limit.as_secs_f64()
+                tool_run.limit.as_secs_f64()
             )),
-            DriveEnd::Talkative => Some("printed without an end and was killed".to_owned()),
+            DriveEnd::Talkative => Some("printed without end and was killed".to_owned()),
             DriveEnd::Stopped => Some("was stopped".to_owned()),
         };
         if let Some(ended) = ended {
-            return Err(format!("driver `{name}` {ended}{}", last_words(driven)));
+            return Err(format!("driver `{name}` {ended}{}", output_tail(driven)));
         }
-        let said = read_driver_output(self.driver.reader, &driven.output).map_err(|why| {
+        let output = read_driver_output(self.driver.reader, &driven.output).map_err(|why| {
             format!(
-                "driver `{name}` gave no result that can be read: {why}{}",
-                last_words(driven)
+                "driver `{name}` printed no readable result: {why}{}",
+                output_tail(driven)
             )
         })?;
         let (requests, duration_s) = (
-            said.requests.unwrap_or(0),
-            said.duration_s.unwrap_or(driven.wall_s),
+            output.requests.unwrap_or(0),
+            output.duration_s.unwrap_or(driven.wall_s),
         );
         if requests > 0 {
             self.rate_per_s = requests as f64 / duration_s;
         }
-        self.bytes_read += said.bytes_read.unwrap_or(0);
+        self.bytes_read += output.bytes_read.unwrap_or(0);
         Ok(DriverRun {
-            pacing: wanted.pacing,
+            pacing: tool_run.pacing,
             command,
             requests,
             duration_s,
-            errors: said.errors,
-            latency: said.latency,
+            errors: output.errors,
+            latency: output.latency,
             wall_s: driven.wall_s,
             cpu_s: driven.cpu_s,
             max_rss_bytes: driven.max_rss_bytes,
         })
     }
 
-    /// The runs of one loop as one load. There are no histograms: a driver tells quantiles at
-    /// the most.
+    /// The runs of one pacing as one load. There are no histograms: drivers report quantiles at
+    /// most.
     pub(super) fn load(&self, pacing: Pacing, load: &LoadSpec, cpus: &[u32]) -> LoadReading {
         let runs = || self.runs.iter().filter(|run| run.pacing == pacing);
         let mut errors = ErrorCounts::default();
@@ -207,7 +206,7 @@ impl<'a> ToolTrial<'a> {
             errors,
             errors_all: errors,
             requests_all: requests,
-            // What a driver does not tell is taken to be as it was asked for.
+            // Drivers do not report connections; the requested number is assumed.
             connects: u64::from(load.connections),
             connections_open_min: u64::from(load.connections),
             client: ClientReading {
@@ -246,7 +245,7 @@ impl<'a> ToolTrial<'a> {
             .find(|pacing| *pacing != Pacing::Closed);
         let closed_runs = self.runs.len() - self.runs_of(open);
         let answered = throughput.requests_all + throughput.errors_all.wrong_answers();
-        // With a connection per request nobody knows which of them were the driver's.
+        // With a connection per request the driver's own cannot be told apart.
         let kept = load.keepalive && load.requests_per_connection.is_none();
         let upstream = self.accepted.filter(|_| kept && answered > 0).map(|count| {
             let own = u64::from(load.connections) * closed_runs as u64;
@@ -292,7 +291,7 @@ impl<'a> ToolTrial<'a> {
     }
 }
 
-/// Complete answers that were not the wrong ones.
+/// Complete answers without wrong ones.
 fn good(run: &DriverRun) -> u64 {
     run.requests.saturating_sub(run.errors.wrong_answers())
 }

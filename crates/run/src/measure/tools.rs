@@ -1,4 +1,4 @@
-//! A group whose load is made by outside drivers: warm-up, then runs in rounds of random order.
+//! Loads by outside drivers: warm-up, then runs in rounds of random order.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use readings::{DriverRun, LoadReading, Outcome, Pacing};
 
 use super::rate::choose_rate;
 use super::schedule;
-use super::tool_trial::{ToolTrial, Wanted};
+use super::tool_trial::{ToolRun, ToolTrial};
 use super::{Bench, Measurer};
 use crate::RunEvent;
 use crate::context::Context;
@@ -16,22 +16,21 @@ use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
 use experiment::{ResolvedCondition, Target};
 
-/// A first run by count has so few requests that a slow server answers them soon.
+/// Requests of the first run by count: few, so that a slow server finishes soon.
 const FIRST_REQUESTS: u64 = 200;
-/// A first run that took so long tells the rate well enough.
+/// Duration from which a first run gives the rate well enough.
 const FIRST_ENOUGH_S: f64 = 0.5;
 
-/// What the reader of a result has to know about a driver's latencies.
+/// The warning about a driver's clock, if it has one.
 pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
     let clock = driver.clock.as_ref()?;
     Some(format!(
-        "latency by `{}` is by its own clock, and that of a closed loop unless a rate was \
+        "latency by `{}` is by its own clock, and of a closed loop unless a rate was \
          offered: {clock}",
         driver.name
     ))
 }
 
-/// Runs of outside drivers: warm-up, then closed and open loops in rounds of random order.
 pub(super) struct Tools;
 
 impl Measurer for Tools {
@@ -127,8 +126,8 @@ fn measure_runs(
     Ok(())
 }
 
-/// A run that is thrown away, unless the driver warms up by itself; with one that counts
-/// requests it also tells how many a second there are.
+/// A discarded run, unless the driver warms up by itself. With a driver that counts requests it
+/// also gives the rate.
 fn warm_up(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
@@ -141,7 +140,7 @@ fn warm_up(
     }
     let duration_s = warmup_s.max(1);
     let first = u64::from(resolved.load.connections).saturating_mul(2);
-    let mut wanted = Wanted {
+    let mut tool_run = ToolRun {
         name: "warm-up",
         pacing: Pacing::Closed,
         duration_s,
@@ -149,11 +148,11 @@ fn warm_up(
         requests: first.max(FIRST_REQUESTS),
         limit: tool_trial.limit(&resolved.load, 10 * duration_s),
     };
-    let run = drive(cx, resolved, tool_trial, &wanted)?;
+    let run = drive(cx, resolved, tool_trial, &tool_run)?;
     if let Some((run, _)) = run.filter(|(run, _)| counts && run.duration_s < FIRST_ENOUGH_S) {
         tool_trial.rate_per_s = run.requests as f64 / run.duration_s;
-        wanted.requests = tool_trial.requests_in(duration_s, &resolved.load);
-        drive(cx, resolved, tool_trial, &wanted)?;
+        tool_run.requests = tool_trial.requests_in(duration_s, &resolved.load);
+        drive(cx, resolved, tool_trial, &tool_run)?;
     }
     Ok(())
 }
@@ -166,7 +165,7 @@ fn rounds(
     random: &mut fastrand::Rng,
 ) -> Result<(), AgentError> {
     let mut order: Vec<usize> = (0..tool_trials.len()).collect();
-    let words = match pacing {
+    let loop_name = match pacing {
         Pacing::Closed => "closed",
         Pacing::Open { .. } => "open",
     };
@@ -174,33 +173,33 @@ fn rounds(
         random.shuffle(&mut order);
         for &at in &order {
             let tool_trial = &mut tool_trials[at];
-            let wanted = Wanted {
-                name: &format!("{words}-{round}"),
+            let tool_run = ToolRun {
+                name: &format!("{loop_name}-{round}"),
                 pacing,
                 duration_s: seconds,
                 warmup_s,
                 requests: tool_trial.requests_in(seconds, &resolved.load),
                 limit: tool_trial.limit(&resolved.load, seconds + warmup_s),
             };
-            if let Some((run, driven)) = drive(cx, resolved, tool_trial, &wanted)? {
-                tool_trial.take(run, &driven);
+            if let Some((run, driven)) = drive(cx, resolved, tool_trial, &tool_run)? {
+                tool_trial.add_run(run, &driven);
             }
         }
     }
     Ok(())
 }
 
-/// Runs a tool_trial's driver once. `None` when it failed, now or before, or the run was stopped.
+/// Runs a driver once. `None` if it fails or has failed before, or the run was stopped.
 fn drive(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
     tool_trial: &mut ToolTrial<'_>,
-    wanted: &Wanted<'_>,
+    tool_run: &ToolRun<'_>,
 ) -> Result<Option<(DriverRun, Driven)>, AgentError> {
     if tool_trial.failure.is_some() || cx.stopped() {
         return Ok(None);
     }
-    let context = run_context(cx, resolved, tool_trial, wanted);
+    let context = run_context(cx, resolved, tool_trial, tool_run);
     let filled = tool_trial
         .driver
         .command(&context)
@@ -218,31 +217,29 @@ fn drive(
         command: command.clone(),
         env,
         cpus: cx.placement.load_cpus.clone(),
-        limit_ms: wanted.limit.as_millis() as u64,
+        limit_ms: tool_run.limit.as_millis() as u64,
         watch,
         watch_others,
     };
-    let watching = cx.testbed.watch_far(from)?;
+    let remote = cx.testbed.start_remote_sampling(from)?;
     let driven = match cx.testbed.agent(from)?.drive(order, cx.stop) {
         Ok(mut driven) => {
-            let windows = [vec![driven.window]];
-            let noted = cx.testbed.noted(from, watching, &windows)?;
-            noted.add_to_driven(&mut driven);
+            let measured = std::slice::from_mut(&mut driven.measured);
+            cx.testbed.add_remote_samples(from, remote, measured)?;
             driven
         }
-        // A driver that cannot be started is that subject's failure; a server that has ended
-        // is everyone's.
+        // A driver that does not start fails its subject; a dead server fails the group.
         Err(AgentError::Failed(reason)) if reason.starts_with("cannot start") => {
             tool_trial.failure = Some(format!("driver `{}`: {reason}", tool_trial.driver.name));
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
-    tool_trial.keep(wanted.name, &command, &driven);
+    tool_trial.save_output(tool_run.name, &command, &driven);
     if cx.stopped() {
         return Ok(None);
     }
-    match tool_trial.read(wanted, command, &driven) {
+    match tool_trial.read(tool_run, command, &driven) {
         Ok(run) => {
             (cx.emit)(RunEvent::Load {
                 subject: tool_trial.ready.planned.subject.clone(),
@@ -262,7 +259,7 @@ fn run_context(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
     tool_trial: &ToolTrial<'_>,
-    wanted: &Wanted<'_>,
+    tool_run: &ToolRun<'_>,
 ) -> RunContext {
     let load = &resolved.load;
     let subject = &tool_trial.ready.subject;
@@ -274,10 +271,10 @@ fn run_context(
         path: subject.path.clone(),
         connections: load.connections,
         threads: tool_trial.threads,
-        duration_s: wanted.duration_s,
-        warmup_s: wanted.warmup_s,
-        requests: wanted.requests,
-        rate_per_s: match wanted.pacing {
+        duration_s: tool_run.duration_s,
+        warmup_s: tool_run.warmup_s,
+        requests: tool_run.requests,
+        rate_per_s: match tool_run.pacing {
             Pacing::Closed => None,
             Pacing::Open { rate_per_s } => Some(rate_per_s),
         },
@@ -300,8 +297,8 @@ fn run_context(
     }
 }
 
-/// The name that a subject is asked by: its own where it runs already, so that a server can tell
-/// its names apart, and the address of a server that was started.
+/// The host name in requests: a given address's own, since servers may tell their names apart, and
+/// the IP address of a started server.
 fn host(target: &Target, address: SocketAddr) -> String {
     match target {
         Target::Address(text) => text

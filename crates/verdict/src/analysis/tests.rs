@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixtures::{closed, condition, done, header, open, throughput_blocks, trial};
-use crate::{Metric, Verdict};
+use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
+use crate::{Metric, Note, Place, Verdict};
 use readings::{Wrong, WrongKind};
 
 /// Ten blocks in which the balancer keeps `share` of the throughput, a percent more or less.
@@ -14,6 +14,22 @@ fn ten_blocks(share: f64) -> Vec<Trial> {
         })
         .collect();
     throughput_blocks(&rates)
+}
+
+fn at(subject: &str) -> Place {
+    Place {
+        subject: subject.into(),
+        condition: condition(96),
+    }
+}
+
+fn unusable(blocks: usize, subject: &str, reason: &str) -> Note {
+    Note::Unusable {
+        blocks,
+        tried: 10,
+        subject: subject.into(),
+        reason: Some(reason.into()),
+    }
 }
 
 fn failed(reason: &str) -> Outcome {
@@ -44,13 +60,7 @@ fn drift_that_both_share_cancels() {
     let (low, high) = c.interval().unwrap();
     assert!(low < 0.69 && 0.69 < high && high - low < 0.02);
     assert!((c.subject_value.unwrap() / c.baseline_value.unwrap() - c.ratio.unwrap()).abs() < 1e-9);
-    assert!(
-        c.sentence.starts_with("balance costs 31.")
-            && c.sentence
-                .ends_with("%] at connections=96, over 10 blocks."),
-        "{}",
-        c.sentence
-    );
+    assert!((c.ratio.unwrap() - 0.69).abs() < 0.005 && c.notes.is_empty());
     assert_eq!(analysis.trials_done, 30);
     assert!(analysis.warnings.is_empty(), "{:?}", analysis.warnings);
 }
@@ -61,15 +71,9 @@ fn the_second_copy_of_the_baseline_stands_by_itself() {
     let before = analyse(&header(10), &trials);
     let floor = &before.noise_floor[0];
     assert_eq!((floor.blocks, floor.metric), (10, Metric::RequestsPerS));
-    assert!(
-        floor
-            .sentence
-            .starts_with("noise floor, throughput at connections=96: direct against itself shows"),
-        "{}",
-        floor.sentence
-    );
+    assert_eq!(floor.baseline, "direct");
     // A second copy that is 20% faster shifts the floor and nothing else.
-    for t in trials.iter_mut().filter(|t| t.again) {
+    for t in trials.iter_mut().filter(|t| t.baseline_copy) {
         if let Outcome::Done(reading) = &mut t.outcome {
             let load = reading.throughput.as_mut().unwrap();
             load.requests = load.requests * 6 / 5;
@@ -79,7 +83,11 @@ fn the_second_copy_of_the_baseline_stands_by_itself() {
     assert_eq!(after.comparisons, before.comparisons);
     assert!((after.noise_floor[0].ratio - 1.2).abs() < 0.01);
     assert!(after.noise_floor[0].is_biased(0.03));
-    assert!(after.warnings[0].contains("more than what matters (3%)"));
+    let expected = Warning::BiasedBaseline {
+        floor: after.noise_floor[0].clone(),
+        matters: 0.03,
+    };
+    assert_eq!(after.warnings[0], expected);
 }
 
 #[test]
@@ -92,11 +100,8 @@ fn a_dead_back_end_is_invalid_and_never_fast() {
     let c = &analysis.comparisons[0];
     assert_eq!(c.verdict, Verdict::Invalid);
     assert_eq!((c.ratio, c.low, c.p_value), (None, None, None));
-    assert_eq!(
-        c.sentence,
-        "invalid: balance against direct, throughput at connections=96: 10 of 10 blocks cannot be \
-         used; balance: 31,204 of 31,204 answers were wrong: expected status 200, found 502."
-    );
+    let reason = "31,204 of 31,204 answers were wrong: expected status 200, found 502";
+    assert_eq!(c.notes, [unusable(10, "balance", reason)]);
     assert_eq!(analysis.invalid.len(), 10);
     assert_eq!(analysis.trials_done, 30);
     let row = &analysis.table[1];
@@ -122,14 +127,14 @@ fn half_of_the_blocks_may_fail_and_the_rest_still_counts() {
     assert_eq!(analysis.failures[0].subjects, ["balance"]);
 
     for t in &mut trials {
-        if t.subject == "direct" && t.block == 6 && !t.again {
+        if t.subject == "direct" && t.block == 6 && !t.baseline_copy {
             t.outcome = failed("port 80 is taken");
         }
     }
     let c = &analyse(&header(10), &trials).comparisons[0];
     assert_eq!(c.verdict, Verdict::Invalid);
-    assert!(c.sentence.contains("6 of 10 blocks"), "{}", c.sentence);
-    assert!(c.sentence.contains("balance: did not become ready"));
+    let reason = "did not become ready within 10 s";
+    assert_eq!(c.notes, [unusable(6, "balance", reason)]);
 }
 
 #[test]
@@ -150,17 +155,14 @@ fn two_blocks_decide_nothing() {
     let c = &analyse(&header(2), &trials).comparisons[0];
     assert_eq!(c.verdict, Verdict::Inconclusive);
     assert_eq!((c.p_value, c.blocks), (None, 2));
-    assert!(
-        c.sentence
-            .contains("only 2 blocks can be used, and a decision wants at least 3"),
-        "{}",
-        c.sentence
-    );
+    let too_few = Note::TooFewBlocks {
+        usable: 2,
+        reason: None,
+    };
+    assert_eq!(c.notes, [too_few]);
     let none = analyse(&header(2), &[]);
-    assert_eq!(
-        none.comparisons[0].sentence,
-        "inconclusive: balance against direct, throughput at connections=96: no block was measured."
-    );
+    assert_eq!(none.comparisons[0].verdict, Verdict::Inconclusive);
+    assert_eq!(none.comparisons[0].notes, [Note::NothingMeasured]);
 }
 
 #[test]
@@ -174,9 +176,9 @@ fn noise_is_inconclusive_and_says_what_would_help() {
     let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];
     assert_eq!(c.verdict, Verdict::Inconclusive);
     assert!(
-        c.sentence.starts_with("inconclusive: ") && c.sentence.ends_with("would likely settle it."),
-        "{}",
-        c.sentence
+        matches!(c.notes[..], [Note::MoreBlocks(_)]),
+        "{:?}",
+        c.notes
     );
 }
 
@@ -200,20 +202,16 @@ fn latency_names_the_rate_and_leaves_unresolved_quantiles_out() {
     assert_eq!(metrics, Metric::ALL[..3]);
     let median = &analysis.comparisons[1];
     assert_eq!(median.verdict, Verdict::Slower);
-    assert!(
-        median.sentence.contains(
-            "to the median latency [10.0%, 11.0%] at connections=96 and 2,000 requests/s"
-        ),
-        "{}",
-        median.sentence
-    );
+    assert_eq!(median.rate_per_s, Some(2_000.0));
 
     let analysis = analyse(&header(6), &with_latency(500.0, 400.0, 440.0));
     assert_eq!(analysis.comparisons.len(), 2);
     assert!(
-        analysis.warnings.iter().any(|w| w.starts_with(
-            "the 99th percentile of latency of balance at connections=96 is unresolved"
-        )),
+        analysis.warnings.contains(&Warning::Unresolved {
+            at: at("balance"),
+            metric: Metric::LatencyUsP99,
+            blocks: 6,
+        }),
         "{:?}",
         analysis.warnings
     );
@@ -230,17 +228,15 @@ fn a_busy_client_makes_throughput_at_least() {
     let analysis = analyse(&header(10), &trials);
     let c = &analysis.comparisons[0];
     assert_eq!(c.verdict, Verdict::Slower);
-    assert!(
-        c.sentence
-            .contains("bottleneck for direct, whose figure is 'at least'")
-    );
+    assert_eq!(c.notes, [Note::ClientLimits(Some("direct".into()))]);
     assert!(analysis.table[0].at_least && !analysis.table[1].at_least);
     assert_eq!(
         analysis.warnings,
-        [
-            "the throughput of direct at connections=96 is 'at least': the client was the bottleneck \
-          in 10 of 10 trials"
-        ]
+        [Warning::AtLeast {
+            at: at("direct"),
+            limited: 10,
+            trials: 10,
+        }]
     );
 }
 
@@ -251,12 +247,12 @@ fn an_offered_rate_that_was_not_kept_is_told() {
         reading.latency.as_mut().unwrap().requests = 12_000;
     }
     let analysis = analyse(&header(6), &trials);
-    assert!(
-        analysis.warnings[0]
-            .starts_with("balance at connections=96 answered 1,200 of 2,000 requests/s"),
-        "{:?}",
-        analysis.warnings
-    );
+    let expected = Warning::RateNotKept {
+        at: at("balance"),
+        answered_per_s: 1_200.0,
+        offered_per_s: 2_000.0,
+    };
+    assert_eq!(analysis.warnings[0], expected);
 }
 
 #[test]
@@ -268,7 +264,8 @@ fn warnings_of_trials_are_told_once() {
         }
     }
     let warnings = analyse(&header(10), &trials).warnings;
-    assert_eq!(warnings, ["the machine swapped (in 2 trials)"]);
+    let text = "the machine swapped".to_owned();
+    assert_eq!(warnings, [Warning::Recorded { text, trials: 2 }]);
 }
 
 #[test]
@@ -330,11 +327,12 @@ fn a_subject_that_never_settles_is_told_and_a_machine_that_changes_is_not() {
     assert_eq!(analysis.comparisons[0].unsettled_blocks, 10);
     assert_eq!(
         analysis.warnings,
-        [
-            "no steady state: the throughput of balance at connections=96 over that of direct \
-             still changed in the second half of the slices in 10 of 10 blocks; a longer warm-up \
-             or window is needed"
-        ]
+        [Warning::Unsettled {
+            at: at("balance"),
+            baseline: "direct".into(),
+            unsettled: 10,
+            blocks: 10,
+        }]
     );
 }
 
@@ -344,14 +342,10 @@ fn blocks_that_follow_each_other_are_told() {
         .map(|i| (1000.0, 900.0 + 10.0 * f64::from(i)))
         .collect();
     let warnings = analyse(&header(10), &throughput_blocks(&rates)).warnings;
-    assert_eq!(
-        warnings,
-        [
-            "the blocks' ratios of balance to direct, throughput at connections=96, are like \
-             those of the blocks before (lag-1 autocorrelation 0.70 over 10 blocks): they are not \
-             independent, and the interval is too narrow"
-        ]
-    );
+    let [Warning::DependentBlocks { lag1, blocks, .. }] = warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!((lag1 - 0.7).abs() < 0.005 && blocks == 10, "{lag1}");
 }
 
 /// Puts 64 answers of `response_us` and `connects_us` to open a connection into every closed loop.
@@ -380,11 +374,13 @@ fn connections_that_stand_still_are_told() {
     let mut trials = throughput_blocks(&rates);
     with_times(&mut trials, 800, &[300]);
     let warnings = analyse(&header(10), &trials).warnings;
-    assert_eq!(
-        warnings[0],
-        "the connections of direct at connections=96 stood still for 50% of the time: requests/s \
-         times mean latency is 16.0 of 32 connections"
-    );
+    let Warning::IdleConnections {
+        busy, connections, ..
+    } = warnings[0]
+    else {
+        panic!("{warnings:?}");
+    };
+    assert!((busy - 16.0).abs() < 0.05 && connections == 32, "{busy}");
     assert_eq!(warnings.len(), 2);
 }
 
@@ -393,10 +389,15 @@ fn connections_that_wait_for_a_second_syn_are_told() {
     let mut trials = throughput_blocks(&[(20_000.0, 20_000.0); 10]);
     with_times(&mut trials, 1600, &[300, 310, 320, 1_003_000]);
     let warnings = analyse(&header(10), &trials).warnings;
-    assert_eq!(
-        warnings[0],
-        "10 of 40 connections to direct at connections=96 took a second or more to open, where \
-         the median took 0.3 ms: their first SYN was lost, as by a full accept queue or \
-         a link that loses packets"
-    );
+    let Warning::LostSyns {
+        late,
+        connections,
+        median_us,
+        ..
+    } = warnings[0]
+    else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!((late, connections), (10, 40));
+    assert!((median_us / 310.0 - 1.0).abs() < 0.01, "{median_us}");
 }

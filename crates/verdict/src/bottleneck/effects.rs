@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::text::number;
 
-/// A change must move the throughput by so many standard errors to count.
+/// Standard errors by which a change must move the throughput to count.
 const ERRORS: f64 = 3.0;
 
 /// What one change did.
@@ -49,7 +49,7 @@ impl Effects {
             .map(|change| (change, logs(change)))
             .filter(|(_, logs)| !logs.is_empty())
             .collect();
-        // The spread between loads alike is taken from all of them together: each has few.
+        // Pooled over all groups, since each has few loads.
         let all: Vec<&Vec<f64>> = groups.iter().map(|(_, logs)| logs).chain([&base]).collect();
         let squares: f64 = all.iter().map(|logs| square_deviations(logs)).sum();
         let free: usize = all.iter().map(|logs| logs.len().saturating_sub(1)).sum();
@@ -89,14 +89,14 @@ impl Effects {
         self.told.iter().find(|one| one.change == change).copied()
     }
 
-    /// Whether a change raised the throughput by a factor or more, beyond what loads alike differ.
+    /// The ratio, where a change raised the throughput by `factor` or more and beyond noise.
     pub(super) fn raised(&self, change: Change, factor: f64) -> Option<f64> {
         let one = self.get(change)?;
         let sure = one.ratio.ln() > ERRORS * one.log_error;
         (sure && one.ratio >= factor).then_some(one.ratio)
     }
 
-    /// Whether a change lowered the throughput to a factor or less.
+    /// The ratio, where a change lowered the throughput to `factor` or less and beyond noise.
     pub(super) fn lowered(&self, change: Change, factor: f64) -> Option<f64> {
         let one = self.get(change)?;
         let sure = one.ratio.ln() < -ERRORS * one.log_error;

@@ -1,21 +1,21 @@
-//! What held a throughput: suspected from what was seen, confirmed by what a change did.
+//! What limited a throughput: suspected from samples, confirmed by the effect of a change.
 //!
-//! Evidence alone misleads: a client thread that is busy may be waiting for the last percent of a
-//! server that is full, and a server's CPU is often full because it is asked by so many. So each
-//! suspicion is put to the test where that is possible: one thing is changed for a short load, and
-//! what moves the throughput is what held it.
+//! Samples alone mislead: a busy client thread may be waiting for a full server, and a server's CPU
+//! may be full because of too many clients. So each suspicion is tested where possible: a short load
+//! changes one thing, and the change that moves the throughput names the bottleneck.
 
 mod effects;
-mod seen;
 mod suspects;
 #[cfg(test)]
 mod tests;
+mod unchanged;
+
+use std::collections::BTreeSet;
 
 use readings::{BottleneckReading, Condition};
 use serde::Serialize;
 
 use crate::Analysis;
-use crate::text::{condition, rate};
 use effects::Effects;
 
 pub use effects::Effect;
@@ -90,8 +90,12 @@ pub struct Finding {
     pub at_least: bool,
     /// What the changes did to the throughput, changed over unchanged.
     pub effects: Vec<Effect>,
-    /// The finding in words, with the figures behind it.
-    pub sentence: String,
+    /// Throughput without a change, requests/s.
+    #[serde(skip)]
+    pub unchanged_per_s: f64,
+    /// The figures behind it, as part of a sentence.
+    #[serde(skip)]
+    pub evidence: String,
 }
 
 /// A suspicion and what speaks for it.
@@ -111,16 +115,16 @@ pub fn bottlenecks(readings: &[&BottleneckReading]) -> Vec<Finding> {
         .collect()
 }
 
-/// Puts findings into an analysis: a throughput that the client limits is 'at least'.
-pub fn with_bottlenecks(analysis: &mut Analysis, readings: &[&BottleneckReading]) {
-    analysis.bottlenecks = bottlenecks(readings);
-    for finding in analysis.bottlenecks.iter().filter(|f| f.at_least) {
-        let row = analysis
-            .table
-            .iter_mut()
-            .find(|row| row.condition == finding.condition && row.subject == finding.subject);
-        if let Some(row) = row {
-            row.at_least = true;
+impl Analysis {
+    /// Adds the findings: a throughput that the client limits is 'at least'.
+    pub(crate) fn take_bottlenecks(&mut self, readings: &[&BottleneckReading]) {
+        self.bottlenecks = bottlenecks(readings);
+        let at_least = self.bottlenecks.iter().filter(|finding| finding.at_least);
+        let at_least: BTreeSet<_> = at_least
+            .map(|finding| (&finding.condition, &finding.subject))
+            .collect();
+        for row in &mut self.table {
+            row.at_least |= at_least.contains(&(&row.condition, &row.subject));
         }
     }
 }
@@ -162,29 +166,6 @@ fn finding(
     suspect: Suspect,
     at_least: bool,
 ) -> Finding {
-    let at = match condition(&reading.condition) {
-        text if text.is_empty() => text,
-        text => format!(" at {text}"),
-    };
-    let who = &reading.subject;
-    let what = match &suspect.server {
-        Some(server) if suspect.bottleneck == Bottleneck::Server => {
-            format!("the server `{server}`")
-        }
-        _ => suspect.bottleneck.words().to_owned(),
-    };
-    let mut sentence = match suspect.standing {
-        Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed: "),
-        Standing::Suspected => format!("{who}{at} is limited by {what}, suspected: "),
-        Standing::Unknown => format!("what limits {who}{at} is unknown: "),
-    };
-    sentence.push_str(&suspect.why);
-    if at_least {
-        let measured = rate(effects.unchanged_per_s());
-        sentence.push_str(&format!(
-            "; its throughput is at least the measured one ({measured} requests/s here)"
-        ));
-    }
     Finding {
         condition: reading.condition.clone(),
         subject: reading.subject.clone(),
@@ -193,6 +174,7 @@ fn finding(
         server: suspect.server,
         at_least,
         effects: effects.told(),
-        sentence: sentence + ".",
+        unchanged_per_s: effects.unchanged_per_s(),
+        evidence: suspect.why,
     }
 }

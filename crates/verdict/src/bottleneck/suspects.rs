@@ -1,75 +1,75 @@
-//! What was seen, and which bottlenecks it speaks for.
+//! Which bottlenecks the samples of the unchanged loads suggest.
 
 use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
-use super::seen::{Seen, Share, UPSTREAM_SHARE, percent, refused};
+use super::unchanged::{Share, UPSTREAM_SHARE, Unchanged, percent, refused};
 use super::{Bottleneck, Standing, Suspect};
 use crate::text::{counted, grouped, rate};
 
-/// From this share of a CPU on a thread counts as full: the rest is what the scheduler and the
-/// machine below take.
+/// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
+/// rest.
 const FULL: f64 = 0.85;
-/// The client's thread may not be busier than this for its figures to be the servers' alone.
+/// Above this share of a CPU a client thread limits the figures.
 const CLIENT_BUSY: f64 = 0.8;
-/// Of CPUs that are full, client and servers must have had less than this for others to matter.
+/// Other programs count where client and servers had less than this share of the full CPUs.
 const OWN_SHARE: f64 = 0.75;
-/// A client thread more must bring so much more throughput...
+/// One more client thread must raise the throughput by this factor...
 const CLIENT_GAIN: f64 = 1.1;
-/// ...where the threads that were there wanted a CPU for so much of the time. Nothing waits for one
-/// that rests most of it: beside other programs another thread brings CPU time, whoever lacked it.
+/// ...where the existing threads wanted a CPU for this share of the time: beside other programs one
+/// more thread brings CPU time even if the client did not lack it.
 const CLIENT_WORKS: f64 = 0.5;
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
 /// server that was busy for up to three quarters of its time keeps more.
 const CPU_LEFT: f64 = 0.67;
 /// Twice the connections bring twice the throughput where nothing else is in the way.
 const CONNECTIONS_GAIN: f64 = 1.5;
-/// So much makes concurrency suspect.
+/// This factor makes concurrency suspect.
 const CONNECTIONS_SOME_GAIN: f64 = 1.2;
-/// Of the connections opened so many must have found the queue full...
+/// This share of the opened connections must have found the queue full...
 const OVERFLOW_SHARE: f64 = 0.001;
 /// ...or one must have waited for its SYN to be sent again (RFC 6298: a second).
 const SYN_AGAIN_US: f64 = 0.95e6;
 const RETRANSMIT_SHARE: f64 = 0.01;
-/// A link counts as full from this share of its rate on; heads of packets are not in the bytes.
+/// A link counts as full from this share of its rate on: packet headers are not counted.
 const LINK_FULL: f64 = 0.85;
-/// Ports count as used up from this share of the range on: Linux looks through every second one
-/// before it tries the others, and where those are taken each connection takes it long.
+/// Ports count as used up from this share of the range on: Linux tries every second one first, and
+/// searches long for each connection once those are taken.
 const PORTS_FULL: f64 = 0.45;
-/// Of the share that finds the accept queue full, so much may be left with half the connections...
+/// With half the connections, at most this part of the share that found the accept queue full...
 const QUEUE_LEFT: f64 = 0.7;
-/// ...and of the share that finds no port, which connections in TIME_WAIT make vary.
+/// ...and this part of the share that found no port, which varies with TIME_WAIT.
 const PORTS_LEFT: f64 = 0.1;
-/// More ports must bring so much more throughput.
+/// More ports must raise the throughput by this factor.
 const PORTS_GAIN: f64 = 1.1;
 /// Twice the rate of a link that holds the throughput brings up to twice as much; less where the
 /// next bottleneck is near.
 const LINK_GAIN: f64 = 1.2;
 
 pub(super) fn suspects(reading: &BottleneckReading, effects: &Effects) -> Vec<Suspect> {
-    let seen = Seen::of(reading);
-    if seen.unchanged.is_empty() {
+    let loads = Unchanged::of(reading);
+    if loads.probes.is_empty() {
         return Vec::new();
     }
-    let server = server(&seen, effects);
-    let client = client(&seen, effects);
+    let server = server(&loads, effects);
+    let client = client(&loads, effects);
     let mut found: Vec<Suspect> = Vec::new();
-    found.extend(ports(&seen, effects));
-    found.extend(accept_queue(&seen, effects));
+    found.extend(ports(&loads, effects));
+    found.extend(accept_queue(&loads, effects));
     found.extend(concurrency(
-        &seen,
+        &loads,
         effects,
         server.is_some() || client.is_some(),
     ));
     found.extend(client);
     found.extend(server);
-    found.extend(upstream_connections(&seen));
-    found.extend(network(&seen, effects));
-    found.extend(other_programs(&seen));
+    found.extend(upstream_connections(&loads));
+    found.extend(network(&loads, effects));
+    found.extend(other_programs(&loads));
     found
 }
 
-/// What a failure speaks for: a load that has no port left measures nothing.
+/// What a failed load suggests: without a free port nothing is measured.
 pub(super) fn of_failure(reading: &BottleneckReading, reason: &str) -> Option<Suspect> {
     let refused: u64 = of_change(reading, Change::None)
         .map(|probe| probe.no_port)
@@ -106,9 +106,9 @@ fn no_port(refused: u64) -> String {
     )
 }
 
-fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let (busiest, wanted) = (seen.client_busiest(), seen.client_wanted());
-    let shared = seen.shared_cpus().filter(|(_, busy)| *busy >= FULL);
+fn client(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let (busiest, wanted) = (loads.client_busiest(), loads.client_wanted());
+    let shared = loads.shared_cpus().filter(|(_, busy)| *busy >= FULL);
     let gain = effects
         .raised(Change::ClientThread, CLIENT_GAIN)
         .filter(|_| wanted >= CLIENT_WORKS || shared.is_some());
@@ -160,17 +160,17 @@ fn client(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let names = seen.server_names();
+fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let names = loads.server_names();
     let most = names
         .iter()
-        .max_by(|a, b| seen.server(a).total_cmp(&seen.server(b)))?;
-    let have = seen.reading.server_cpus.len().max(1) as f64;
-    let used = seen.servers();
+        .max_by(|a, b| loads.server(a).total_cmp(&loads.server(b)))?;
+    let have = loads.reading.server_cpus.len().max(1) as f64;
+    let used = loads.servers();
     let lost = effects.lowered(Change::HalfTheServerCpu, CPU_LEFT);
     let full_thread = names
         .iter()
-        .map(|name| (*name, seen.threads(name)))
+        .map(|name| (*name, loads.threads(name)))
         .filter(|(_, threads)| threads.wanted >= FULL)
         .max_by(|a, b| a.1.had.total_cmp(&b.1.had));
     let all_full = used >= FULL * have;
@@ -198,13 +198,13 @@ fn server(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     if names.len() > 1 {
         let each: Vec<String> = names
             .iter()
-            .map(|name| format!("{name} {}", percent(seen.server(name))))
+            .map(|name| format!("{name} {}", percent(loads.server(name))))
             .collect();
         why.push_str(&format!("; CPU time: {}", each.join(", ")));
     }
     let standing = match lost {
         Some(left) => {
-            let quota = of_change(seen.reading, Change::HalfTheServerCpu)
+            let quota = of_change(loads.reading, Change::HalfTheServerCpu)
                 .find_map(|probe| probe.quota_cpus)
                 .unwrap_or(0.5);
             why.push_str(&format!(
@@ -232,16 +232,16 @@ fn cpus(number: f64) -> String {
     }
 }
 
-fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspect> {
-    let connections = seen.unchanged[0].connections;
+fn concurrency(loads: &Unchanged<'_>, effects: &Effects, others: bool) -> Option<Suspect> {
+    let connections = loads.probes[0].connections;
     let proportional = effects.raised(Change::TwiceTheConnections, CONNECTIONS_GAIN);
     let some = effects.raised(Change::TwiceTheConnections, CONNECTIONS_SOME_GAIN);
-    let p50_us = seen.mean(|probe| probe.latency_us_p50);
-    let even = seen.mean(|probe| probe.latency_us_p99) < 1.5 * p50_us;
+    let p50_us = loads.mean(|probe| probe.latency_us_p50);
+    let even = loads.mean(|probe| probe.latency_us_p99) < 1.5 * p50_us;
     // By Little's law all connections are busy all the time.
-    let busy = effects.unchanged_per_s() * seen.mean(|probe| probe.latency_us_mean) / 1e6;
+    let busy = effects.unchanged_per_s() * loads.mean(|probe| probe.latency_us_mean) / 1e6;
     let all_busy = busy > 0.9 * f64::from(connections);
-    let idle = !others && seen.client_wanted() < 0.5;
+    let idle = !others && loads.client_wanted() < 0.5;
     let untried = effects.get(Change::TwiceTheConnections).is_none();
     let standing = match (proportional, some) {
         (Some(_), _) => Standing::Confirmed,
@@ -268,11 +268,11 @@ fn concurrency(seen: &Seen<'_>, effects: &Effects, others: bool) -> Option<Suspe
     })
 }
 
-fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let found_full = seen.found_full();
-    let opened = seen.sum(|probe| probe.connects);
-    let slowest_us = seen
-        .unchanged
+fn accept_queue(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let found_full = loads.found_full();
+    let opened = loads.sum(|probe| probe.connects);
+    let slowest_us = loads
+        .probes
         .iter()
         .map(|probe| probe.connect_us_max)
         .fold(0.0, f64::max);
@@ -288,8 +288,8 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         slowest_us / 1e6
     );
     let (before, half) = (
-        Share::of(&seen.unchanged, refused),
-        seen.with(Change::HalfTheConnections, refused),
+        Share::of(&loads.probes, refused),
+        loads.with(Change::HalfTheConnections, refused),
     );
     let standing = match effects.get(Change::HalfTheConnections) {
         Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
@@ -311,9 +311,9 @@ fn accept_queue(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let refused = seen.sum(|probe| probe.no_port);
-    let taken = seen.taken_ports();
+fn ports(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let refused = loads.sum(|probe| probe.no_port);
+    let taken = loads.taken_ports();
     let full = taken.as_ref().filter(|taken| taken.share >= PORTS_FULL);
     if refused == 0 && full.is_none() {
         return None;
@@ -326,14 +326,14 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
         parts.push(taken.words());
     }
     let none_free = |probe: &Probe| probe.no_port;
-    let before = Share::of(&seen.unchanged, none_free);
+    let before = Share::of(&loads.probes, none_free);
     let mut standing = Standing::Suspected;
-    // Connections in TIME_WAIT make the throughput leap from load to load; what was refused tells.
+    // TIME_WAIT makes the throughput vary between loads; the refused connections decide.
     for (change, words, least) in [
         (Change::MorePorts, "with more ports", PORTS_GAIN),
         (Change::HalfTheConnections, "with half the connections", 0.9),
     ] {
-        let left = seen.with(change, none_free);
+        let left = loads.with(change, none_free);
         let effect = effects.get(change).filter(|effect| effect.ratio >= least);
         if let Some(effect) = effect.filter(|_| left.is_less(before, PORTS_LEFT)) {
             standing = Standing::Confirmed;
@@ -353,12 +353,12 @@ fn ports(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
-    let per_request = seen.upstream_per_request();
+fn upstream_connections(loads: &Unchanged<'_>) -> Option<Suspect> {
+    let per_request = loads.upstream_per_request();
     if per_request < UPSTREAM_SHARE {
         return None;
     }
-    let waiting = seen.mean(|probe| probe.seen.kernel.time_wait as f64);
+    let waiting = loads.mean(|probe| probe.seen.kernel.time_wait as f64);
     Some(Suspect {
         bottleneck: Bottleneck::UpstreamConnections,
         standing: Standing::Suspected,
@@ -371,14 +371,14 @@ fn upstream_connections(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
-fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
-    let segments = seen.sum(|probe| probe.seen.kernel.segments);
-    // What found an accept queue full was sent again, too, and no link has lost it.
-    let again = seen.sum(|probe| probe.seen.kernel.retransmits);
-    let again = again.saturating_sub(seen.found_full());
+fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
+    let segments = loads.sum(|probe| probe.seen.kernel.segments);
+    // A SYN that met a full accept queue is retransmitted, too, though no link lost it.
+    let again = loads.sum(|probe| probe.seen.kernel.retransmits);
+    let again = again.saturating_sub(loads.found_full());
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
-    let bits_per_s = seen.mean(|probe| probe.bytes_per_s) * 8.0;
-    let link = seen.reading.link_bits_per_s;
+    let bits_per_s = loads.mean(|probe| probe.bytes_per_s) * 8.0;
+    let link = loads.reading.link_bits_per_s;
     let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
     let gain = effects.raised(Change::TwiceTheLinkRate, LINK_GAIN);
     if !lossy && full.is_none() && gain.is_none() {
@@ -416,9 +416,9 @@ fn network(seen: &Seen<'_>, effects: &Effects) -> Option<Suspect> {
     })
 }
 
-/// CPUs that are full, but not with what is measured.
-fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
-    let (busy, own) = seen.machine()?;
+/// CPUs that other programs fill.
+fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
+    let (busy, own) = loads.machine()?;
     if busy < FULL || own > OWN_SHARE * busy {
         return None;
     }
@@ -434,17 +434,17 @@ fn other_programs(seen: &Seen<'_>) -> Option<Suspect> {
     })
 }
 
-/// The figures where nothing stands out.
+/// All figures, for a bottleneck that is unknown.
 pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> String {
-    let seen = Seen::of(reading);
-    let servers: Vec<String> = seen
+    let loads = Unchanged::of(reading);
+    let servers: Vec<String> = loads
         .server_names()
         .iter()
         .map(|name| {
-            let threads = seen.threads(name);
+            let threads = loads.threads(name);
             format!(
                 "{name} {} of a CPU in {} (busiest {})",
-                percent(seen.server(name)),
+                percent(loads.server(name)),
                 counted(threads.count as usize, "thread"),
                 threads.words()
             )
@@ -452,7 +452,7 @@ pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> Str
         .collect();
     let mut parts = vec![format!(
         "the client's busiest thread took {} of a CPU",
-        percent(seen.client_busiest())
+        percent(loads.client_busiest())
     )];
     parts.extend(servers);
     parts.push(effects.words());

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use readings::{Change, CpuSeen, KernelSeen, PortsSeen, Probe, Seen, ServerSeen};
+use readings::{
+    BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe, ServerSample,
+};
 
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
@@ -21,16 +23,19 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
         bytes_per_s: requests_per_s * 150.0,
         client: vec![0.4],
         quota_cpus: None,
-        seen: Seen {
+        seen: BottleneckSample {
             duration_s: 1.0,
             servers: BTreeMap::from([("origin".to_owned(), server(0.5, &[0.5]))]),
             client_wanted: 0.4,
-            cpus: vec![CpuSeen { cpu: 0, busy: 0.5 }, CpuSeen { cpu: 1, busy: 0.4 }],
-            kernel: KernelSeen {
+            cpus: vec![
+                CpuSample { cpu: 0, busy: 0.5 },
+                CpuSample { cpu: 1, busy: 0.4 },
+            ],
+            kernel: KernelSample {
                 segments: 10_000,
-                ..KernelSeen::default()
+                ..KernelSample::default()
             },
-            ports: vec![PortsSeen {
+            ports: vec![PortsSample {
                 servers: vec!["origin".into()],
                 waiting: 2,
             }],
@@ -38,8 +43,8 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
     }
 }
 
-fn server(cpus: f64, busiest: &[f64]) -> ServerSeen {
-    ServerSeen {
+fn server(cpus: f64, busiest: &[f64]) -> ServerSample {
+    ServerSample {
         cpus,
         threads: busiest.len() as u32,
         busiest: busiest.to_vec(),
@@ -87,7 +92,7 @@ fn rates(thread: f64, twice: f64, cpu: f64) -> [(Change, f64); 4] {
 fn first(reading: &BottleneckReading) -> (Bottleneck, Standing, String) {
     let found = bottlenecks(&[reading]);
     let one = &found[0];
-    (one.bottleneck, one.standing, one.sentence.clone())
+    (one.bottleneck, one.standing, one.evidence.clone())
 }
 
 #[test]
@@ -97,20 +102,16 @@ fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least
     assert_eq!(found[0].standing, Standing::Confirmed);
     assert!(found[0].at_least);
     assert!(
-        found[0].sentence.contains("99% of a CPU"),
+        found[0].evidence.contains("99% of a CPU"),
         "{}",
-        found[0].sentence
+        found[0].evidence
     );
     assert!(
-        found[0].sentence.contains("1.80 times"),
+        found[0].evidence.contains("1.80 times"),
         "{}",
-        found[0].sentence
+        found[0].evidence
     );
-    assert!(
-        found[0].sentence.contains("at least"),
-        "{}",
-        found[0].sentence
-    );
+    assert!(found[0].at_least);
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
         (Bottleneck::Server, Standing::Confirmed)
     );
     assert!(
-        sentence.contains("the server `w`, confirmed: one of its 4 threads is full (97% of a CPU), the next took 1%"),
+        sentence.contains("one of its 4 threads is full (97% of a CPU), the next took 1%"),
         "{sentence}"
     );
     assert!(
@@ -183,7 +184,7 @@ fn a_server_with_time_to_spare_is_not_accused_for_losing_some() {
     let (bottleneck, _, sentence) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
     assert_eq!(bottleneck, Bottleneck::Unknown);
     assert!(
-        sentence.starts_with("what limits direct is unknown: "),
+        sentence.starts_with("the client's busiest thread took "),
         "{sentence}"
     );
     assert!(
@@ -346,7 +347,7 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
         let mut made = reading(&rates(1.0, 1.0, 0.9), |p| {
             p.seen.kernel.time_wait = 40_000;
             p.seen.ports[0].waiting = own;
-            p.seen.ports.push(PortsSeen {
+            p.seen.ports.push(PortsSample {
                 servers: vec!["proxy".into()],
                 waiting: servers,
             });
@@ -369,9 +370,9 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
     assert_eq!(found.bottleneck, Bottleneck::Ports);
     assert_eq!(found.server.as_deref(), Some("proxy"));
     assert!(
-        found.sentence.contains("199 of 200 ports of `proxy`"),
+        found.evidence.contains("199 of 200 ports of `proxy`"),
         "{}",
-        found.sentence
+        found.evidence
     );
     // A load that keeps its connections opens none: the sockets are others'.
     let mut made = waiting(27_000, 1);
@@ -465,7 +466,7 @@ fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
     let found = bottlenecks(&[&made]);
     assert_eq!(found[0].bottleneck, Bottleneck::Server);
     assert_eq!(found[0].standing, Standing::Confirmed);
-    let sentence = &found[0].sentence;
+    let sentence = &found[0].evidence;
     assert!(
         sentence.contains("took 20% of a CPU, which it wanted 98% of the time"),
         "{sentence}"
@@ -473,10 +474,10 @@ fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
     assert_eq!(found[1].bottleneck, Bottleneck::OtherPrograms);
     assert!(
         found[1]
-            .sentence
+            .evidence
             .contains("client and servers had 15% of them"),
         "{}",
-        found[1].sentence
+        found[1].evidence
     );
 }
 

@@ -70,7 +70,7 @@ impl Lab {
                         block,
                         condition: condition.clone(),
                         subject: header.subjects[if again { 0 } else { lane }].clone(),
-                        again,
+                        baseline_copy: again,
                         outcome: Outcome::Done(Box::new(Reading {
                             throughput: Some(load(Pacing::Closed)),
                             latency: scenario.latency.then(|| {

@@ -1,4 +1,4 @@
-//! Asks a balancer that runs.
+//! Requests to a running balancer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::cli::{BalanceRequest, Format};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text};
 
-/// How long a balancer may take to answer: it reads files and looks up names at most.
+/// Time limit of a request, which may read files and resolve names.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How a balancer is.
+/// Prints state and counters.
 pub fn status(file: Option<&Path>, socket: Option<&Path>, format: Format) -> Result<u8, Failure> {
     let status = answer(&socket_of(file, socket)?, "status", LIMIT)?;
     match format {
@@ -24,7 +24,7 @@ pub fn status(file: Option<&Path>, socket: Option<&Path>, format: Format) -> Res
     Ok(0)
 }
 
-/// Has a balancer do something.
+/// Sends a request.
 pub fn request(request: &BalanceRequest) -> Result<u8, Failure> {
     match request {
         BalanceRequest::Tell {
@@ -69,7 +69,7 @@ pub fn request(request: &BalanceRequest) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A word of a request, which is divided by space.
+/// A word of a request; words are separated by spaces.
 fn one_word(word: &str) -> Result<&str, Failure> {
     match word.is_empty() || word.contains(char::is_whitespace) {
         true => Err(Failure::words(format!(

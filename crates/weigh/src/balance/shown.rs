@@ -1,4 +1,4 @@
-//! A balancer's state, for people.
+//! A balancer's state as text.
 
 use report::{bytes, time};
 use serde_json::Value;
@@ -15,10 +15,10 @@ const HEAD: [&str; 10] = [
     "connect p50 p99",
     "session p50 p99",
 ];
-/// Columns that are words and stand to the left.
+/// Left-aligned columns.
 const WORDS: usize = 3;
 
-/// The text of a status document.
+/// Renders a status document.
 pub fn status(status: &Value) -> String {
     let mut out = format!(
         "balancer {}, {}, up {}, {}, threads: {}, reloads: {}\n",
@@ -118,7 +118,7 @@ fn quantiles(times: &Value) -> String {
     }
 }
 
-/// Text without control characters: it comes from elsewhere.
+/// Untrusted text without control characters.
 fn text(value: &Value) -> String {
     let text = value.as_str().unwrap_or("?");
     text.chars()

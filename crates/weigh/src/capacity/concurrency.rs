@@ -29,7 +29,7 @@ pub(super) fn measure(steps: &Steps<'_>, seed: u64) -> Result<Vec<LevelStep>, Fa
             } else {
                 ""
             };
-            steps.tell(&format!(
+            steps.print(&format!(
                 "round {}  {:>16}  {:>9} requests/s{at_least}",
                 round + 1,
                 counted(*connections as usize, "connection"),

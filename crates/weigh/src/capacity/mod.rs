@@ -115,7 +115,7 @@ fn show(args: &CapacityArgs, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The objective with what further options limit.
+/// The objective, with the limits of further options.
 fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
     let Some(text) = &args.objective else {
         if args.rounds == Some(0) {
@@ -139,7 +139,7 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
     Ok(Some(objective))
 }
 
-/// The same in the words of `weigh load`, which knows how to make a target of them.
+/// The same as options of `weigh load`, which makes the job of them.
 fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     let command = LoadArgs::augment_args(Command::new("load").no_binary_name(true));
     let plain = command

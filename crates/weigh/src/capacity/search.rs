@@ -119,7 +119,7 @@ fn first_look(steps: &Steps<'_>) -> Result<f64, Failure> {
             if wrong.is_empty() { "" } else { ": " },
         )));
     }
-    steps.tell(&format!(
+    steps.print(&format!(
         "closed loop with {} connections: {} requests/s",
         steps.args.connections,
         rate(per_s)
@@ -182,7 +182,7 @@ impl Under<'_> {
         };
         let judgement = self.objective.judge_load(&load);
         self.search.record(rate_per_s, Outcome::from(&judgement));
-        self.steps.tell(&format!(
+        self.steps.print(&format!(
             "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
             self.made.len() + 1,
             rate(rate_per_s),

@@ -11,16 +11,16 @@ use crate::signals::Signals;
 
 /// What all steps share.
 pub(super) struct Steps<'a> {
-    /// The caller's words.
+    /// The options.
     pub args: &'a CapacityArgs,
     /// The load, whose pacing and length each step sets.
     pub job: &'a Job,
-    /// Ends what runs.
+    /// Signals that stop it.
     pub signals: &'a Signals,
 }
 
 impl Steps<'_> {
-    /// Makes one step; nothing when a signal cut it short.
+    /// Makes one step; `None` if a signal stopped it.
     ///
     /// # Errors
     /// When the load cannot be made.
@@ -48,8 +48,8 @@ impl Steps<'_> {
         Ok(Some(readings.swap_remove(0)))
     }
 
-    /// A line on standard error, unless nothing is to be said there.
-    pub fn tell(&self, line: &str) {
+    /// Prints a line on standard error, unless `--quiet` is given.
+    pub fn print(&self, line: &str) {
         if !self.args.quiet {
             eprintln!("{line}");
         }

@@ -1,4 +1,4 @@
-//! The words of `weigh balance`.
+//! The command line of `weigh balance`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,37 +14,36 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BalanceArgs {
-    /// The configuration: TOML where its name ends in .toml, else as Crossroads 1.x has it.
+    /// The configuration: TOML if its name ends in .toml, else Crossroads 1.x.
     #[arg(required_unless_present_any = ["status"])]
     pub config: Option<PathBuf>,
-    /// Read the configuration, print it as TOML with every default, and end.
+    /// Check the configuration, print it as TOML with every default, and exit.
     #[arg(long)]
     pub check: bool,
-    /// Ask the balancer that runs this configuration how it is, and end.
+    /// Show state and counters of the balancer that runs this configuration.
     #[arg(long, conflicts_with_all = ["check", "io", "metrics", "user"])]
     pub status: bool,
-    /// The Unix socket that answers operators [default: `status_socket` of the configuration,
-    /// else beside it as FILE.sock].
+    /// The control socket [default: `status_socket` of the configuration, else FILE.sock].
     #[arg(long, value_name = "PATH", conflicts_with = "check")]
     pub socket: Option<PathBuf>,
-    /// Show the counters as Prometheus reads them, on http://ADDR:PORT/metrics.
+    /// Serve the counters for Prometheus on http://ADDR:PORT/metrics.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "check")]
     pub metrics: Option<SocketAddr>,
-    /// Go on as this user once everything is open; only root can.
+    /// Switch to this user once everything is open; needs root.
     #[arg(long, value_name = "NAME", conflicts_with = "check")]
     pub user: Option<String>,
-    /// The event loop [default: uring where it is allowed].
+    /// The event loop [default: uring if allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
-    /// How --status is printed.
+    /// The format of --status.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// What to ask of a balancer that runs.
+    /// A request to a running balancer.
     #[command(subcommand)]
     pub request: Option<BalanceRequest>,
 }
 
-/// What to ask of a balancer that runs.
+/// A request to a running balancer.
 #[derive(Debug, Subcommand)]
 pub enum BalanceRequest {
     /// Change a back end: `state up|available|unavailable|down|waking`, `server HOST:PORT`,
@@ -54,17 +53,17 @@ pub enum BalanceRequest {
         service: String,
         /// Name of the back end.
         backend: String,
-        /// What to change, and to what.
+        /// What to change, and its value.
         #[arg(required = true, num_args = 1..=2, value_names = ["WHAT", "VALUE"])]
         what: Vec<String>,
         /// The balancer's socket.
         #[arg(long, value_name = "PATH", required_unless_present = "file")]
         socket: Option<PathBuf>,
-        /// The configuration that the balancer runs, instead.
+        /// The configuration that it runs, instead.
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Have it read its configuration again; what has mistakes changes nothing.
+    /// Reload the configuration; with errors, nothing changes.
     Reload {
         /// The configuration that it runs.
         #[arg(required_unless_present = "socket")]
@@ -73,7 +72,7 @@ pub enum BalanceRequest {
         #[arg(long, value_name = "PATH")]
         socket: Option<PathBuf>,
     },
-    /// Have it accept no more, wait for its clients, and end.
+    /// Stop accepting, wait for clients, and exit.
     Stop {
         /// The configuration that it runs.
         #[arg(required_unless_present = "socket")]
@@ -81,7 +80,7 @@ pub enum BalanceRequest {
         /// Its socket, instead.
         #[arg(long, value_name = "PATH")]
         socket: Option<PathBuf>,
-        /// How long it waits for clients before it cuts them off.
+        /// How long to wait for clients before cutting them off.
         #[arg(long, default_value = "30s", value_parser = units::duration)]
         limit: Duration,
     },

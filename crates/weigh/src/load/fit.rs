@@ -1,5 +1,5 @@
-//! Whether words that are right by themselves fit this machine and each other: told before anything
-//! is sent.
+//! Checks whether options that are valid by themselves fit this machine and each other, before
+//! anything is sent.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
@@ -11,7 +11,7 @@ use super::target;
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 
-/// Looks at the words of a load.
+/// Checks the options of a load.
 ///
 /// # Errors
 /// When some do not fit.
@@ -26,7 +26,7 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
     one_host(&args.headers)
 }
 
-/// Whether a thread can be bound to a CPU, as those of the load will be: one tries it.
+/// Whether a thread can be bound to a CPU, as those of the load will be.
 fn is_usable(cpu: u32) -> Result<(), Failure> {
     let bound = std::thread::spawn(move || net::os::bind_to_cpus(&[cpu])).join();
     if let Ok(Err(e)) = bound {
@@ -40,7 +40,7 @@ fn is_usable(cpu: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether requests become due in stages, where there are some.
+/// Whether stages, if there are any, ask for requests.
 fn asks_for_something(stages: &[Stage]) -> Result<(), Failure> {
     let requests: f64 = stages.iter().map(Stage::requests).sum();
     match stages.is_empty() || requests > 0.0 {
@@ -66,8 +66,8 @@ fn one_host(headers: &[(String, String)]) -> Result<(), Failure> {
     }
 }
 
-/// Whether a source is an address of this machine. A datagram's socket is bound to it, which wants
-/// the same of it as a connection and none of its ports.
+/// Whether a source is an address of this machine. A UDP socket is bound to it: the same check as
+/// for a connection, and no TCP port is used.
 fn is_own(source: IpAddr) -> Result<(), Failure> {
     UdpSocket::bind((source, 0)).map(drop).map_err(|e| {
         let why = match e.kind() {
@@ -81,7 +81,7 @@ fn is_own(source: IpAddr) -> Result<(), Failure> {
     })
 }
 
-/// Looks whether connections can go from the sources to the target.
+/// Checks that sources and target are of the same address family.
 ///
 /// # Errors
 /// When an address is of the other family.

@@ -41,7 +41,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     }
     let reading = watch::run_watched(&job, args, &called, &signals)?;
     if reading.duration_s == 0.0 {
-        // In the warm-up.
+        // Stopped in the ramp-up.
         signals.go_on()?;
     }
     let reasons = verdict::reasons(&reading);
@@ -65,7 +65,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     Ok(if reasons.is_empty() { 0 } else { INVALID })
 }
 
-/// The job that the words describe.
+/// The job that the options describe.
 pub fn job(args: &LoadArgs, target: Target) -> Job {
     let asked: f64 = args.stages.iter().map(load::Stage::requests).sum();
     let staged: Duration = args.stages.iter().map(|stage| stage.duration).sum();

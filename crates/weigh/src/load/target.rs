@@ -1,4 +1,4 @@
-//! From the words of the command line to a target.
+//! The target that the options describe.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// Takes a URL apart.
+/// Parses a URL.
 pub(super) fn url(text: &str) -> Result<Url, String> {
     let rest = without_scheme(text, "http://").ok_or_else(|| {
         let why = if without_scheme(text, "https://").is_some() {
@@ -80,7 +80,7 @@ fn resolve(host: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("http://{host}: has no address"))
 }
 
-/// Where to connect for a host, by what the words say of sockets and proxies.
+/// The address to connect to for a host: a Unix socket, a proxy, or the host itself.
 pub(super) fn address(args: &LoadArgs, host: &str) -> Result<Address, Failure> {
     if let Some(path) = &args.unix_socket {
         let path =
@@ -101,7 +101,7 @@ pub(super) fn address(args: &LoadArgs, host: &str) -> Result<Address, Failure> {
     }
 }
 
-/// The bytes of a request as the words shape it.
+/// The bytes of a request with the fields that the options ask for.
 pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8]) -> Vec<u8> {
     let mut fields = args.headers.clone();
     if args.no_keepalive {
@@ -110,7 +110,7 @@ pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8
     if args.body.is_some() {
         fields.push(("Content-Length".into(), body.len().to_string()));
     }
-    // To a forward proxy the whole URL is said (RFC 9112, 3.2.2).
+    // A forward proxy gets the absolute form (RFC 9112, 3.2.2).
     let path = match args.proxy {
         Some(_) => format!("http://{}{}", url.host, url.path),
         None => url.path.clone(),
@@ -120,7 +120,7 @@ pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8
     bytes
 }
 
-/// One request that is asked for: how often, method, where to.
+/// A line of a file of requests.
 struct Wanted {
     weight: u32,
     method: String,
@@ -201,7 +201,7 @@ fn is_method(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// The target that the words describe, and what to call it.
+/// The target that the options describe, and its name in results.
 pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
     if !is_method(&args.method) {
         return Err(Failure::words(format!(

@@ -1,4 +1,4 @@
-//! A running load, watched.
+//! Runs a load with its progress on standard error.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
-/// Runs the job; what happens is shown on standard error, rows are written to the log.
+/// Runs the job, shows its progress on standard error, and writes rows to the log.
 pub(super) fn run_watched(
     job: &Job,
     args: &LoadArgs,
@@ -39,8 +39,7 @@ pub(super) fn run_watched(
     Ok(readings.remove(0))
 }
 
-/// HdrHistogram's log, a line per row, written as the rows come: what was measured is kept
-/// whatever happens later.
+/// HdrHistogram's log, a line per row, written as the rows come, so that they survive a crash.
 struct Log {
     path: PathBuf,
     file: File,

@@ -288,14 +288,11 @@ fn a_driver_that_fails_is_a_failed_trial_with_its_last_words_and_the_others_go_o
             "status",
             ["driver `status` ended with status 3", "out of luck"],
         ),
-        (
-            "nonsense",
-            ["gave no result that can be read", "how do you do"],
-        ),
+        ("nonsense", ["printed no readable result", "how do you do"]),
         ("hangs", ["did not end within", "still here"]),
         (
             "talks",
-            ["printed without an end and was killed", "and another thing"],
+            ["printed without end and was killed", "and another thing"],
         ),
         ("silent", ["was ended by signal 9", "it printed nothing"]),
     ] {

@@ -114,7 +114,7 @@ fn settings_are_the_hosts_own() {
         "{unknown}"
     );
     let refused = error("net.core.somaxconn", "many").to_string();
-    assert!(refused.contains("does not take `many`"), "{refused}");
+    assert!(refused.contains("does not accept `many`"), "{refused}");
 }
 
 #[test]

@@ -82,16 +82,16 @@ fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
         ),
         (
             "\"net.core.somaxconn\" = \"abc\"",
-            "the kernel does not take `abc` for `net.core.somaxconn`",
+            "the kernel does not accept `abc` for `net.core.somaxconn`",
         ),
-        ("\"net.core.somaxconn\" = -5", "does not take `-5`"),
+        ("\"net.core.somaxconn\" = -5", "does not accept `-5`"),
         (
             "\"net.ipv4.tcp_congestion_control\" = \"none\"",
-            "does not take `none`",
+            "does not accept `none`",
         ),
         (
             "\"net.ipv4.tcp_available_congestion_control\" = \"reno\"",
-            "`net.ipv4.tcp_available_congestion_control` can only be read",
+            "`net.ipv4.tcp_available_congestion_control` is read-only",
         ),
     ] {
         place.write("x.toml", &with_setting(setting));
@@ -200,7 +200,7 @@ fn hosts_whose_links_are_lost_are_made_afresh() {
     let document = with_a_killed(&place, |process| process.ends_with(" netns-holder)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
-        assert_eq!(reason, "the process that holds the links was lost");
+        assert_eq!(reason, "lost the process that holds the links");
     }
 }
 

@@ -145,7 +145,7 @@ fn a_server_that_is_busy_while_nobody_asks_it_is_measured_alone() {
     assert_eq!(document["trials"]["done"], 3, "{document}");
     assert_eq!(warnings.len(), 1, "{document}");
     assert!(
-        warnings[0].contains("% of a CPU while nobody asks it"),
+        warnings[0].contains("% of a CPU without load"),
         "{warnings:?}"
     );
     let (document, warnings) = two(&place, "never", busy);

@@ -86,7 +86,7 @@ fn a_mistake_in_an_experiment_is_shown_in_its_line_with_what_to_write() {
         &place,
         "circle.toml",
         circle,
-        &["the upstreams go in a circle", "circle.toml:"],
+        &["the upstreams form a cycle", "circle.toml:"],
     );
     refused(&place, "empty.toml", "", &["the file is empty"]);
     refused(&place, "half.toml", &GOOD[..70], &["half.toml:"]);
@@ -298,7 +298,7 @@ fn wrong_words_of_load_and_compare_are_named() {
         (vec!["load", url, "--io", "kqueue"], "kqueue"),
         (vec!["load", url, "--body", "absent"], "--body absent"),
         (vec!["compare", "a=http://127.0.0.1:9/"], "NAME=URL"),
-        (vec!["compare", "a=b", "c=d"], "this is no URL"),
+        (vec!["compare", "a=b", "c=d"], "this is not a URL"),
         (
             vec!["compare", "a=http://127.0.0.1:9/", "b"],
             "expected NAME=VALUE",

@@ -99,7 +99,7 @@ fn service(diagnostics: &mut Diagnostics<'_>, block: &Block) -> LocatedService {
         (_, Some((_, statement))) => diagnostics.fault(
             Fault::at(
                 statement.place,
-                "`headerinspection` says which HTTP messages are looked at, and this is TCP",
+                "`headerinspection` selects HTTP messages, and this is TCP",
                 "not possible in a TCP service",
             )
             .help("make it an HTTP service: type http;"),
@@ -287,7 +287,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
             diagnostics.unconfirmed(
                 statement,
                 &format!("{mode} over"),
-                "the average of so many of the last connections",
+                "the average over this many of the last connections",
             );
             Some(over)
         }

@@ -182,7 +182,7 @@ fn kind(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
         reader.fault(
             Fault::at(
                 entry.node.place,
-                format!("`{path}` says which HTTP messages are looked at, and this is TCP"),
+                format!("`{path}` selects HTTP messages, and this is TCP"),
                 "not possible in a TCP service",
             )
             .help("add kind = \"http\""),

@@ -1,16 +1,16 @@
-//! What an agent sees of servers, network and machine in the measured windows of a load.
+//! Metrics of servers, network and machine in the measured windows of a load.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// So many of a server's threads are told of.
+/// How many of a server's threads are kept.
 const BUSIEST: usize = 16;
 
-/// What was seen in the measured windows of one load on one subject. Counters are sums over the
-/// windows in which they were taken at both ends.
+/// Metrics of one load on one subject. Counters are sums over the measured windows that were sampled
+/// at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Probed {
+pub struct SystemMetrics {
     /// Seconds since 1970 when the first of the windows began.
     pub from_unix_s: f64,
     /// Seconds since 1970 when the last of them ended.
@@ -19,59 +19,59 @@ pub struct Probed {
     pub looked_s: f64,
     /// Good answers in those windows: what 'per request' is over.
     pub requests: u64,
-    /// How often it was looked, at the ends of the windows and within.
+    /// Samples, at the ends of the windows and within.
     pub looks: u64,
-    /// CPU time that looking took, s.
+    /// CPU time that sampling took, s.
     pub cpu_s: f64,
     /// The servers of the subject's path, by name.
-    pub servers: BTreeMap<String, ServerProbed>,
+    pub servers: BTreeMap<String, ServerMetrics>,
     /// The machine on which the load is made.
-    pub machine: MachineProbed,
+    pub machine: MachineMetrics,
     /// The servers' machines, by the name of the host, where they are others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub others: BTreeMap<String, MachineProbed>,
+    pub others: BTreeMap<String, MachineMetrics>,
     /// The network namespaces of the load and of the servers.
-    pub networks: Vec<NetworkProbed>,
+    pub networks: Vec<NetworkMetrics>,
 }
 
 /// What a server did, all its processes together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerProbed {
+pub struct ServerMetrics {
     /// CPU time in its own code, s, as the kernel divides it.
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
-    /// Times that a thread gave its CPU up, as to wait for something.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Times that a thread had to give its CPU to another.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
-    /// Page faults that needed no disk.
+    /// Minor page faults.
     pub faults_minor: u64,
-    /// Page faults that did.
+    /// Major page faults.
     pub faults_major: u64,
-    /// The most resident memory that its processes had together at a look, bytes. What they share
-    /// counts for each of them.
+    /// The most resident memory of its processes together in a sample, bytes. Shared memory counts
+    /// for each of them.
     pub rss_bytes_max: u64,
-    /// The most processes that there were at a look.
+    /// The most processes in a sample.
     pub processes_max: u32,
-    /// The most threads that there were at a look.
+    /// The most threads in a sample.
     pub threads_max: u32,
     /// Its busiest threads, the busiest first; at most sixteen.
-    pub busiest: Vec<ThreadProbed>,
+    pub busiest: Vec<ThreadMetrics>,
     /// Whether it had processes when the load began and none later.
     pub ended: bool,
     /// Whether all processes that it had beside its first when the load began were gone later, and
     /// others there.
     pub restarted: bool,
-    /// Whether a process of it ignores the ends of its children while no control group counts what
-    /// they took: its CPU time is too small then.
+    /// Whether a process of it ignores SIGCHLD without a control group: its CPU time lacks that of
+    /// its children then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub children_uncounted: bool,
 }
 
 /// What a thread did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadProbed {
+pub struct ThreadMetrics {
     /// Its number on its machine.
     pub thread: i32,
     /// Its name.
@@ -80,18 +80,18 @@ pub struct ThreadProbed {
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
-    /// Times that it gave its CPU up.
+    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Times that it had to.
+    /// Involuntary context switches.
     pub switches_involuntary: u64,
 }
 
 /// What the machine did, whoever caused it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineProbed {
+pub struct MachineMetrics {
     /// CPUs of the machine.
     pub cpus: u32,
-    /// CPU time that the machine below took away, over all CPUs, s.
+    /// Steal time, over all CPUs, s.
     pub steal_s: f64,
     /// CPU time in soft interrupts, such as the network's, over all CPUs, s.
     pub softirq_s: f64,
@@ -107,8 +107,7 @@ pub struct MachineProbed {
     pub pressure_memory_s: Option<f64>,
     /// The same for disks.
     pub pressure_io_s: Option<f64>,
-    /// Times that a limit of CPU time which the experiment did not ask for held the load or a
-    /// server up.
+    /// Times that a CPU limit which the experiment did not ask for throttled the load or a server.
     pub throttled: u64,
     /// For how long, over all CPUs, s.
     pub throttled_s: f64,
@@ -116,7 +115,7 @@ pub struct MachineProbed {
 
 /// What a network namespace counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct NetworkProbed {
+pub struct NetworkMetrics {
     /// Whether the load is made in it.
     pub load: bool,
     /// The watched servers in it.
@@ -132,14 +131,14 @@ pub struct NetworkProbed {
     /// Segments sent again.
     pub retransmits: u64,
     /// What passed each interface.
-    pub interfaces: BTreeMap<String, InterfaceProbed>,
-    /// The most TCP sockets of each state at a look.
-    pub sockets_max: SocketsProbed,
+    pub interfaces: BTreeMap<String, InterfaceMetrics>,
+    /// The most TCP sockets of each state in a sample.
+    pub sockets_max: SocketMetrics,
 }
 
 /// What passed an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceProbed {
+pub struct InterfaceMetrics {
     /// Bytes received.
     pub bytes_received: u64,
     /// Packets received.
@@ -152,7 +151,7 @@ pub struct InterfaceProbed {
 
 /// Numbers of TCP sockets by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketsProbed {
+pub struct SocketMetrics {
     /// Connected: established, or closed by the other side only.
     pub established: u64,
     /// In TIME_WAIT.
@@ -165,9 +164,9 @@ pub struct SocketsProbed {
     pub allocated: u64,
 }
 
-impl Probed {
-    /// Adds what was seen in other windows of the same load.
-    pub fn add(&mut self, other: &Probed) {
+impl SystemMetrics {
+    /// Adds the metrics of other windows of the same load.
+    pub fn add(&mut self, other: &SystemMetrics) {
         if self.from_unix_s == 0.0 {
             self.from_unix_s = other.from_unix_s;
         }
@@ -184,7 +183,7 @@ impl Probed {
             self.others.entry(host.clone()).or_default().add(machine);
         }
         for network in &other.networks {
-            let same = |one: &&mut NetworkProbed| {
+            let same = |one: &&mut NetworkMetrics| {
                 one.load == network.load && one.servers == network.servers
             };
             match self.networks.iter_mut().find(same) {
@@ -218,8 +217,8 @@ impl Probed {
     }
 }
 
-impl ServerProbed {
-    fn add(&mut self, other: &ServerProbed) {
+impl ServerMetrics {
+    fn add(&mut self, other: &ServerMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
         self.switches_voluntary += other.switches_voluntary;
@@ -243,9 +242,9 @@ impl ServerProbed {
 
     /// Leaves the busiest threads, in their order.
     pub fn keep_busiest(&mut self) {
-        let busy = |thread: &ThreadProbed| thread.user_s + thread.system_s;
+        let busy = |thread: &ThreadMetrics| thread.user_s + thread.system_s;
         self.busiest.sort_by(|a, b| {
-            let switches = |t: &ThreadProbed| t.switches_voluntary + t.switches_involuntary;
+            let switches = |t: &ThreadMetrics| t.switches_voluntary + t.switches_involuntary;
             (busy(b).total_cmp(&busy(a))).then(switches(b).cmp(&switches(a)))
         });
         self.busiest.truncate(BUSIEST);
@@ -258,8 +257,8 @@ impl ServerProbed {
     }
 }
 
-impl ThreadProbed {
-    fn add(&mut self, other: &ThreadProbed) {
+impl ThreadMetrics {
+    fn add(&mut self, other: &ThreadMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
         self.switches_voluntary += other.switches_voluntary;
@@ -267,8 +266,8 @@ impl ThreadProbed {
     }
 }
 
-impl MachineProbed {
-    fn add(&mut self, other: &MachineProbed) {
+impl MachineMetrics {
+    fn add(&mut self, other: &MachineMetrics) {
         let sum = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a + b),
             (one, other) => one.or(other),
@@ -287,8 +286,8 @@ impl MachineProbed {
     }
 }
 
-impl NetworkProbed {
-    fn add(&mut self, other: &NetworkProbed) {
+impl NetworkMetrics {
+    fn add(&mut self, other: &NetworkMetrics) {
         self.accepted += other.accepted;
         self.listen_overflows += other.listen_overflows;
         self.listen_drops += other.listen_drops;
@@ -305,9 +304,9 @@ impl NetworkProbed {
     }
 }
 
-impl SocketsProbed {
+impl SocketMetrics {
     /// The larger of each number.
-    pub fn raise(&mut self, other: &SocketsProbed) {
+    pub fn raise(&mut self, other: &SocketMetrics) {
         self.established = self.established.max(other.established);
         self.time_wait = self.time_wait.max(other.time_wait);
         self.orphan = self.orphan.max(other.orphan);
@@ -320,31 +319,31 @@ impl SocketsProbed {
 mod tests {
     use super::*;
 
-    fn one(switches: u64, rss: u64, thread: i32) -> Probed {
-        let server = ServerProbed {
+    fn one(switches: u64, rss: u64, thread: i32) -> SystemMetrics {
+        let server = ServerMetrics {
             user_s: 0.1,
             system_s: 0.3,
             switches_voluntary: switches,
             switches_involuntary: 1,
             faults_minor: 4,
             rss_bytes_max: rss,
-            busiest: vec![ThreadProbed {
+            busiest: vec![ThreadMetrics {
                 thread,
                 user_s: f64::from(thread),
-                ..ThreadProbed::default()
+                ..ThreadMetrics::default()
             }],
-            ..ServerProbed::default()
+            ..ServerMetrics::default()
         };
-        Probed {
+        SystemMetrics {
             looked_s: 1.0,
             requests: 10,
             servers: BTreeMap::from([("a".to_owned(), server)]),
-            networks: vec![NetworkProbed {
+            networks: vec![NetworkMetrics {
                 load: true,
                 accepted: 3,
-                ..NetworkProbed::default()
+                ..NetworkMetrics::default()
             }],
-            ..Probed::default()
+            ..SystemMetrics::default()
         }
     }
 

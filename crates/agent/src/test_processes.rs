@@ -1,4 +1,4 @@
-//! For tests: processes that do what they are told, and are killed.
+//! For tests: child processes that are killed when they are dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
@@ -20,6 +20,13 @@ impl Drop for Killed {
     }
 }
 
+/// A process that always wants a CPU.
+pub(super) fn busy() -> Killed {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do :; done"]).process_group(0);
+    Killed(command.spawn().unwrap())
+}
+
 /// A process that does nothing.
 pub(super) fn idler() -> Killed {
     let mut command = Command::new("sleep");
@@ -27,18 +34,18 @@ pub(super) fn idler() -> Killed {
     Killed(command.spawn().unwrap())
 }
 
-/// A shell that does what it is told, a line at a time, and says `done` after each.
+/// A shell that runs each line that [`tell`] sends.
 pub(super) fn shell() -> Killed {
     let mut command = Command::new("sh");
     command.args([
         "-c",
         "while read -r line; do eval \"$line\"; echo done; done",
     ]);
-    told(command)
+    with_pipes(command)
 }
 
-/// A process that starts as many children as it is told, at once, and is done when all have ended.
-/// It ignores their ends, so the kernel adds what they had to nobody.
+/// A process that starts as many children at once as [`tell`] says, and waits for all of them. It
+/// ignores SIGCHLD, so the kernel adds their usage to nobody's.
 pub(super) fn careless_parent() -> Killed {
     let mut command = Command::new("perl");
     command.args([
@@ -50,16 +57,17 @@ pub(super) fn careless_parent() -> Killed {
                print "done\n";
            }"#,
     ]);
-    told(command)
+    with_pipes(command)
 }
 
-fn told(mut command: Command) -> Killed {
+fn with_pipes(mut command: Command) -> Killed {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(Stdio::null());
     command.process_group(0);
     Killed(command.spawn().unwrap())
 }
 
+/// Sends a line and waits until it was carried out.
 pub(super) fn tell(shell: &mut Killed, line: &str) {
     writeln!(shell.0.stdin.as_mut().unwrap(), "{line}").unwrap();
     let mut said = String::new();

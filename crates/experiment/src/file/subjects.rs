@@ -1,14 +1,13 @@
 //! `[subjects]`: names and URLs.
 
 use super::drivers;
-use super::factors::{RawFactor, placeholders};
-use super::parse::factor_names;
-use super::parts::MOST_NAMES;
-use super::types::{Subject, Target};
-use crate::driver::Choice;
+use super::names::MOST_NAMES;
+use super::placeholders::placeholders;
+use super::written_factors::{WrittenFactor, factor_names};
 use crate::recipes::Recipes;
+use crate::spec::{Choice, Subject, Target};
 use config::nearest::{suggestion, suggestion_or};
-use config::reader::{Fault, Reader};
+use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Place, Tree};
 use config::units::shown;
@@ -19,25 +18,25 @@ const FORM: &str =
 pub(super) fn subjects(
     reader: &mut Reader,
     top: &Section<'_>,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Vec<Subject> {
     let section = top.section(reader, "subjects");
     let entries = section.as_ref().map_or(&[][..], |s| &s.table.entries);
     if entries.is_empty() && (section.is_some() || top.table.get("subjects").is_none()) {
         let place = top.table.get("subjects").map(|entry| entry.place);
-        let message = "there are no subjects: nothing to compare";
-        let fault = match place {
-            Some(place) => Fault::at(place, message, "expected at least one line below this"),
-            None => Fault::of_the_file(message),
+        let message = "there are no subjects to compare";
+        let problem = match place {
+            Some(place) => Problem::at(place, message, "expected at least one subject"),
+            None => Problem::of_the_file(message),
         };
-        reader.fault(fault.help(
+        reader.report(problem.help(
             "add a table [subjects] with lines such as direct = \"http://backend/\", where `backend` is one of [servers]",
         ));
         return Vec::new();
     }
     if entries.len() > MOST_NAMES {
-        reader.fault(Fault::at(
+        reader.report(Problem::at(
             entries[MOST_NAMES].place,
             format!("{} subjects are too many", entries.len()),
             format!("expected at most {MOST_NAMES}"),
@@ -51,7 +50,7 @@ pub(super) fn subjects(
             || name.chars().count() > 64
             || name.chars().any(char::is_control)
         {
-            reader.fault(Fault::at(
+            reader.report(Problem::at(
                 entry.place,
                 format!("a subject cannot be called `{}`", shown(name)),
                 "expected 1 to 64 characters without space at either end",
@@ -95,10 +94,7 @@ fn described(
     section.only(reader, &["url", "driver", "with"]);
     let driver = drivers::chosen(reader, &section, recipes);
     let url = section.required_text(reader, "url", "\"http://backend/\"")?;
-    let place = section
-        .table
-        .get("url")
-        .map_or(section.place, |url| url.node.place);
+    let place = section.value_place("url");
     Some((url, place, driver))
 }
 
@@ -108,11 +104,11 @@ fn target(
     place: Place,
     name: &str,
     url: &str,
-    factors: &[RawFactor],
+    factors: &[WrittenFactor],
     recipes: &Recipes,
 ) -> Option<(String, Target, String)> {
     let wrong = |message: &str, label: &str| {
-        Fault::at(
+        Problem::at(
             place,
             format!("subject `{}`: {message}", shown(name)),
             label,
@@ -126,12 +122,11 @@ fn target(
                 .any(|driver| driver.schemes.iter().any(|one| one == scheme))
     };
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
-        reader.fault(if url.starts_with("https://") {
-            wrong("https is not built yet", "expected http://").help(
-                "measure the same server's http port: encryption is not part of the answer then",
-            )
+        reader.report(if url.starts_with("https://") {
+            wrong("https is not supported", "expected http://")
+                .help("measure the server's http port; the result then excludes encryption")
         } else {
-            wrong("this is no URL", "expected http://…").help(FORM)
+            wrong("this is not a URL", "expected http://…").help(FORM)
         });
         return None;
     };
@@ -143,16 +138,16 @@ fn target(
         format!("/{path}")
     };
     if let Some(problem) = path_problem(&path, true) {
-        reader.fault(wrong(&problem, "not possible in a request"));
+        reader.report(wrong(&problem, "not allowed in a request"));
     }
     for unknown in placeholders(&path)
         .into_iter()
         .filter(|name| !factors.iter().any(|factor| factor.name == *name))
     {
-        reader.fault(
+        reader.report(
             wrong(
                 &format!("no factor is called `{unknown}`"),
-                "its `{…}` names no factor",
+                "`{…}` does not name a factor",
             )
             .help(suggestion(unknown, "factors", factor_names(factors))),
         );
@@ -165,7 +160,7 @@ fn authority_target(
     reader: &mut Reader,
     top: &Section<'_>,
     authority: &str,
-    wrong: &impl Fn(&str, &str) -> Fault,
+    wrong: &impl Fn(&str, &str) -> Problem,
 ) -> Option<Target> {
     let names: Vec<&str> = match top.table.get("servers").map(|entry| &entry.node.tree) {
         Some(Tree::Table(table)) => table.entries.iter().map(|e| e.name.as_str()).collect(),
@@ -175,12 +170,12 @@ fn authority_target(
         return Some(Target::Server(authority.to_owned()));
     }
     if authority.is_empty() {
-        reader.fault(wrong("the URL names no server", "nothing between `//` and `/`").help(FORM));
+        reader.report(wrong("the URL has no host", "nothing between `//` and `/`").help(FORM));
         return None;
     }
     if authority.contains('@') {
-        reader.fault(
-            wrong("a user in the URL is not possible", "remove it")
+        reader.report(
+            wrong("a user in the URL is not supported", "remove it")
                 .help("send an Authorization header instead: [load] headers"),
         );
         return None;
@@ -188,7 +183,7 @@ fn authority_target(
     // The colons of a bare IPv6 address are inside brackets.
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     let Some(colon) = authority[after_brackets..].rfind(':') else {
-        reader.fault(
+        reader.report(
             wrong(
                 &format!("no server is called `{}`", shown(authority)),
                 "not in [servers]",
@@ -198,7 +193,7 @@ fn authority_target(
                 "servers",
                 names.iter().copied(),
                 &format!(
-                    "for something that already runs write its port, too: http://{}:80/",
+                    "for something that already runs give its port too: http://{}:80/",
                     shown(authority)
                 ),
             )),
@@ -207,7 +202,7 @@ fn authority_target(
     };
     let (host, port) = authority.split_at(after_brackets + colon);
     if names.contains(&host) {
-        reader.fault(
+        reader.report(
             wrong(
                 "a server's port does not belong in the URL",
                 "remove the port",
@@ -219,8 +214,8 @@ fn authority_target(
     match port[1..].parse::<u32>() {
         Ok(1..=65_535) => {}
         _ => {
-            reader.fault(wrong(
-                &format!("`{}` is no port", shown(&port[1..])),
+            reader.report(wrong(
+                &format!("`{}` is not a port", shown(&port[1..])),
                 "expected a port from 1 to 65535",
             ));
             return None;
@@ -228,8 +223,8 @@ fn authority_target(
     }
     let good = |c: char| c.is_ascii_alphanumeric() || ".-_[]:%".contains(c);
     if host.is_empty() || !host.chars().all(good) {
-        reader.fault(wrong(
-            &format!("`{}` is no host", shown(host)),
+        reader.report(wrong(
+            &format!("`{}` is not a host", shown(host)),
             "expected a name or an address",
         ));
         return None;
@@ -237,8 +232,8 @@ fn authority_target(
     Some(Target::Address(authority.to_owned()))
 }
 
-/// Why a path cannot be sent in a request line. Braces may stand for factors until they are
-/// filled in.
+/// Why a path cannot be sent in a request line. Before a condition is
+/// resolved, braces may name factors.
 pub(super) fn path_problem(path: &str, braces: bool) -> Option<String> {
     let bad = path.chars().find(|c| match c {
         '{' | '}' => !braces,

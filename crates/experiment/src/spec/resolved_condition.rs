@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use readings::Condition;
+use readings::{Access, Condition};
 
-use super::types::{
-    Effect, Event, Experiment, Fault, Given, GivenFault, LoadChange, LoadSpec, Role, Server,
-    Target, Upstream,
+use super::experiment::{
+    Effect, Event, EventFault, Experiment, Fault, ParamValue, Role, Server, Target, Upstream,
 };
-use crate::driver::Choice;
+use super::load::{Choice, LoadSpec};
 use crate::manifest::Value;
-use readings::Access;
 
 /// All that one condition asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +25,7 @@ pub struct ResolvedCondition {
     pub events: Vec<EventSpec>,
 }
 
-/// Something that happens to a server under one condition.
+/// An event under one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
     /// When, after the measured window begins.
@@ -66,7 +64,7 @@ pub struct SubjectSpec {
     pub name: String,
     /// The scheme of its URL.
     pub scheme: String,
-    /// Who is asked.
+    /// Where its requests go.
     pub target: Target,
     /// Path and query.
     pub path: String,
@@ -150,6 +148,11 @@ impl Experiment {
             }
         }
         found
+    }
+
+    /// Says whether bottlenecks are looked for after the last block; never with events.
+    pub fn find_bottlenecks(&mut self, wanted: bool) {
+        self.design.bottleneck = wanted && self.events.is_empty();
     }
 
     /// The servers that some subject's requests reach, each after its upstreams.
@@ -238,8 +241,8 @@ impl Experiment {
         let mut params = BTreeMap::new();
         for (name, given) in &server.with {
             let value = match given {
-                Given::Value(value) => self.filled_value(value, condition),
-                Given::Factor { factor, by_level } => {
+                ParamValue::Value(value) => self.filled_value(value, condition),
+                ParamValue::Factor { factor, by_level } => {
                     let text = condition.get(factor);
                     let level = by_level
                         .iter()
@@ -341,8 +344,8 @@ impl Experiment {
 
 fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
     let fault = match &event.what {
-        GivenFault::Fault(fault) => *fault,
-        GivenFault::Factor { factor, by_level } => {
+        EventFault::Fault(fault) => *fault,
+        EventFault::Factor { factor, by_level } => {
             let text = condition.get(factor);
             let level = by_level.iter().find(|(level, _)| Some(level) == text);
             level.or(by_level.first())?.1
@@ -354,21 +357,4 @@ fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
         fault,
         until: event.until,
     })
-}
-
-impl LoadChange {
-    pub(super) fn apply(&self, load: &mut LoadSpec) {
-        match self {
-            Self::Connections(count) => load.connections = *count,
-            Self::Threads(count) => load.threads = Some(*count),
-            Self::Keepalive(value) => load.keepalive = *value,
-            Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),
-            Self::Method(method) => load.method.clone_from(method),
-            Self::Body(body) => load.body = Some(body.clone()),
-            Self::Timeout(timeout) => load.timeout = *timeout,
-            Self::Rate(rate) => load.rate = *rate,
-            Self::Driver(driver) => load.driver.clone_from(driver),
-            Self::Host(host) => load.host = Some(host.clone()),
-        }
-    }
 }

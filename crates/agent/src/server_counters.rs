@@ -1,28 +1,28 @@
-//! What the kernel has counted of a server so far: all its processes and threads.
+//! What the kernel has counted of a server so far, all its processes and threads together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use readings::{ServerProbed, ThreadProbed};
+use readings::{ServerMetrics, ThreadMetrics};
 
 use super::exited_threads::ExitedThreads;
 use super::proc_files::{
-    GroupTime, Process, TICK_NS, TICKS_PER_S, Thread, ThreadUsage, ignores_ends, of_group, uptime_s,
+    GroupTime, Process, TICK_NS, TICKS_PER_S, Thread, ThreadUsage, group_time, ignores_sigchld,
+    uptime_s,
 };
-use super::processes::{Peak, Processes};
+use super::processes::{Processes, ServerGauges};
 use super::run_times::Descriptors;
-use super::taskstats::Exit;
-use super::watch::Watched;
+use super::taskstats::ThreadExit;
+use super::watched::Watched;
 
-/// A process that was younger than this when the load began may have been there for one request.
+/// A process that was younger than this when sampling began may serve a single request.
 const SETTLED_S: f64 = 0.2;
 
-/// What a server had at a look, counted from some time before the load. Every figure but the
-/// memory only grows.
+/// Counters of a server, from some time before the load. They only grow, resident memory aside.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ServerCounters {
     usage: ThreadUsage,
-    /// What its control group knows, unless its threads say it better.
+    /// CPU time of its control group, unless its threads have it more precisely.
     group: Option<GroupTime>,
     threads: BTreeMap<i32, Arc<Thread>>,
     pub(super) rss_bytes: u64,
@@ -32,33 +32,31 @@ pub(super) struct Counts {
     children_uncounted: bool,
 }
 
-/// Keeps a server's counts growing where processes and threads end.
-pub(super) struct Counter {
+/// Reads a server's counters, and keeps them growing where processes and threads end.
+pub(super) struct ServerCounterReader {
     processes: Processes,
-    last: Counts,
-    /// What threads had that have ended since.
-    departed: ExitedThreads,
-    /// Sums of the last look over the processes that were there: user and system ticks, minor and
-    /// major faults, with those of children that they have waited for.
+    last: ServerCounters,
+    exited: ExitedThreads,
+    /// Over the processes of the last sample: user and system ticks, minor and major faults,
+    /// including children that they have waited for.
     sums: [u64; 4],
-    /// The same, grown.
+    /// The same, but never less than before.
     grown: [u64; 4],
-    /// Processes when the load began, by number and start: the one that was started first, and
-    /// those below it.
+    /// Processes of the first sample, by pid and start: those without a parent among them, and
+    /// the others.
     first: Vec<(i32, u64)>,
     below: Vec<(i32, u64)>,
     begun: bool,
-    /// Whether nobody counts what some of its processes' children take.
+    /// Whether the usage of some children is lost, since their parent ignores SIGCHLD.
     children_uncounted: bool,
 }
 
-impl Counter {
-    /// Holds descriptors of what it looks at, within that bound.
+impl ServerCounterReader {
     pub(super) fn new(descriptors: Descriptors) -> Self {
         Self {
             processes: Processes::new(descriptors),
-            last: Counts::default(),
-            departed: ExitedThreads::default(),
+            last: ServerCounters::default(),
+            exited: ExitedThreads::default(),
             sums: [0; 4],
             grown: [0; 4],
             first: Vec::new(),
@@ -68,18 +66,21 @@ impl Counter {
         }
     }
 
-    /// Looks; `exits` are those that the kernel has told of since the last look, where it tells.
-    ///
-    /// There all is counted by thread. Elsewhere context switches are, and CPU time and faults by
-    /// process with those of the children that it has waited for: what ends between two looks takes
-    /// with it what it did since the last one, as far as its parent does not wait for it.
-    pub(super) fn look(&mut self, watched: &Watched<'_>, exits: Option<&[Exit]>) -> Counts {
+    /// `exits` are those since the last sample, where the kernel reports them. There everything is
+    /// counted by thread. Elsewhere the cgroup gives CPU time, and each process the faults of itself
+    /// and of children that it waited for; context switches since the last sample are lost where a
+    /// thread exits, and so are faults where nobody waits for it.
+    pub(super) fn read(
+        &mut self,
+        watched: &Watched,
+        exits: Option<&[ThreadExit]>,
+    ) -> ServerCounters {
         let before = self.processes.all().map(|known| known.process.pid);
-        let told = exits.unwrap_or_default();
-        self.departed
-            .told(told, &before.collect(), &self.last.threads);
-        self.processes.look(watched);
-        let mut now = Counts::default();
+        let new_exits = exits.unwrap_or_default();
+        self.exited
+            .take_exits(new_exits, &before.collect(), &self.last.threads);
+        self.processes.read(watched);
+        let mut now = ServerCounters::default();
         let mut sums = [0; 4];
         let mut processes = Vec::with_capacity(self.last.processes as usize);
         for known in self.processes.all() {
@@ -89,12 +90,12 @@ impl Counter {
             now.rss_bytes += known.rss_bytes;
             let threads = known.threads();
             now.threads
-                .extend(threads.map(|(number, usage)| (number, Arc::clone(usage))));
+                .extend(threads.map(|(tid, thread)| (tid, Arc::clone(thread))));
             processes.push(known.process.clone());
         }
         now.processes = processes.len() as u32;
-        self.departed.look(&self.last.threads, &now.threads);
-        now.usage = self.departed.sum();
+        self.exited.take_threads(&self.last.threads, &now.threads);
+        now.usage = self.exited.sum();
         for thread in now.threads.values() {
             now.usage.add(thread.usage);
         }
@@ -108,24 +109,23 @@ impl Counter {
             (now.usage.user_ns, now.usage.system_ns) = (user * TICK_NS, system * TICK_NS);
             (now.usage.faults_minor, now.usage.faults_major) = (minor, major);
         }
-        let group = watched.group().and_then(of_group);
+        let group = watched.group().and_then(group_time);
         now.group = group.filter(|group| !(by_thread && group.in_ticks));
         if !self.begun && group.is_none() {
-            self.children_uncounted = processes.iter().any(|p| ignores_ends(p.pid));
+            self.children_uncounted = processes.iter().any(|p| ignores_sigchld(p.pid));
         }
         now.children_uncounted = self.children_uncounted;
-        self.judge(&processes, &mut now);
+        self.note_restart(&processes, &mut now);
         self.last = now.clone();
         now
     }
 
-    /// What goes up and down; see [`Processes::glance`].
-    pub(super) fn glance(&mut self, watched: &Watched<'_>) -> Peak {
-        self.processes.glance(watched)
+    pub(super) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
+        self.processes.read_gauges(watched)
     }
 
-    /// Whether the server has ended or been started again since the first look.
-    fn judge(&mut self, processes: &[Process], now: &mut Counts) {
+    /// Notes whether the server has ended or restarted since the first sample.
+    fn note_restart(&mut self, processes: &[Process], now: &mut ServerCounters) {
         let is_there = |one: &(i32, u64)| processes.iter().any(|p| p.identity() == *one);
         if !self.begun {
             self.begun = true;
@@ -154,17 +154,17 @@ impl Counter {
     }
 }
 
-impl Counts {
-    /// What happened between an earlier look and this one.
-    pub(super) fn since(&self, before: &Counts) -> ServerProbed {
+impl ServerCounters {
+    /// The difference to an earlier sample.
+    pub(super) fn since(&self, before: &ServerCounters) -> ServerMetrics {
         let none = Arc::default();
         let s = |ns: u64| ns as f64 / 1e9;
-        let busiest = self.threads.iter().map(|(number, now)| {
+        let busiest = self.threads.iter().map(|(tid, now)| {
             let usage = now
                 .usage
-                .since(before.threads.get(number).unwrap_or(&none).usage);
-            ThreadProbed {
-                thread: *number,
+                .since(before.threads.get(tid).unwrap_or(&none).usage);
+            ThreadMetrics {
+                thread: *tid,
                 name: now.name.clone(),
                 user_s: s(usage.user_ns),
                 system_s: s(usage.system_ns),
@@ -180,7 +180,7 @@ impl Counts {
             ),
             _ => (s(usage.user_ns), s(usage.system_ns)),
         };
-        let mut seen = ServerProbed {
+        let mut seen = ServerMetrics {
             user_s,
             system_s,
             switches_voluntary: usage.switches_voluntary,
@@ -199,9 +199,20 @@ impl Counts {
         seen
     }
 
-    /// What of it goes up and down.
-    pub(super) fn peak(&self) -> Peak {
-        Peak {
+    #[cfg(test)]
+    pub(super) fn made_up(switches_voluntary: u64) -> Self {
+        let usage = ThreadUsage {
+            switches_voluntary,
+            ..ThreadUsage::default()
+        };
+        Self {
+            usage,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn gauges(&self) -> ServerGauges {
+        ServerGauges {
             rss_bytes: self.rss_bytes,
             processes: self.processes,
             threads: self.threads.len() as u32,
@@ -212,33 +223,33 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exits::Exits;
-    use crate::told_shell::{careless_parent, shell, tell};
+    use crate::test_processes::{careless_parent, shell, tell};
+    use crate::thread_exits::ThreadExits;
 
-    fn counter() -> Counter {
-        Counter::new(Descriptors::at_most(64))
+    fn reader() -> ServerCounterReader {
+        ServerCounterReader::new(Descriptors::at_most(64))
     }
 
-    /// Looks, with what the kernel has told of ends, where it tells.
-    fn looks(watched: &Watched<'_>) -> impl FnMut() -> (Counts, Option<Vec<Exit>>) {
-        let (mut exits, mut counter) = (Exits::open(), counter());
+    /// Reads counters, with the exits that the kernel reports, where it does.
+    fn sampler(watched: &Watched) -> impl FnMut() -> (ServerCounters, Option<Vec<ThreadExit>>) {
+        let (mut exits, mut reader) = (ThreadExits::open(), reader());
         move || {
-            let told = exits.as_mut().map(Exits::take);
-            (counter.look(watched, told.as_deref()), told)
+            let exits = exits.as_mut().map(ThreadExits::take);
+            (reader.read(watched, exits.as_deref()), exits)
         }
     }
 
     #[test]
-    fn each_wait_of_a_thread_is_a_switch_and_what_ended_is_not_taken_back() {
+    fn each_wait_of_a_thread_is_a_switch_and_usage_outlives_its_thread() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.0.id() as i32]);
-        let mut counter = counter();
+        let mut reader = reader();
         tell(&mut shell, ":");
-        let before = counter.look(&watched, None);
+        let before = reader.read(&watched, None);
         for _ in 0..50 {
             tell(&mut shell, ":");
         }
-        let seen = counter.look(&watched, None).since(&before);
+        let seen = reader.read(&watched, None).since(&before);
         // Each line is a wait for input, and one for each byte at the most. Where others want the
         // CPU, it may be taken away in the moment in which the shell begins to wait.
         let switches = seen.switches_voluntary + seen.switches_involuntary;
@@ -247,10 +258,10 @@ mod tests {
         assert_eq!((seen.processes_max, seen.threads_max), (1, 1));
         // A child of it is seen while it is there, and its switches stay when it has gone.
         tell(&mut shell, "sleep 60 & child=$!");
-        let with_child = counter.look(&watched, None);
+        let with_child = reader.read(&watched, None);
         assert_eq!(with_child.processes, 2);
         tell(&mut shell, "kill $child; wait $child");
-        let after = counter.look(&watched, None);
+        let after = reader.read(&watched, None);
         assert_eq!(after.processes, 1);
         let all = after.since(&before);
         assert!(all.switches_voluntary >= with_child.since(&before).switches_voluntary);
@@ -258,25 +269,25 @@ mod tests {
         assert!(!all.ended && !all.restarted);
         shell.0.kill().unwrap();
         shell.0.wait().unwrap();
-        assert!(counter.look(&watched, None).since(&before).ended);
+        assert!(reader.read(&watched, None).since(&before).ended);
     }
 
     #[test]
-    fn those_that_come_and_go_between_two_looks_are_counted_where_the_kernel_tells() {
+    fn processes_between_two_samples_are_counted_where_the_kernel_reports_exits() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.pid()]);
-        let mut look = looks(&watched);
-        let (before, _) = look();
+        let mut sample = sampler(&watched);
+        let (before, _) = sample();
         // Each of them sleeps, and is slept for.
         let asleep = "while [ $i -lt 50 ]; do i=$((i+1)); sleep 0.001; done";
         tell(&mut shell, &format!("i=0; {asleep}"));
-        let (after, told) = look();
+        let (after, exits) = sample();
         let seen = after.since(&before).switches_voluntary;
-        match told {
-            Some(told) => {
-                let own = told.iter().filter(|exit| exit.parent == shell.pid());
+        match exits {
+            Some(exits) => {
+                let own = exits.iter().filter(|exit| exit.parent_pid == shell.pid());
                 let of_children: u64 = own.map(|exit| exit.usage.switches_voluntary).sum();
-                assert!(of_children >= 50, "{told:?}");
+                assert!(of_children >= 50, "{exits:?}");
                 assert!(seen >= of_children + 40, "{seen} of them {of_children}");
             }
             None => assert!(seen >= 20, "the shell's own: {seen}"),
@@ -284,31 +295,31 @@ mod tests {
     }
 
     #[test]
-    fn time_and_faults_of_children_that_nobody_waits_for_are_counted_where_the_kernel_tells() {
+    fn usage_of_children_that_nobody_waits_for_is_counted_where_the_kernel_reports_exits() {
         const CHILDREN: u64 = 50;
         let mut parent = careless_parent();
         let watched = Watched::Processes(vec![parent.pid()]);
-        // What it does the first time alone is not looked at.
+        // What it does the first time only is not counted.
         tell(&mut parent, "1");
-        let mut look = looks(&watched);
-        let (before, _) = look();
+        let mut sample = sampler(&watched);
+        let (before, _) = sample();
         tell(&mut parent, &CHILDREN.to_string());
-        let (after, told) = look();
+        let (after, exits) = sample();
         let seen = after.since(&before);
         let all = after.usage.since(before.usage);
         assert!(seen.children_uncounted, "it has no group");
-        let Some(told) = told else {
+        let Some(exits) = exits else {
             assert!(seen.faults_minor > 0, "the parent's own");
             return;
         };
-        let own = told.iter().filter(|exit| exit.parent == parent.pid());
+        let own = exits.iter().filter(|exit| exit.parent_pid == parent.pid());
         let mut of_children = ThreadUsage::default();
         own.for_each(|exit| of_children.add(exit.usage));
         // Each loads a program and its library.
-        assert!(of_children.faults_minor > 50 * CHILDREN, "{told:?}");
+        assert!(of_children.faults_minor > 50 * CHILDREN, "{exits:?}");
         assert!(seen.faults_minor >= of_children.faults_minor, "{seen:?}");
         let time_ns = |usage: ThreadUsage| usage.user_ns + usage.system_ns;
-        assert!(time_ns(of_children) > 100_000 * CHILDREN, "{told:?}");
+        assert!(time_ns(of_children) > 100_000 * CHILDREN, "{exits:?}");
         assert!(time_ns(all) > time_ns(of_children), "{all:?}");
     }
 
@@ -316,19 +327,19 @@ mod tests {
     fn what_a_parent_waits_for_counts_once() {
         let mut shell = shell();
         let watched = Watched::Processes(vec![shell.pid()]);
-        let mut look = looks(&watched);
+        let mut sample = sampler(&watched);
         tell(&mut shell, ":");
         let file = || Process::read(watched.pids()[0]).unwrap().with_children;
-        let (before, first) = (look().0, file());
+        let (before, first) = (sample().0, file());
         tell(
             &mut shell,
             "i=0; while [ $i -lt 50 ]; do i=$((i+1)); sleep 0; done",
         );
-        let (after, last) = (look().0, file());
+        let (after, last) = (sample().0, file());
         let seen = after.since(&before).faults_minor;
         let by_file = last[2] - first[2];
         assert!(!after.since(&before).children_uncounted);
-        // A process has a few more when its end has been told: it gives its memory back.
+        // A process has a few more after its exit was reported: it frees its memory.
         assert!(seen > 50 * 50, "{seen}");
         assert!(
             seen <= by_file && by_file < seen + seen / 10,
@@ -346,12 +357,12 @@ mod tests {
         while born.elapsed().as_secs_f64() < SETTLED_S + 0.05 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let mut counter = counter();
-        let before = counter.look(&watched, None);
+        let mut reader = reader();
+        let before = reader.read(&watched, None);
         tell(&mut shell, "sleep 60 & late=$!");
-        assert!(!counter.look(&watched, None).since(&before).restarted);
+        assert!(!reader.read(&watched, None).since(&before).restarted);
         tell(&mut shell, "kill $child; wait $child");
-        assert!(counter.look(&watched, None).since(&before).restarted);
+        assert!(reader.read(&watched, None).since(&before).restarted);
         tell(&mut shell, "kill $late; wait $late");
     }
 }

@@ -1,34 +1,34 @@
-//! What the loads without a change have shown, taken together.
+//! The loads without a change, taken together.
 
-use readings::{BottleneckReading, Change, Probe, ServerSeen};
+use readings::{BottleneckReading, Change, Probe, ServerSample};
 
 use super::effects::of_change;
 use crate::text::grouped;
 
-/// From so many new upstream connections per request on they are a cost of their own.
+/// From this many new upstream connections per request on they count as a bottleneck.
 pub(super) const UPSTREAM_SHARE: f64 = 0.1;
 
 /// The loads without a change, taken together.
-pub(super) struct Seen<'a> {
+pub(super) struct Unchanged<'a> {
     pub(super) reading: &'a BottleneckReading,
-    pub(super) unchanged: Vec<&'a Probe>,
+    pub(super) probes: Vec<&'a Probe>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Unchanged<'a> {
     pub(super) fn of(reading: &'a BottleneckReading) -> Self {
         Self {
             reading,
-            unchanged: of_change(reading, Change::None).collect(),
+            probes: of_change(reading, Change::None).collect(),
         }
     }
 
     pub(super) fn mean(&self, of: impl Fn(&Probe) -> f64) -> f64 {
-        let sum: f64 = self.unchanged.iter().map(|probe| of(probe)).sum();
-        sum / self.unchanged.len().max(1) as f64
+        let sum: f64 = self.probes.iter().map(|probe| of(probe)).sum();
+        sum / self.probes.len().max(1) as f64
     }
 
     pub(super) fn sum(&self, of: impl Fn(&Probe) -> u64) -> u64 {
-        self.unchanged.iter().map(|probe| of(probe)).sum()
+        self.probes.iter().map(|probe| of(probe)).sum()
     }
 
     pub(super) fn client_busiest(&self) -> f64 {
@@ -66,7 +66,7 @@ impl<'a> Seen<'a> {
     }
 
     pub(super) fn server_names(&self) -> Vec<&'a String> {
-        let first = self.unchanged.first();
+        let first = self.probes.first();
         first.map_or_else(Vec::new, |probe| probe.seen.servers.keys().collect())
     }
 
@@ -76,14 +76,14 @@ impl<'a> Seen<'a> {
 
     /// A server's threads.
     pub(super) fn threads(&self, name: &str) -> Threads {
-        let nth = |n: usize, of: fn(&ServerSeen) -> &Vec<f64>| {
+        let nth = |n: usize, of: fn(&ServerSample) -> &Vec<f64>| {
             self.mean(|probe| {
                 let one = probe.seen.servers.get(name);
                 one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
             })
         };
         let count = self
-            .unchanged
+            .probes
             .iter()
             .filter_map(|probe| probe.seen.servers.get(name))
             .map(|one| one.threads)
@@ -121,11 +121,11 @@ impl<'a> Seen<'a> {
     /// where that is not known.
     pub(super) fn taken_ports(&self) -> Option<TakenPorts> {
         let mut fullest: Option<TakenPorts> = None;
-        for (number, ports) in self.unchanged.first()?.seen.ports.iter().enumerate() {
+        for (number, ports) in self.probes.first()?.seen.ports.iter().enumerate() {
             let of_servers = ports.servers.iter();
             let of_servers = of_servers.filter_map(|one| self.reading.server_ports.get(one));
             let (range, server) = match number {
-                // Where connections are kept, the sockets that wait are other programs'.
+                // With keep-alive, sockets in TIME_WAIT are other programs'.
                 0 if self.opens_connections() => (self.reading.ports, None),
                 0 => (None, None),
                 _ => (of_servers.min().copied(), ports.servers.first().cloned()),
@@ -133,10 +133,10 @@ impl<'a> Seen<'a> {
             let Some(range) = range.filter(|range| *range > 0) else {
                 continue;
             };
-            // They wait for a minute, so from load to load there are more of them.
+            // TIME_WAIT lasts a minute, so the last load has the most.
             let waits = |probe: &&Probe| probe.seen.ports.get(number).map(|one| one.waiting);
-            let waiting = self.unchanged.iter().filter_map(waits).max().unwrap_or(0);
-            // Where more ports were tried, some of those wait, too.
+            let waiting = self.probes.iter().filter_map(waits).max().unwrap_or(0);
+            // After a load with more ports, some of those wait, too.
             let waiting = waiting.min(u64::from(range));
             let share = waiting as f64 / f64::from(range);
             if fullest.as_ref().is_none_or(|known| known.share < share) {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::driver::Choice;
-use crate::manifest::Value;
 use readings::HostSpec;
 
-/// A question, with all that is needed to answer it. Every name in it is defined in it.
+use super::load::{Choice, LoadChange, LoadSpec};
+use crate::manifest::Value;
+
+/// An experiment. Every name that it uses is defined in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Its short name, for folders and lists.
@@ -52,7 +53,7 @@ pub struct Server {
     /// What it passes requests on to.
     pub upstreams: Vec<Upstream>,
     /// All of its recipe's parameters, defaults included.
-    pub with: BTreeMap<String, Given>,
+    pub with: BTreeMap<String, ParamValue>,
     /// The port it listens on; without one a free port is chosen.
     pub port: Option<u16>,
 }
@@ -68,8 +69,8 @@ pub enum Upstream {
 
 /// A parameter's value in an experiment.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// A value. A string or list in which a factor's `{name}` stands is filled in per condition.
+pub enum ParamValue {
+    /// A value. A factor's `{name}` in a string or list is replaced per condition.
     Value(Value),
     /// All of it is a factor's level.
     Factor {
@@ -80,7 +81,7 @@ pub enum Given {
     },
 }
 
-/// Something that happens to a server in every measured window.
+/// A fault that is injected in every measured window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// When, after the measured window begins.
@@ -88,14 +89,14 @@ pub struct Event {
     /// The server's name.
     pub server: String,
     /// What is done to it.
-    pub what: GivenFault,
+    pub what: EventFault,
     /// When it is undone, after the measured window begins; without it, at the window's end.
     pub until: Option<Duration>,
 }
 
-/// What is done to a server, in an experiment.
+/// The fault of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GivenFault {
+pub enum EventFault {
     /// The same under every condition.
     Fault(Fault),
     /// As a factor's level says.
@@ -107,7 +108,7 @@ pub enum GivenFault {
     },
 }
 
-/// What is done to a server.
+/// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// All its processes are killed (SIGKILL); undone, it is started again.
@@ -119,7 +120,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Everything that can be done.
+    /// All faults.
     pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
 
     /// The word in an experiment file.
@@ -131,20 +132,20 @@ impl Fault {
         }
     }
 
-    /// What a word stands for.
+    /// The fault of that word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }
 
-/// One way of reaching the work.
+/// A URL that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// Its name.
     pub name: String,
-    /// How it is asked: the scheme of its URL, `http` in most cases.
+    /// The scheme of its URL, `http` in most cases.
     pub scheme: String,
-    /// Who is asked.
+    /// Where its requests go.
     pub target: Target,
     /// Path and query of the request; a factor's `{name}` in it is filled in per condition.
     pub path: String,
@@ -161,7 +162,7 @@ pub enum Target {
     Address(String),
 }
 
-/// Something that is varied.
+/// A factor: something that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
     /// Its name.
@@ -223,91 +224,12 @@ pub struct LoadPart {
     pub change: LoadChange,
 }
 
-/// A change of one key of the load.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LoadChange {
-    /// `connections`
-    Connections(u32),
-    /// `threads`
-    Threads(u32),
-    /// `keepalive`
-    Keepalive(bool),
-    /// `requests_per_connection`
-    RequestsPerConnection(u64),
-    /// `method`
-    Method(String),
-    /// `body`
-    Body(String),
-    /// `timeout`
-    Timeout(Duration),
-    /// `rate`
-    Rate(Rate),
-    /// `driver`
-    Driver(Choice),
-    /// `from`: the host it is made on.
-    Host(String),
-}
-
-/// What load is put on each subject.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadSpec {
-    /// The host the load is made on; without one it runs on CPUs that no host claims.
-    pub host: Option<String>,
-    /// Connections that are open at once.
-    pub connections: u32,
-    /// Threads that make the load; without a number the runner chooses.
-    pub threads: Option<u32>,
-    /// Whether a connection carries more than one request.
-    pub keepalive: bool,
-    /// After so many requests a connection is closed and another opened.
-    pub requests_per_connection: Option<u64>,
-    /// The HTTP method.
-    pub method: String,
-    /// Headers to add: names and values.
-    pub headers: Vec<(String, String)>,
-    /// The request's body.
-    pub body: Option<String>,
-    /// How long an answer, or the opening of a connection, may take.
-    pub timeout: Duration,
-    /// The rate at which latency is compared.
-    pub rate: Rate,
-    /// What makes the load of subjects that name no driver.
-    pub driver: Choice,
-}
-
-impl Default for LoadSpec {
-    fn default() -> Self {
-        Self {
-            host: None,
-            connections: 64,
-            threads: None,
-            keepalive: true,
-            requests_per_connection: None,
-            method: "GET".to_owned(),
-            headers: Vec::new(),
-            body: None,
-            timeout: Duration::from_secs(5),
-            rate: Rate::Auto,
-            driver: Choice::engine(),
-        }
-    }
-}
-
-/// The rate of the open loop in which latency is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate {
-    /// Chosen from the first block, below what the slowest subject can carry.
-    Auto,
-    /// Requests per second over all connections.
-    PerSecond(f64),
-}
-
 /// What a good answer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
     /// Its status.
     pub status: u16,
-    /// A text that its body holds.
+    /// A text that its body contains.
     pub contains: Option<String>,
     /// Whether all its bodies are the same.
     pub body: BodyCheck,
@@ -330,7 +252,7 @@ pub enum BodyCheck {
     Same,
     /// They differ from answer to answer.
     Varies,
-    /// Found out before the load: `Same` where a few answers in a row were the same.
+    /// Decided before the load: `Same` where a few responses in a row were equal.
     Auto,
 }
 
@@ -339,7 +261,7 @@ pub enum BodyCheck {
 pub struct Design {
     /// The subject that the others are compared with.
     pub baseline: String,
-    /// How often everything is started afresh and measured.
+    /// Number of blocks; each starts all servers afresh.
     pub blocks: u32,
     /// Load before measuring, per subject and block.
     pub warmup: Duration,
@@ -354,27 +276,27 @@ pub struct Design {
     pub matters: f64,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
-    /// How often a condition of a block is made again because of trials that cannot be used.
+    /// How often a condition of a block is repeated after invalid trials.
     pub retries: u32,
-    /// Whether subjects are measured one after the other instead of side by side.
+    /// Whether subjects are measured sequentially instead of in alternation.
     pub apart: Apart,
-    /// Whether what held the throughput is looked for after the last block.
+    /// Whether bottlenecks are looked for after the last block.
     pub bottleneck: bool,
 }
 
-/// Whether each subject has the machine for itself while it is measured.
+/// Whether each subject's servers run alone while it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
-    /// Where servers take CPU time while nobody asks them, or do not come up beside each other.
+    /// Where servers take CPU time while idle, or cannot run at the same time.
     Auto,
-    /// All subjects of a condition are up at once, whatever they do.
+    /// All servers of a condition run at the same time.
     Never,
-    /// They are started and measured one after the other.
+    /// They run and are measured one after the other.
     Always,
 }
 
 impl Design {
-    /// The values that stand where a file gives none.
+    /// The defaults.
     pub fn with_baseline(baseline: &str) -> Self {
         Self {
             baseline: baseline.to_owned(),

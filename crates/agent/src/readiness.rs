@@ -1,0 +1,69 @@
+//! Asks a server whether it is ready.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use net::fetch::{Answer, exchange, fetch};
+
+use super::wire::AwaitServer;
+
+/// Asks once; the error says what was found instead of the expected answer. `None` as soon as `stop`
+/// is set. An answer in another protocol than HTTP is all body.
+pub(super) fn ask(
+    order: &AwaitServer,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Option<Result<(), String>> {
+    // The bound on reference bodies.
+    const BYTES_MAX: usize = 64 << 20;
+    let (sender, receiver) = mpsc::channel();
+    let address = order.address.into();
+    let request = order.request.clone().into_bytes();
+    let wanted = order.contains.clone().unwrap_or_default().into_bytes();
+    let raw = order.raw;
+    std::thread::spawn(move || {
+        sender.send(if raw {
+            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
+                status: 0,
+                fields: Vec::new(),
+                body,
+            })
+        } else {
+            fetch(&address, &request, limit, BYTES_MAX)
+        })
+    });
+    while !stop.load(Ordering::Relaxed) {
+        match receiver.recv_timeout(Duration::from_millis(20)) {
+            Ok(Err(error)) => return Some(Err(error.to_string())),
+            Ok(Ok(answer)) => return Some(fits(order, &answer)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
+}
+
+fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
+    let status_fits = match order.status {
+        _ if order.raw => true,
+        Some(status) => answer.status == status,
+        None => answer.status < 500,
+    };
+    if !status_fits {
+        let expected = order.status.map_or("below 500".into(), |s| s.to_string());
+        return Err(format!("status {} (expected {expected})", answer.status));
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    match &order.contains {
+        Some(wanted) if !text.contains(wanted.as_str()) => Err(if order.raw {
+            format!("an answer without `{wanted}`, which begins: {text:.120}")
+        } else {
+            format!(
+                "status {} without `{wanted}` in the body, which begins: {text:.120}",
+                answer.status
+            )
+        }),
+        _ => Ok(()),
+    }
+}

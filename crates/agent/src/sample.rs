@@ -1,0 +1,197 @@
+//! One sample: what the kernel had counted of servers and machine at one moment.
+
+use std::time::Duration;
+
+use readings::SocketMetrics;
+
+use super::clock::{monotonic_ns, wall_ns};
+use super::network_counters::{Namespace, NetworkCounters};
+use super::processes::ServerGauges;
+use super::run_times::Descriptors;
+use super::scheduling::Scheduling;
+use super::server_counters::{ServerCounterReader, ServerCounters};
+use super::system_counters::{SystemCounters, SystemSources};
+use super::thread_exits::ThreadExits;
+use super::watched::{Watched, WatchedServers};
+
+/// What a sample has. Each part costs more than the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parts {
+    pub(super) accepted: bool,
+    pub(super) cpu: bool,
+    pub(super) gauges: bool,
+    /// Gauges as well.
+    pub(super) counters: bool,
+    pub(super) scheduling: bool,
+    /// Only with scheduling.
+    pub(super) ports: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    /// CLOCK_MONOTONIC.
+    pub(super) at_ns: i64,
+    pub(super) unix_s: f64,
+    /// CPU time that taking it took.
+    pub(super) cost: Duration,
+    /// Taken at the edge of a segment or a window, which is known by it exactly.
+    pub(super) edge: bool,
+    /// Connections accepted so far, all namespaces together.
+    pub(super) accepted: Option<u64>,
+    /// CPU time of each server so far.
+    pub(super) cpu_s: Option<Vec<f64>>,
+    pub(super) gauges: Option<Gauges>,
+    pub(super) counters: Option<Box<Counters>>,
+    pub(super) scheduling: Option<Box<Scheduling>>,
+}
+
+/// What only grows, of each server and each namespace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) servers: Vec<ServerCounters>,
+    pub(super) system: SystemCounters,
+    pub(super) networks: Vec<NetworkCounters>,
+}
+
+/// What goes up and down: the highest values of one or several samples.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gauges {
+    /// How many samples.
+    pub(super) samples: u64,
+    pub(super) servers: Vec<ServerGauges>,
+    pub(super) sockets: Vec<SocketMetrics>,
+}
+
+impl Gauges {
+    fn of(servers: Vec<ServerGauges>, networks: &[NetworkCounters]) -> Self {
+        Self {
+            samples: 1,
+            servers,
+            sockets: networks.iter().map(|network| network.sockets).collect(),
+        }
+    }
+
+    pub(super) fn raise(&mut self, other: &Self) {
+        self.samples += other.samples;
+        let servers = self.servers.len().max(other.servers.len());
+        self.servers.resize(servers, ServerGauges::default());
+        for (highest, one) in self.servers.iter_mut().zip(&other.servers) {
+            highest.raise(*one);
+        }
+        let sockets = self.sockets.len().max(other.sockets.len());
+        self.sockets.resize(sockets, SocketMetrics::default());
+        for (highest, one) in self.sockets.iter_mut().zip(&other.sockets) {
+            highest.raise(one);
+        }
+    }
+}
+
+impl Sample {
+    pub(super) fn is_empty(&self) -> bool {
+        self.accepted.is_none()
+            && self.cpu_s.is_none()
+            && self.gauges.is_none()
+            && self.scheduling.is_none()
+    }
+}
+
+/// Takes samples of servers and machine.
+pub(super) struct SampleReader {
+    servers: Vec<Server>,
+    system: SystemSources,
+    /// Where the kernel reports threads that exit.
+    exits: Option<ThreadExits>,
+}
+
+struct Server {
+    name: String,
+    watched: Watched,
+    counters: ServerCounterReader,
+}
+
+impl SampleReader {
+    pub(super) fn new(servers: WatchedServers, system: SystemSources) -> Self {
+        let descriptors = Descriptors::of_this_process();
+        let servers = servers.into_iter().map(|(name, watched)| Server {
+            name,
+            watched,
+            counters: ServerCounterReader::new(descriptors.clone()),
+        });
+        Self {
+            servers: servers.collect(),
+            system,
+            exits: ThreadExits::open(),
+        }
+    }
+
+    pub(super) fn server_names(&self) -> Vec<String> {
+        self.servers.iter().map(|one| one.name.clone()).collect()
+    }
+
+    pub(super) fn namespaces(&self) -> &[Namespace] {
+        &self.system.namespaces
+    }
+
+    /// Files that reading the servers' CPU time opens, at least.
+    pub(super) fn cpu_files(&self) -> usize {
+        self.watched().map(Watched::files).sum()
+    }
+
+    fn watched(&self) -> impl Iterator<Item = &Watched> {
+        self.servers.iter().map(|server| &server.watched)
+    }
+
+    /// Parts for which the exact moment matters most come first.
+    pub(super) fn read(&mut self, parts: Parts) -> Sample {
+        let before_ns = net::os::thread_cpu_ns();
+        let mut sample = Sample {
+            unix_s: wall_ns() as f64 / 1e9,
+            at_ns: monotonic_ns(),
+            ..Sample::default()
+        };
+        let namespaces = &self.system.namespaces;
+        if parts.cpu {
+            sample.cpu_s = Some(self.watched().map(Watched::cpu_s).collect());
+        }
+        if parts.accepted {
+            sample.accepted = namespaces.iter().map(Namespace::accepted).sum();
+        }
+        if parts.scheduling {
+            let scheduling = Scheduling::read(self.watched(), namespaces);
+            sample.scheduling = Some(Box::new(scheduling));
+        }
+        if parts.counters {
+            let counters = self.read_counters();
+            let gauges = counters.servers.iter().map(ServerCounters::gauges);
+            sample.gauges = Some(Gauges::of(gauges.collect(), &counters.networks));
+            sample.counters = Some(Box::new(counters));
+        } else if parts.gauges {
+            // Where servers have many threads this costs a small part of what counters do.
+            let servers = self.servers.iter_mut();
+            let gauges = servers.map(|one| one.counters.read_gauges(&one.watched));
+            sample.gauges = Some(Gauges::of(gauges.collect(), &self.networks()));
+        }
+        if let Some(scheduling) = sample.scheduling.as_mut().filter(|_| parts.ports) {
+            scheduling.read_ports(&self.system.namespaces);
+        }
+        let cost_ns = net::os::thread_cpu_ns().saturating_sub(before_ns);
+        sample.cost = Duration::from_nanos(cost_ns);
+        sample
+    }
+
+    fn read_counters(&mut self) -> Counters {
+        let exits = self.exits.as_mut().map(ThreadExits::take);
+        let servers = self.servers.iter_mut();
+        let servers = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
+        Counters {
+            servers: servers.collect(),
+            system: SystemCounters::read(&self.system),
+            networks: self.networks(),
+        }
+    }
+
+    fn networks(&self) -> Vec<NetworkCounters> {
+        let namespaces = self.system.namespaces.iter();
+        namespaces.map(NetworkCounters::read).collect()
+    }
+}

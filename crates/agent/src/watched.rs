@@ -1,0 +1,68 @@
+//! Where a server's CPU time and processes are read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::cgroup::{Cgroup, CpuTime, processes_in};
+use super::proc_files::{process_cpu_s, tree};
+use super::wire::OtherServer;
+
+/// Servers by name.
+pub(super) type WatchedServers = BTreeMap<String, Watched>;
+
+pub(super) enum Watched {
+    /// A control group: exact, whatever the server starts.
+    Group { time: CpuTime, folder: PathBuf },
+    /// The processes that it had when the load began.
+    Processes(Vec<i32>),
+}
+
+impl Watched {
+    pub(super) fn of_group(group: &Cgroup) -> Self {
+        Watched::Group {
+            time: group.time().clone(),
+            folder: group.folder().to_path_buf(),
+        }
+    }
+
+    /// A server of another agent.
+    pub(super) fn of_another(other: &OtherServer) -> Self {
+        let folder = other.group.as_ref().map(PathBuf::from);
+        match folder.and_then(|folder| Some((CpuTime::of(&folder)?, folder))) {
+            Some((time, folder)) => Watched::Group { time, folder },
+            None => Watched::Processes(tree(other.pid)),
+        }
+    }
+
+    /// How many files a read of its CPU time opens, at least.
+    pub(super) fn files(&self) -> usize {
+        match self {
+            Watched::Group { .. } => 1,
+            Watched::Processes(pids) => pids.len(),
+        }
+    }
+
+    /// The processes that are in its group now, or those that it had when the load began.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        match self {
+            Watched::Group { folder, .. } => processes_in(folder),
+            Watched::Processes(pids) => pids.clone(),
+        }
+    }
+
+    /// Its control group's folder.
+    pub(super) fn group(&self) -> Option<&Path> {
+        match self {
+            Watched::Group { folder, .. } => Some(folder),
+            Watched::Processes(_) => None,
+        }
+    }
+
+    /// CPU time since its start, s.
+    pub(super) fn cpu_s(&self) -> f64 {
+        match self {
+            Watched::Group { time, .. } => time.read_s().unwrap_or(0.0),
+            Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `[design]` and `[quick]`: how the experiment is measured.
+
+use std::time::Duration;
+
+use super::names::QUICK_KEYS;
+use crate::spec::{Apart, Design, SliceLength};
+use config::reader::{Problem, Reader};
+use config::section::Section;
+use config::tree::Tree;
+use config::units;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// `[design]`; without a baseline the first subject is it.
+pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str) -> Design {
+    let mut design = Design::with_baseline(first_subject);
+    let Some(section) = top.section(reader, "design") else {
+        return design;
+    };
+    let mut known = QUICK_KEYS.to_vec();
+    known.push("baseline");
+    section.only(reader, &known);
+    if let Some(baseline) = section.text(reader, "baseline") {
+        design.baseline = baseline;
+    }
+    let events = top.table.get("events").is_some();
+    design_values(reader, &section, &mut design, events);
+    design
+}
+
+/// The keys that `[design]` and `[quick]` share. With `events` there is no closed loop, whose
+/// window then is zero.
+fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design, events: bool) {
+    if let Some(blocks) = section.integer(reader, "blocks", 1..=1000) {
+        // The range fits.
+        design.blocks = u32::try_from(blocks).unwrap_or_default();
+    }
+    if let Some(warmup) = section.duration(reader, "warmup", Duration::ZERO..=HOUR) {
+        design.warmup = warmup;
+    }
+    let shortest = match events {
+        true => Duration::ZERO,
+        false => Duration::from_millis(100),
+    };
+    if let Some(window) = section.duration(reader, "window", shortest..=DAY) {
+        design.window = window;
+    }
+    if let Some(window) = section.duration(reader, "latency_window", Duration::ZERO..=DAY) {
+        design.latency_window = window;
+    }
+    if let Some((entry, path)) = section.entry("slice") {
+        design.slice = match &entry.node.tree {
+            Tree::Text(text) if text == "auto" => SliceLength::Auto,
+            _ => reader
+                .duration(&entry.node, &path, Duration::from_millis(10)..=DAY)
+                .map_or(design.slice, SliceLength::Fixed),
+        };
+    }
+    if let Some(matters) = section.share(reader, "matters") {
+        design.matters = matters;
+        if matters <= 0.0 {
+            let place = section.value_place("matters");
+            reader.report(
+                Problem::at(
+                    place,
+                    format!("`{}` is zero", section.name_of("matters")),
+                    "expected more than 0%",
+                )
+                .help(
+                    "without a smallest difference that matters, no two subjects can be the same",
+                ),
+            );
+        }
+    }
+    if let Some(share) = section.share(reader, "max_error") {
+        design.max_error = share;
+    }
+    if let Some(retries) = section.integer(reader, "retries", 0..=20) {
+        // The range fits.
+        design.retries = u32::try_from(retries).unwrap_or_default();
+    }
+    match section
+        .word(reader, "apart", &["auto", "never", "always"])
+        .as_deref()
+    {
+        Some("auto") => design.apart = Apart::Auto,
+        Some("never") => design.apart = Apart::Never,
+        Some("always") => design.apart = Apart::Always,
+        _ => {}
+    }
+    if let Some(bottleneck) = section.boolean(reader, "bottleneck") {
+        design.bottleneck = bottleneck;
+    }
+    let slice_place = section.table.get("slice").or(section.table.get("window"));
+    if let (SliceLength::Fixed(slice), Some(entry)) = (design.slice, slice_place)
+        && slice > design.window
+    {
+        reader.report(
+            Problem::at(
+                entry.node.place,
+                "a slice is longer than its window",
+                format!(
+                    "slice {}, window {}",
+                    units::duration_text(slice),
+                    units::duration_text(design.window)
+                ),
+            )
+            .help("shorten the slice, lengthen the window, or write slice = \"auto\""),
+        );
+    }
+}
+
+/// Checks `[quick]` also without `--quick`.
+pub(super) fn check_quick(reader: &mut Reader, top: &Section<'_>, design: &Design) {
+    let Some(quick) = top.section(reader, "quick") else {
+        return;
+    };
+    let mut known = QUICK_KEYS.to_vec();
+    known.extend(["factors", "subjects"]);
+    let _ = quick.texts(reader, "subjects");
+    quick.only(reader, &known);
+    if let Some((entry, path)) = quick.entry("factors") {
+        let _ = reader.section(entry, path);
+    }
+    let mut scratch = design.clone();
+    let events = top.table.get("events").is_some();
+    design_values(reader, &quick, &mut scratch, events);
+}
+
+/// `--quick` without `[quick]`: about half a minute. Keys set on the command line keep their
+/// values.
+pub(super) fn shorten(design: &mut Design, set_keys: &[String]) {
+    let free = |key: &str| !set_keys.iter().any(|set| set == key);
+    if free("design.blocks") {
+        design.blocks = design.blocks.min(5);
+    }
+    if free("design.warmup") {
+        design.warmup = design.warmup.min(Duration::from_millis(300));
+    }
+    if free("design.window") {
+        design.window = design.window.min(Duration::from_millis(1500));
+    }
+    if free("design.latency_window") {
+        design.latency_window = design.latency_window.min(Duration::from_millis(1500));
+    }
+    if matches!(design.slice, SliceLength::Fixed(slice) if slice > design.window) {
+        design.slice = SliceLength::Auto;
+    }
+}

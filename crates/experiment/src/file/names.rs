@@ -1,0 +1,53 @@
+//! Names and keys that several tables of an experiment file share.
+
+use config::reader::{Problem, Reader};
+use config::tree::Place;
+use config::units::shown;
+
+/// More servers, subjects, hosts or events than this are refused.
+pub(super) const MOST_NAMES: usize = 64;
+
+/// The factor whose levels are tables of keys of `[load]`, which then vary together.
+pub(super) const LOAD_FACTOR: &str = "load";
+
+/// The factor whose levels are the host that makes the load.
+pub(super) const LOAD_HOST_FACTOR: &str = "from";
+
+/// The keys of `[load]` that a factor can vary.
+pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
+    "connections",
+    "threads",
+    "keepalive",
+    "requests_per_connection",
+    "method",
+    "body",
+    "timeout",
+    "rate",
+    "driver",
+];
+
+/// The keys of `[design]` that `[quick]` may give.
+pub(super) const QUICK_KEYS: [&str; 10] = [
+    "blocks",
+    "warmup",
+    "window",
+    "latency_window",
+    "slice",
+    "matters",
+    "max_error",
+    "retries",
+    "apart",
+    "bottleneck",
+];
+
+/// Names of servers and hosts are also names of folders and parts of URLs.
+pub(super) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Place) {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
+        reader.report(Problem::at(
+            place,
+            format!("{what} cannot be called `{}`", shown(name)),
+            "expected 1 to 64 letters, digits, `-` or `_`",
+        ));
+    }
+}

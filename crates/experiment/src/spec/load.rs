@@ -1,0 +1,140 @@
+//! What load is put on each subject, and what makes it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::manifest::Value;
+
+/// What load is put on each subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadSpec {
+    /// The host the load is made on; without one it runs on CPUs that no host claims.
+    pub host: Option<String>,
+    /// Connections that are open at once.
+    pub connections: u32,
+    /// Threads that make the load; without a number the runner chooses.
+    pub threads: Option<u32>,
+    /// Whether a connection carries more than one request.
+    pub keepalive: bool,
+    /// Requests after which a connection is closed and another opened.
+    pub requests_per_connection: Option<u64>,
+    /// The HTTP method.
+    pub method: String,
+    /// Headers to add: names and values.
+    pub headers: Vec<(String, String)>,
+    /// The request's body.
+    pub body: Option<String>,
+    /// How long an answer, or the opening of a connection, may take.
+    pub timeout: Duration,
+    /// The rate at which latency is compared.
+    pub rate: Rate,
+    /// What makes the load of subjects that name no driver.
+    pub driver: Choice,
+}
+
+impl Default for LoadSpec {
+    fn default() -> Self {
+        Self {
+            host: None,
+            connections: 64,
+            threads: None,
+            keepalive: true,
+            requests_per_connection: None,
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            timeout: Duration::from_secs(5),
+            rate: Rate::Auto,
+            driver: Choice::engine(),
+        }
+    }
+}
+
+/// The rate of the open loop in which latency is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Chosen from the first block, below what the slowest subject can carry.
+    Auto,
+    /// Requests per second over all connections.
+    PerSecond(f64),
+}
+
+/// A change of one key of the load.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadChange {
+    /// `connections`
+    Connections(u32),
+    /// `threads`
+    Threads(u32),
+    /// `keepalive`
+    Keepalive(bool),
+    /// `requests_per_connection`
+    RequestsPerConnection(u64),
+    /// `method`
+    Method(String),
+    /// `body`
+    Body(String),
+    /// `timeout`
+    Timeout(Duration),
+    /// `rate`
+    Rate(Rate),
+    /// `driver`
+    Driver(Choice),
+    /// `from`: the host it is made on.
+    Host(String),
+}
+
+impl LoadChange {
+    pub(crate) fn apply(&self, load: &mut LoadSpec) {
+        match self {
+            Self::Connections(count) => load.connections = *count,
+            Self::Threads(count) => load.threads = Some(*count),
+            Self::Keepalive(value) => load.keepalive = *value,
+            Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),
+            Self::Method(method) => load.method.clone_from(method),
+            Self::Body(body) => load.body = Some(body.clone()),
+            Self::Timeout(timeout) => load.timeout = *timeout,
+            Self::Rate(rate) => load.rate = *rate,
+            Self::Driver(driver) => load.driver.clone_from(driver),
+            Self::Host(host) => load.host = Some(host.clone()),
+        }
+    }
+}
+
+/// The name of the built-in engine where a driver is named.
+pub const ENGINE: &str = "engine";
+
+/// A driver that an experiment chose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its name; [`ENGINE`] for the built-in one.
+    pub name: String,
+    /// All of its parameters, defaults included.
+    pub params: BTreeMap<String, Value>,
+    /// Those that are not at their defaults, as `name=value`.
+    pub settings: Vec<String>,
+}
+
+impl Choice {
+    /// The built-in engine.
+    pub fn engine() -> Self {
+        Self {
+            name: ENGINE.to_owned(),
+            params: BTreeMap::new(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// Whether this is the built-in engine.
+    pub fn is_engine(&self) -> bool {
+        self.name == ENGINE
+    }
+
+    /// Its name, and its parameters that are not at their defaults: `weigh (io=epoll)`.
+    pub fn label(&self) -> String {
+        if self.settings.is_empty() {
+            return self.name.clone();
+        }
+        format!("{} ({})", self.name, self.settings.join(", "))
+    }
+}

@@ -1,0 +1,12 @@
+//! An experiment as domain types. They depend on nothing that reads or writes a file.
+
+mod experiment;
+mod load;
+mod resolved_condition;
+
+pub use experiment::{
+    Apart, BodyCheck, Design, Effect, Event, EventFault, Expect, Experiment, Factor, Fault, Level,
+    LoadPart, ParamValue, Published, Role, Server, SliceLength, Subject, Target, Upstream,
+};
+pub use load::{Choice, ENGINE, LoadChange, LoadSpec, Rate};
+pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};

@@ -1,0 +1,213 @@
+//! What qualifies a verdict, and what a reader should know before trusting a result. The words for
+//! it stand in `report`.
+
+use readings::Condition;
+
+use crate::{Metric, NoiseFloor, SettingDifference};
+
+/// What qualifies a verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// The interval excludes zero and lies within what matters.
+    SmallerThanMatters,
+    /// A difference on its own, but not after the correction for so many comparisons.
+    NotAmong {
+        /// The comparisons of the run.
+        comparisons: usize,
+    },
+    /// The interval excludes zero and may reach beyond what matters.
+    MayMatter,
+    /// So many more blocks would likely settle it.
+    MoreBlocks(usize),
+    /// More blocks would not settle it: the difference is about as large as what matters.
+    AsLargeAsMatters,
+    /// More blocks would not settle it: the blocks differ too much.
+    TooNoisy,
+    /// Too many blocks cannot be used.
+    Unusable {
+        /// Blocks that cannot be used.
+        blocks: usize,
+        /// Blocks in which both were tried.
+        tried: usize,
+        /// The subject whose trials they are.
+        subject: String,
+        /// The first reason.
+        reason: Option<String>,
+    },
+    /// No block was measured.
+    NothingMeasured,
+    /// Fewer blocks than a decision wants.
+    TooFewBlocks {
+        /// Blocks that can be used.
+        usable: usize,
+        /// The first reason why another cannot.
+        reason: Option<String>,
+    },
+    /// The client was the bottleneck for one subject, or for both where none is named.
+    ClientLimits(Option<String>),
+    /// The latency was taken by the clocks of load generators other than the engine.
+    Clock {
+        /// The subject's.
+        subject: String,
+        /// The baseline's.
+        baseline: String,
+        /// Whether they ran a closed loop.
+        closed_loop: bool,
+    },
+    /// How many requests of each side failed.
+    Failures(Vec<FailuresOf>),
+    /// Sides whose rate was full all the time, or not full at the window's end.
+    FullRate(Vec<FullRateOf>),
+}
+
+/// The failures of one side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailuresOf {
+    /// The subject.
+    pub subject: String,
+    /// Requests.
+    pub requests: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// The share that failures can have at most, as a fraction, where none was seen.
+    pub share_at_most: f64,
+}
+
+/// How the rate of one side of a comparison came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FullRateOf {
+    /// The subject.
+    pub subject: String,
+    /// Blocks in which it was full all the time.
+    pub always: usize,
+    /// Blocks in which it was not full at the window's end.
+    pub never: usize,
+}
+
+/// A subject under a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The subject.
+    pub subject: String,
+    /// The condition.
+    pub condition: Condition,
+}
+
+/// What a reader should know before trusting a result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Warning {
+    /// What the run said, or so many trials.
+    Recorded {
+        /// The sentence.
+        text: String,
+        /// The trials; 1 for the run's.
+        trials: usize,
+    },
+    /// The baseline differs from itself by more than what matters.
+    BiasedBaseline {
+        /// How it differs.
+        floor: NoiseFloor,
+        /// What matters, as a fraction.
+        matters: f64,
+    },
+    /// The ratio of two subjects' slices had no steady state.
+    Unsettled {
+        /// The subject.
+        at: Place,
+        /// The baseline.
+        baseline: String,
+        /// Blocks in which it had none.
+        unsettled: usize,
+        /// Blocks.
+        blocks: usize,
+    },
+    /// The ratios of blocks are like those of the blocks before.
+    DependentBlocks {
+        /// The subject.
+        at: Place,
+        /// The baseline.
+        baseline: String,
+        /// What was compared.
+        metric: Metric,
+        /// The correlation of each ratio with the next.
+        lag1: f64,
+        /// Blocks.
+        blocks: usize,
+    },
+    /// Longer slices give another ratio.
+    SliceLength {
+        /// The subject.
+        at: Place,
+        /// The baseline.
+        baseline: String,
+        /// The ratio by slices of twice the length, over that by the others.
+        ratio: f64,
+        /// Blocks.
+        blocks: usize,
+    },
+    /// The client was the bottleneck.
+    AtLeast {
+        /// The subject.
+        at: Place,
+        /// Trials in which it was.
+        limited: usize,
+        /// Trials.
+        trials: usize,
+    },
+    /// Fewer requests were answered than were offered.
+    RateNotKept {
+        /// The subject.
+        at: Place,
+        /// What was answered.
+        answered_per_s: f64,
+        /// What was offered.
+        offered_per_s: f64,
+    },
+    /// Requests failed, too few to make a trial invalid.
+    Errors {
+        /// The subject.
+        at: Place,
+        /// Requests that failed.
+        failed: u64,
+        /// Requests.
+        requests: u64,
+    },
+    /// By Little's law connections were idle.
+    IdleConnections {
+        /// The subject.
+        at: Place,
+        /// Connections that were busy.
+        busy: f64,
+        /// Connections.
+        connections: u64,
+    },
+    /// Connections took as long to open as a SYN that is sent again.
+    LostSyns {
+        /// The subject.
+        at: Place,
+        /// Connections that did.
+        late: u64,
+        /// Connections.
+        connections: u64,
+        /// The median time to open one, us.
+        median_us: f64,
+    },
+    /// A quantile has too few requests behind it.
+    Unresolved {
+        /// The subject.
+        at: Place,
+        /// The quantile.
+        metric: Metric,
+        /// Blocks in which it has.
+        blocks: usize,
+    },
+    /// CPU time of these servers may be missing.
+    UncountedCpu(Vec<String>),
+    /// The compared servers differ in a setting.
+    Settings {
+        /// The setting and its values.
+        difference: SettingDifference,
+        /// Where; empty when everywhere.
+        conditions: Vec<Condition>,
+    },
+}
