@@ -121,11 +121,14 @@ impl Thread {
     }
 
     fn read(&mut self, number: usize, buffer: &mut [u8]) -> io::Result<()> {
-        let now_ns = net::os::now_ns();
         for _ in 0..PACKETS_AT_ONCE {
             match self.devices[number].read(buffer) {
                 Ok(0) => break,
-                Ok(bytes) => self.router.take(now_ns, number, &buffer[..bytes]),
+                // The time after the read: with one from before, a packet that came while this
+                // thread stood still would pass the link too soon.
+                Ok(bytes) => self
+                    .router
+                    .take(net::os::now_ns(), number, &buffer[..bytes]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),

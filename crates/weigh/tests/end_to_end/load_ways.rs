@@ -199,7 +199,7 @@ fn a_forward_proxy_fetches_what_is_behind_it() {
         "-c",
         "4",
         "--expect-contains",
-        "Hello, topology!",
+        "Hello, world!",
     ];
     let (_, document) = load(&place, &format!("{}/", origin.url), &more);
     no_errors(&document);

@@ -108,7 +108,7 @@ fn a_server_that_answers_something_else_is_given_up_with_what_it_said() {
     assert_eq!(status, 4);
     let reason = reason(&document);
     assert!(
-        reason.contains("without `lighthouse`") && reason.contains("Hello, topology!"),
+        reason.contains("without `lighthouse`") && reason.contains("Hello, world!"),
         "{reason}"
     );
 }

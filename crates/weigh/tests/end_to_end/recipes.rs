@@ -52,7 +52,7 @@ fn nginx_serves_files_and_a_fixed_answer() {
     let hello = ask(server.address, "/hello.txt");
     assert_eq!(
         (hello.status, hello.body.as_str()),
-        (200, "Hello, topology!")
+        (200, "Hello, world!")
     );
     assert_eq!(ask(server.address, "/absent").status, 404);
     server.stop();

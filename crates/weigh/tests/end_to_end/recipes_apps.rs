@@ -112,7 +112,7 @@ fn the_small_twitter_posts_follows_and_shows_timelines() {
     let hello = ask(app.address, "/hello");
     assert_eq!(
         (hello.status, hello.body.as_str()),
-        (200, "Hello, topology!")
+        (200, "Hello, world!")
     );
     let newest = ask(app.address, "/").body;
     assert_eq!(newest.matches("<li>").count(), 20, "{newest}");

@@ -17,7 +17,7 @@ fn has_files(server: &Started) {
     let hello = ask(server.address, "/hello.txt");
     assert_eq!(
         (hello.status, hello.body.as_str()),
-        (200, "Hello, topology!")
+        (200, "Hello, world!")
     );
     for (path, bytes) in [("/100kB.txt", 100_000), ("/1MB.txt", 1_000_000)] {
         let file = ask(server.address, path);
@@ -33,7 +33,7 @@ fn has_pages(server: &Started) -> String {
     let hello = ask(server.address, "/hello.php");
     assert_eq!(
         (hello.status, hello.body.as_str()),
-        (200, "Hello, topology!")
+        (200, "Hello, world!")
     );
     let front = ask(server.address, "/front.php");
     assert_eq!(front.status, 200, "{}", front.body);
