@@ -22,7 +22,7 @@ pub struct CpuPlacement {
 }
 
 impl CpuPlacement {
-    /// Places load and servers on this machine's CPUs: the load gets its own if there are at least
+    /// Assigns load and servers to this machine's CPUs: the load gets its own if there are at least
     /// two.
     ///
     /// # Errors
