@@ -197,7 +197,7 @@ fn carry_out(
             let watched = servers.all_watched(&names, &others);
             let reader = SampleReader::new(watched, SystemSources::of(names, &others));
             let seen = sample_scheduling(reader, Duration::from_millis(duration_ms), stop);
-            Ok(Answer::Seen(Box::new(seen)))
+            Ok(Answer::Scheduling(Box::new(seen)))
         }
         Order::Load(order) => {
             let watched = servers.all_watched(&order.watch, &order.watch_others);

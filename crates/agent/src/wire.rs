@@ -306,7 +306,7 @@ pub enum Answer {
     /// What a load measured.
     Loaded(Box<Loaded>),
     /// Scheduling without load.
-    Seen(Box<BottleneckSample>),
+    Scheduling(Box<BottleneckSample>),
     /// What a driver's run came to.
     Driven(Box<Driven>),
     /// The order could not be carried out.

@@ -92,7 +92,7 @@ pub(crate) fn page(request: &Request) -> Page {
         .split_once('?')
         .map_or(request.target.as_str(), |(path, _)| path);
     let fixed = |status, kind, body: &[u8]| {
-        Page::Fixed(answer(status, kind, body, head_only, Persist::of(request)))
+        Page::Fixed(answer(status, kind, body, head_only, ConnectionReuse::of(request)))
     };
     if path == "/" {
         return fixed(200, "text/plain", HELLO);
@@ -126,7 +126,7 @@ pub(crate) fn page(request: &Request) -> Page {
             "text/html",
             body.as_bytes(),
             head_only,
-            Persist::of(request),
+            ConnectionReuse::of(request),
         ));
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
@@ -151,7 +151,7 @@ pub(crate) fn page(request: &Request) -> Page {
                     "text/plain",
                     HELLO,
                     head_only,
-                    Persist::of(request),
+                    ConnectionReuse::of(request),
                 ))
             }
             _ => fixed(
@@ -235,16 +235,16 @@ fn escape(text: &str) -> String {
 
 /// Whether a connection is kept after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Persist {
+pub(crate) enum ConnectionReuse {
     /// It is closed, and the answer says so.
     Closed,
     /// It stays open, the default of HTTP/1.1.
     Kept,
     /// It stays open and the answer says so: otherwise a client of HTTP/1.0 would wait for its end.
-    KeptAndSaid,
+    KeptExplicitly,
 }
 
-impl Persist {
+impl ConnectionReuse {
     /// What a request asks for.
     pub fn of(request: &Request) -> Self {
         let asked = || {
@@ -254,7 +254,7 @@ impl Persist {
         };
         match request.keep_alive {
             false => Self::Closed,
-            true if asked() => Self::KeptAndSaid,
+            true if asked() => Self::KeptExplicitly,
             true => Self::Kept,
         }
     }
@@ -271,7 +271,7 @@ pub(crate) fn answer(
     kind: &str,
     body: &[u8],
     head_only: bool,
-    persist: Persist,
+    persist: ConnectionReuse,
 ) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
@@ -291,9 +291,9 @@ pub(crate) fn answer(
         );
     }
     match persist {
-        Persist::Closed => bytes.extend_from_slice(b"Connection: close\r\n"),
-        Persist::Kept => {}
-        Persist::KeptAndSaid => bytes.extend_from_slice(b"Connection: keep-alive\r\n"),
+        ConnectionReuse::Closed => bytes.extend_from_slice(b"Connection: close\r\n"),
+        ConnectionReuse::Kept => {}
+        ConnectionReuse::KeptExplicitly => bytes.extend_from_slice(b"Connection: keep-alive\r\n"),
     }
     bytes.extend_from_slice(b"\r\n");
     if !head_only {

@@ -14,7 +14,7 @@ use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os
 
 use readings::Histogram;
 
-use crate::pages::{HELLO, Page, Persist, answer, page};
+use crate::pages::{HELLO, Page, ConnectionReuse, answer, page};
 
 /// How to run an origin.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ struct Worker<I: Io> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ConnKey {
     conn: ConnId,
-    persist: Persist,
+    persist: ConnectionReuse,
 }
 
 impl PartialOrd for ConnKey {
@@ -368,7 +368,7 @@ impl<I: Io> Worker<I> {
                 }
                 Err(e) => {
                     let text = format!("{e}\n");
-                    let bytes = answer(400, "text/plain", text.as_bytes(), false, Persist::Closed);
+                    let bytes = answer(400, "text/plain", text.as_bytes(), false, ConnectionReuse::Closed);
                     client.closing = true;
                     self.io.send_copy(conn, &bytes);
                 }
@@ -380,7 +380,7 @@ impl<I: Io> Worker<I> {
     fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
         let client = &mut self.clients[conn.slot()];
         let request = client.parser.request();
-        let persist = Persist::of(request);
+        let persist = ConnectionReuse::of(request);
         let head_only = request.method == "HEAD";
         client.closing = persist.closes();
         match page(request) {

@@ -102,7 +102,7 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
 
 fn step(step: &RateStep) -> Value {
     let (outcome, reasons) = match &step.judgement {
-        Judgement::Held => ("held", Vec::new()),
+        Judgement::Met => ("held", Vec::new()),
         Judgement::Missed(reasons) => ("missed", reasons.clone()),
         Judgement::Unusable(reason) => ("unusable", vec![reason.clone()]),
     };

@@ -84,7 +84,7 @@ fn an_old_search_for_a_capacity_goes_the_same_way() {
     let old = document("capacity");
     let steps = old["steps"].as_array().unwrap().iter().map(|step| {
         let outcome = match step["outcome"].as_str().unwrap() {
-            "held" => Outcome::Held,
+            "held" => Outcome::Met,
             "missed" => Outcome::Missed,
             _ => Outcome::Unusable,
         };

@@ -157,7 +157,7 @@ fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentE
         duration_ms: 0,
     };
     match cx.testbed.agent(host)?.ask(&order)? {
-        Answer::Seen(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
+        Answer::Scheduling(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
         other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
     }
 }

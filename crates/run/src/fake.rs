@@ -142,7 +142,7 @@ impl AgentHandle for FakeAgent {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))
                 };
-                Answer::Seen(Box::new(BottleneckSample {
+                Answer::Scheduling(Box::new(BottleneckSample {
                     duration_s: 0.2,
                     servers: servers.iter().map(one).collect(),
                     ..BottleneckSample::default()

@@ -214,7 +214,7 @@ pub(crate) fn check_disturbance(
             };
             let agent = cx.testbed.agent(host.as_deref())?;
             let seen = match agent.ask_unless(&order, cx.stop)? {
-                Answer::Seen(seen) => seen,
+                Answer::Scheduling(seen) => seen,
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
             };
             for (server, one) in seen.servers {

@@ -129,7 +129,7 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
     let mut reasons: Vec<String> = Vec::new();
     for step in steps {
         let said = match &step.judgement {
-            Judgement::Held => continue,
+            Judgement::Met => continue,
             Judgement::Missed(why) => why.clone(),
             Judgement::Unusable(why) => vec![why.clone()],
         };
@@ -146,7 +146,7 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
     Some(RatePoint {
         rate_per_s,
         achieved_per_s: of(&LoadReading::requests_per_s)?,
-        held: count(|j| matches!(j, Judgement::Held)),
+        held: count(|j| matches!(j, Judgement::Met)),
         missed: count(|j| matches!(j, Judgement::Missed(_))),
         unusable: count(|j| matches!(j, Judgement::Unusable(_))),
         errors: match failed + answered {

@@ -76,7 +76,7 @@ pub trait Measured {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// Every limit was kept.
-    Held,
+    Met,
     /// Limits that were not kept, a sentence fragment each.
     Missed(Vec<String>),
     /// Nothing can be said, and why.
@@ -102,7 +102,7 @@ impl Objective {
         }
         match (missed.is_empty(), unusable) {
             (true, Some(reason)) => Judgement::Unusable(reason),
-            (true, None) => Judgement::Held,
+            (true, None) => Judgement::Met,
             // What was missed stands, whatever else could not be told.
             (false, _) => Judgement::Missed(missed),
         }
@@ -118,7 +118,7 @@ impl Objective {
             return Judgement::Unusable("a closed loop offers no rate".to_owned());
         }
         let judgement = self.judge(&AsMeasured(load));
-        if judgement == Judgement::Held {
+        if judgement == Judgement::Met {
             return judgement;
         }
         if load.client.saturated {

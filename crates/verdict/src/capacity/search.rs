@@ -76,7 +76,7 @@ pub enum SearchOptionsError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The objective was kept.
-    Held,
+    Met,
     /// It was not.
     Missed,
     /// The client could not offer the rate, or too few requests stand behind a quantile.
@@ -86,7 +86,7 @@ pub enum Outcome {
 impl From<&Judgement> for Outcome {
     fn from(judgement: &Judgement) -> Self {
         match judgement {
-            Judgement::Held => Outcome::Held,
+            Judgement::Met => Outcome::Met,
             Judgement::Missed(_) => Outcome::Missed,
             Judgement::Unusable(_) => Outcome::Unusable,
         }
@@ -108,7 +108,7 @@ pub struct RateTrials {
 /// What the trials at a rate come to so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    Held,
+    Met,
     Missed,
     /// The client is what cannot do more.
     Client,
@@ -127,7 +127,7 @@ impl RateTrials {
             _ if judged == 0 && self.unusable >= SPOILT => Class::Client,
             _ if judged == 0 => Class::Open,
             _ if judged >= TRIALS_PER_RATE && self.lead() < i64::from(LEAD) => Class::Missed,
-            lead if lead > 0 => Class::Held,
+            lead if lead > 0 => Class::Met,
             lead if lead < 0 => Class::Missed,
             // The client spoils what would decide it.
             _ if self.unusable > judged + SPOILT => Class::Missed,
@@ -253,7 +253,7 @@ impl Search {
         }
         let trials = &mut self.trials[place];
         match outcome {
-            Outcome::Held => trials.held += 1,
+            Outcome::Met => trials.held += 1,
             Outcome::Missed => trials.missed += 1,
             Outcome::Unusable => trials.unusable += 1,
         }
@@ -334,7 +334,7 @@ impl Search {
             .trials
             .iter()
             .rev()
-            .find(|t| t.class() == Class::Held && t.rate_per_s < below);
+            .find(|t| t.class() == Class::Met && t.rate_per_s < below);
         (lower, upper)
     }
 

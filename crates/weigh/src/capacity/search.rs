@@ -188,7 +188,7 @@ impl Under<'_> {
             time(load.response.quantile_us(0.5)),
             time(load.response.quantile_us(0.99)),
             match &judgement {
-                Judgement::Held => "held".to_owned(),
+                Judgement::Met => "held".to_owned(),
                 Judgement::Missed(why) => format!("did not hold: {}", why.join(", ")),
                 Judgement::Unusable(why) => format!("says nothing: {why}"),
             }

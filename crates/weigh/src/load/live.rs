@@ -29,7 +29,7 @@ const CPU_TIME: Duration = Duration::from_secs(1);
 pub(super) struct Live {
     // Dropped in this order.
     screen: Screen,
-    signals: Held,
+    signals: PendingSignals,
     state: State,
     start: Instant,
     drawn: Option<Instant>,
@@ -47,7 +47,7 @@ impl Live {
         let mut live = Self {
             screen,
             state: State::new(job, called, std::env::var_os("NO_COLOR").is_none()),
-            signals: Held::new(signals),
+            signals: PendingSignals::new(signals),
             start: now,
             drawn: None,
             cpu: (now, load_cpu_ns()),
@@ -119,16 +119,16 @@ impl Drop for Live {
 }
 
 /// A second signal does not end the program while the terminal is taken: it would stay as it is.
-struct Held(Signals);
+struct PendingSignals(Signals);
 
-impl Held {
+impl PendingSignals {
     fn new(signals: &Signals) -> Self {
         signals.hold();
         Self(signals.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for PendingSignals {
     fn drop(&mut self) {
         self.0.release();
     }

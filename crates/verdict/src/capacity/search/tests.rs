@@ -22,7 +22,7 @@ fn run(options: SearchOptions, mut server: impl FnMut(f64) -> Outcome) -> (Capac
 fn up_to(limit: f64) -> impl FnMut(f64) -> Outcome {
     move |rate| {
         if rate <= limit {
-            Outcome::Held
+            Outcome::Met
         } else {
             Outcome::Missed
         }
@@ -34,7 +34,7 @@ fn noisy(limit: f64, spread: f64, seed: u64) -> impl FnMut(f64) -> Outcome {
     let mut normal = Normal::with_seed(seed);
     move |rate| {
         if rate <= limit * (spread * normal.next()).exp() {
-            Outcome::Held
+            Outcome::Met
         } else {
             Outcome::Missed
         }
@@ -72,7 +72,7 @@ proptest! {
             if random.f64() < spoilt {
                 Outcome::Unusable
             } else if random.f64() < held {
-                Outcome::Held
+                Outcome::Met
             } else {
                 Outcome::Missed
             }
@@ -128,7 +128,7 @@ fn one_disturbed_trial_does_not_move_the_answer() {
         let (capacity, _) = run(SearchOptions::around(1000.0), |rate| {
             trial += 1;
             match server(rate) {
-                Outcome::Held if trial == disturbed => Outcome::Missed,
+                Outcome::Met if trial == disturbed => Outcome::Missed,
                 outcome => outcome,
             }
         });
@@ -154,7 +154,7 @@ fn a_server_that_holds_nothing_or_everything() {
     assert_eq!((none.lower_per_s, none.upper_per_s), (None, Some(10.0)));
     assert_eq!(none.low_per_s, None);
     assert!(none.complete && trials <= 9, "{trials}");
-    let (all, trials) = run(options, |_| Outcome::Held);
+    let (all, trials) = run(options, |_| Outcome::Met);
     assert_eq!((all.lower_per_s, all.upper_per_s), (Some(1000.0), None));
     assert_eq!((all.upper_is, all.high_per_s), (Bound::Range, None));
     assert!(all.complete && trials <= 9, "{trials}");
@@ -164,7 +164,7 @@ fn a_server_that_holds_nothing_or_everything() {
 fn a_client_that_cannot_offer_more_makes_it_at_least() {
     let (capacity, _) = run(SearchOptions::around(1000.0), |rate| {
         if rate < 5000.0 {
-            Outcome::Held
+            Outcome::Met
         } else {
             Outcome::Unusable
         }
