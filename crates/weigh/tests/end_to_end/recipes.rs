@@ -50,10 +50,7 @@ fn nginx_serves_files_and_a_fixed_answer() {
     let page = ask(server.address, "/");
     assert!(page.body.contains("weigh: it works"), "{}", page.body);
     let hello = ask(server.address, "/hello.txt");
-    assert_eq!(
-        (hello.status, hello.body.as_str()),
-        (200, "Hello, world!")
-    );
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
     assert_eq!(ask(server.address, "/absent").status, 404);
     server.stop();
 

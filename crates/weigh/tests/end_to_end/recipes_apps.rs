@@ -110,10 +110,7 @@ fn the_small_twitter_posts_follows_and_shows_timelines() {
     };
     assert_eq!(redis(store.address, "GET posts"), "$3\r\n100\r\n");
     let hello = ask(app.address, "/hello");
-    assert_eq!(
-        (hello.status, hello.body.as_str()),
-        (200, "Hello, world!")
-    );
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
     let newest = ask(app.address, "/").body;
     assert_eq!(newest.matches("<li>").count(), 20, "{newest}");
     let profile = ask(app.address, "/profile/u3").body;

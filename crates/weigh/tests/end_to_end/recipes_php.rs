@@ -15,10 +15,7 @@ fn large_files() -> (&'static str, Value) {
 /// Looks at a static file: its status and length, and that it ends as it should.
 fn has_files(server: &Started) {
     let hello = ask(server.address, "/hello.txt");
-    assert_eq!(
-        (hello.status, hello.body.as_str()),
-        (200, "Hello, world!")
-    );
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
     for (path, bytes) in [("/100kB.txt", 100_000), ("/1MB.txt", 1_000_000)] {
         let file = ask(server.address, path);
         assert_eq!((file.status, file.body.len()), (200, bytes), "{path}");
@@ -31,10 +28,7 @@ fn has_files(server: &Started) {
 /// What both PHP servers answer at `/hello.php` and `/front.php`.
 fn has_pages(server: &Started) -> String {
     let hello = ask(server.address, "/hello.php");
-    assert_eq!(
-        (hello.status, hello.body.as_str()),
-        (200, "Hello, world!")
-    );
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
     let front = ask(server.address, "/front.php");
     assert_eq!(front.status, 200, "{}", front.body);
     let body = front.body;
