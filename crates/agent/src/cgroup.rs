@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::control_group::Hierarchy;
+use crate::cgroup_hierarchy::Hierarchy;
 use crate::leftovers::HOST_PREFIX;
 
 /// A server's group. Removed when dropped.

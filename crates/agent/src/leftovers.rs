@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::control_group::Hierarchy;
-use crate::proc_files::Process;
+use crate::cgroup_hierarchy::Hierarchy;
+use crate::sampling::proc_files::Process;
 
 /// Where agents and hosts make control groups.
 const HIERARCHIES: [Hierarchy; 4] = [

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use load::{Job, Progress, ReferenceError, Stop};
 use readings::LoadReading;
 
-use super::load_sampler::{LoadSampler, SampledSegment};
-use super::timeline::Measured;
-use super::watched::WatchedServers;
+use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
+use crate::sampling::timeline::Measured;
+use crate::sampling::watched::WatchedServers;
 use super::wire::{Answer, LoadOrder, Loaded};
 
 /// Keeps this thread, which only waits and samples, off the load's CPUs where there are others.

@@ -17,12 +17,12 @@ use base64::engine::general_purpose::STANDARD;
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
-use super::proc_files::tree;
+use crate::sampling::proc_files::tree;
 use super::readiness;
-use super::sampler::Sampler;
-use super::system_counters::SystemSources;
-use super::timeline::{Measured, Spans};
-use super::watched::{Watched, WatchedServers};
+use crate::sampling::sampler::Sampler;
+use crate::sampling::system_counters::SystemSources;
+use crate::sampling::timeline::{Measured, Spans};
+use crate::sampling::watched::{Watched, WatchedServers};
 use super::wire::{AwaitServer, OtherServer, StartServer};
 use crate::leftovers::Owner;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use readings::{BottleneckSample, LoadReading};
 use serde::{Deserialize, Serialize};
 
-use super::timeline::{Measured, Spans};
+use crate::sampling::timeline::{Measured, Spans};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::activity::Activity;
 use super::pauses::Pauses;
 use super::proc::{self, Memory};
-use agent::control_group::Hierarchy;
+use agent::cgroup_hierarchy::Hierarchy;
 
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const CLOCK_DIR: &str = "/sys/devices/system/clocksource/clocksource0";

@@ -1,3 +1,5 @@
+//! What an outside driver measured.
+
 use serde::{Deserialize, Serialize};
 
 use crate::ToolLatency;

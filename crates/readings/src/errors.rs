@@ -1,3 +1,5 @@
+//! Failures of requests, by kind.
+
 use serde::{Deserialize, Serialize};
 
 /// Requests that did not end in a good answer, by the step that failed.

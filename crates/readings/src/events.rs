@@ -1,3 +1,5 @@
+//! What happened to servers during a load, and what clients noticed.
+
 use serde::{Deserialize, Serialize};
 
 /// Events in an open loop's window: the failures around them, and how the servers came back.

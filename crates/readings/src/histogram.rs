@@ -1,3 +1,5 @@
+//! Histograms of times: recording, quantiles, and the form they are stored in.
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,3 +1,5 @@
+//! The rows of a run's journal, and the journal as a whole.
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

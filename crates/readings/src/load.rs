@@ -1,3 +1,5 @@
+//! What one load measured.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ErrorCounts, Histogram, Quantiles};

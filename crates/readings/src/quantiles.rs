@@ -1,3 +1,5 @@
+//! The quantiles of a histogram that results show.
+
 use serde::{Deserialize, Serialize};
 
 /// The summary of a latency histogram. Every value is in microseconds.

@@ -1,3 +1,5 @@
+//! The columns of the table of figures.
+
 use readings::ErrorCounts;
 use verdict::text::{condition, grouped, number, percent, rate};
 use verdict::{EventsRow, SubjectRow};

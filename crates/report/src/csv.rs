@@ -1,3 +1,5 @@
+//! A run's trials as CSV.
+
 use readings::{DriverReading, Journal, LoadReading, Outcome, ServerMetrics, SystemMetrics};
 use verdict::{latest, machine_reasons, reasons};
 

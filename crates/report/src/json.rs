@@ -1,3 +1,5 @@
+//! A run's result as one JSON document.
+
 use readings::RunHeader;
 use serde::Serialize;
 use serde_json::{Value, json as object};

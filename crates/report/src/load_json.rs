@@ -1,3 +1,5 @@
+//! One load as JSON.
+
 use readings::{LoadReading, Pacing, Quantiles};
 use serde_json::{Map, Value, json as object};
 

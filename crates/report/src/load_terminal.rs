@@ -1,3 +1,5 @@
+//! One load as terminal text.
+
 use readings::{Histogram, LoadReading, Pacing};
 use verdict::text::{counted, grouped, percent, rate};
 

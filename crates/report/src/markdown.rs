@@ -1,3 +1,5 @@
+//! A run's result as Markdown.
+
 use readings::RunHeader;
 use verdict::Analysis;
 use verdict::text::{counted, fraction};

@@ -1,3 +1,5 @@
+//! A run's result as terminal text.
+
 use readings::RunHeader;
 use verdict::text::{condition, counted, fraction};
 use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};

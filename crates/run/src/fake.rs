@@ -25,6 +25,8 @@ pub(crate) struct Script {
     /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
+    /// Whether frozen servers stay frozen.
+    pub(crate) thaw_fails: bool,
     running: BTreeSet<String>,
     is_dead: bool,
 }
@@ -39,6 +41,7 @@ impl Default for Script {
             fails_in_load: None,
             idle_cpus: BTreeMap::new(),
             rate_per_s: |_| 10_000.0,
+            thaw_fails: false,
             running: BTreeSet::new(),
             is_dead: false,
         }
@@ -125,6 +128,12 @@ impl AgentHandle for FakeAgent {
                     killed: false,
                     ended_before: false,
                 }
+            }
+            Order::Freeze {
+                server,
+                frozen: false,
+            } if script.thaw_fails => {
+                return Err(Self::failed(format!("{server} does not go on")));
             }
             Order::Freeze { server, frozen } => {
                 script.log.push(format!("freeze {server} {frozen}"));

@@ -308,3 +308,17 @@ fn a_fault_is_undone_after_a_failed_load() {
         Some("the load broke off")
     );
 }
+
+#[test]
+fn a_fault_that_cannot_be_undone_costs_the_hosts() {
+    let script = script();
+    script.borrow_mut().fails_in_load = Some(1);
+    script.borrow_mut().thaw_fails = true;
+    let ran = run(STOPPED, &script, &GOOD);
+    let failures = ran.failures();
+    assert!(
+        failures.iter().any(|it| it.contains("could not be")),
+        "{failures:?}"
+    );
+    assert!(ran.opened > 1, "the server stays frozen");
+}

@@ -1,3 +1,5 @@
+//! From a journal to an analysis, in one call.
+
 use std::collections::BTreeMap;
 
 use readings::{Condition, Journal, Outcome, RateChoice, RunHeader, Trial};

@@ -1,3 +1,5 @@
+//! Trials with their flaws, and which row counts of several on the same one.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial};

@@ -1,3 +1,5 @@
+//! Comparisons of subjects with the baseline, over blocks.
+
 use readings::Condition;
 use serde::Serialize;
 

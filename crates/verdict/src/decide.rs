@@ -1,3 +1,5 @@
+//! The decision: faster, slower, same or inconclusive.
+
 use serde::Serialize;
 
 use crate::sample::Sample;

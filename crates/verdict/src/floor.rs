@@ -1,3 +1,5 @@
+//! The noise floor: the baseline against itself.
+
 use readings::Condition;
 use serde::Serialize;
 

@@ -1,3 +1,5 @@
+//! Holm's procedure over several comparisons.
+
 /// Holm's step-down adjustment: `adjusted[i] < alpha` for all comparisons that may be called
 /// different while the chance of even one false call stays below alpha.
 ///

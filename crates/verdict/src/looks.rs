@@ -1,3 +1,5 @@
+//! Interim looks at a run's data, and their share of the error budget.
+
 use serde::Serialize;
 
 use crate::Rules;

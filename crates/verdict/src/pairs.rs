@@ -1,3 +1,5 @@
+//! Pairs of subject and baseline, block by block.
+
 use std::collections::BTreeMap;
 
 use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Slice};

@@ -1,3 +1,5 @@
+//! The rules of a run's decisions: what matters, errors, looks.
+
 use readings::RunHeader;
 use serde::Serialize;
 

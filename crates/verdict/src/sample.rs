@@ -1,3 +1,5 @@
+//! Mean, deviation and interval of a sample.
+
 use crate::student::{t_quantile, t_two_sided_p};
 
 /// The log ratios of a comparison, one per block, as far as a decision needs them.

@@ -1,3 +1,5 @@
+//! A subject's figures over its valid trials.
+
 use std::collections::BTreeMap;
 
 use readings::{Condition, DriverReading, ErrorCounts, LoadReading, SystemMetrics};

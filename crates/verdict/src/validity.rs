@@ -1,3 +1,5 @@
+//! Which loads count, and why others do not.
+
 use readings::{LoadReading, LoadRow, Pacing, Wrong, WrongKind};
 
 use crate::steady::unsteady;

@@ -1,3 +1,5 @@
+//! What the reader of a result should know about its trials.
+
 use readings::{LoadReading, Pacing};
 
 use crate::cells::{Cell, Cells};

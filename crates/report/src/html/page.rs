@@ -1,3 +1,5 @@
+//! The page of a run: its sections in order.
+
 use readings::{Journal, RunHeader};
 use verdict::Analysis;
 use verdict::text::{counted, fraction};

@@ -133,8 +133,11 @@ fn load_with_faults(
     if !matches!(loaded, Err(AgentError::Lost(_))) {
         cx.testbed.put_loader(from, loader);
     }
-    let loaded = loaded?;
-    let faults = undone?;
+    // A server that could not be restored matters more than why the load failed.
+    let (loaded, faults) = match (loaded, undone) {
+        (_, Err(lost @ AgentError::Lost(_))) => return Err(lost),
+        (loaded, undone) => (loaded?, undone?),
+    };
     let load = loaded.readings.first();
     let events = load.map(|load| events_reading(load, faults, window));
     Ok((loaded, events.unwrap_or_default()))

@@ -2,7 +2,6 @@
 
 use readings::{LoadReading, RateChoice};
 
-use super::schedule;
 use crate::group::{GroupResult, Ready};
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
@@ -43,13 +42,51 @@ pub(crate) fn choose_rate_of(
     }
     let client = closed
         .iter()
-        .map(schedule::client_rate)
+        .map(client_rate)
         .fold(f64::INFINITY, f64::min);
-    let rate_per_s = schedule::common_rate(slowest, client);
+    let rate_per_s = common_rate(slowest, client);
     result.rate = Some(RateChoice {
         condition: group.condition.clone(),
         rate_per_s,
         slowest_per_s: Some(slowest),
     });
     Some(rate_per_s)
+}
+
+/// Share of a busy load thread's closed-loop rate that an open loop may ask for: paced requests
+/// cost the client several times as much as batched ones.
+const CLIENT_SHARE: f64 = 0.2;
+
+/// The highest rate that the load's threads can keep on time, from their cost in a closed loop.
+fn client_rate(reading: &LoadReading) -> f64 {
+    // The CPU time of a polling client is no measure.
+    if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
+        return f64::INFINITY;
+    }
+    let per_thread = reading.requests as f64 / reading.client.cpu_s;
+    per_thread * reading.client.threads.len() as f64 * CLIENT_SHARE
+}
+
+/// The common rate: half of the slowest subject's throughput and at most `client_per_s`, rounded
+/// down to two digits.
+fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
+    let half = (slowest_per_s / 2.0).min(client_per_s);
+    if half < 1.0 {
+        return half.max(0.01);
+    }
+    let unit = 10_f64.powf(half.log10().floor() - 1.0);
+    (half / unit).floor() * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_rate_is_below_half_and_round() {
+        assert_eq!(common_rate(48_300.0, f64::INFINITY), 24_000.0);
+        assert_eq!(common_rate(250.0, 1e6), 120.0);
+        assert_eq!(common_rate(200_000.0, 41_999.0), 41_000.0);
+        assert!(common_rate(0.5, 1e6) > 0.0);
+    }
 }

@@ -192,31 +192,6 @@ fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {
         .max(RAMP_UP_MIN_MS)
 }
 
-/// Share of a busy load thread's closed-loop rate that an open loop may ask for: paced requests
-/// cost the client several times as much as batched ones.
-const CLIENT_SHARE: f64 = 0.2;
-
-/// The highest rate that the load's threads can keep on time, from their cost in a closed loop.
-pub(crate) fn client_rate(reading: &LoadReading) -> f64 {
-    // The CPU time of a polling client is no measure.
-    if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
-        return f64::INFINITY;
-    }
-    let per_thread = reading.requests as f64 / reading.client.cpu_s;
-    per_thread * reading.client.threads.len() as f64 * CLIENT_SHARE
-}
-
-/// The common rate: half of the slowest subject's throughput and at most `client_per_s`, rounded
-/// down to two digits.
-pub(crate) fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
-    let half = (slowest_per_s / 2.0).min(client_per_s);
-    if half < 1.0 {
-        return half.max(0.01);
-    }
-    let unit = 10_f64.powf(half.log10().floor() - 1.0);
-    (half / unit).floor() * unit
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,13 +254,5 @@ mod tests {
         assert_eq!(runs(5_000, fixed(100)), (5, 1));
         assert_eq!(outside_warm_up_s(Duration::from_millis(300)), 1);
         assert_eq!(outside_warm_up_s(Duration::ZERO), 0);
-    }
-
-    #[test]
-    fn the_common_rate_is_below_half_and_round() {
-        assert_eq!(common_rate(48_300.0, f64::INFINITY), 24_000.0);
-        assert_eq!(common_rate(250.0, 1e6), 120.0);
-        assert_eq!(common_rate(200_000.0, 41_999.0), 41_000.0);
-        assert!(common_rate(0.5, 1e6) > 0.0);
     }
 }

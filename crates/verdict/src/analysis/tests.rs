@@ -1,3 +1,5 @@
+//! Analyses of made-up journals.
+
 use super::*;
 use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
 use crate::{Metric, Note, Place, Verdict};

@@ -1,3 +1,5 @@
+//! Findings from made-up probes.
+
 use std::collections::BTreeMap;
 
 use super::*;

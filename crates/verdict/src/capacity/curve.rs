@@ -1,3 +1,5 @@
+//! The curve of latency over the offered rate around a capacity.
+
 use readings::LoadReading;
 use serde::Serialize;
 

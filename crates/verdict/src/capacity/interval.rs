@@ -1,3 +1,5 @@
+//! The interval of a capacity from its trials.
+
 use super::RateTrials;
 
 /// What the interval leaves out at either end.

@@ -1,3 +1,5 @@
+//! Objectives, and whether a load meets one.
+
 use std::fmt;
 
 use readings::{LoadReading, Pacing};

@@ -1,3 +1,5 @@
+//! The text of an objective.
+
 use std::str::FromStr;
 
 use super::objective::{ACHIEVED_SHARE, ERROR_SHARE};

@@ -1,3 +1,5 @@
+//! The search for the highest rate that meets an objective.
+
 use serde::Serialize;
 
 use super::Judgement;

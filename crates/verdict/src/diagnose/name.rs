@@ -1,3 +1,5 @@
+//! How a diagnosis names tools, lines and lists.
+
 use readings::{Tool, ToolReading};
 
 use crate::text::{grouped, number, percent};

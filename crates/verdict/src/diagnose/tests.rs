@@ -1,3 +1,5 @@
+//! Diagnoses of the outputs in the tests of `tools`.
+
 use readings::Tool;
 
 use super::*;

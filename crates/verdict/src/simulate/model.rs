@@ -1,3 +1,5 @@
+//! A simulated machine that measures a scenario.
+
 use fastrand::Rng;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, Slice,

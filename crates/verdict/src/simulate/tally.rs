@@ -1,3 +1,5 @@
+//! How often the verdicts on a scenario were right.
+
 use std::collections::BTreeMap;
 
 use super::Scenario;

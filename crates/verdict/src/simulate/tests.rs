@@ -1,3 +1,5 @@
+//! Error rates of the verdicts on simulated runs.
+
 use super::*;
 
 /// Experiments of each scenario. `cargo run --release -p verdict --example error_rates` carries

@@ -1,3 +1,5 @@
+//! The fit of the universal scalability law.
+
 use super::{Parameters, Point};
 
 /// Steps after which the Gauss-Newton method gives up; it takes about ten.

@@ -1,3 +1,5 @@
+//! What a fitted law says about scaling.
+
 use readings::LoadReading;
 use serde::Serialize;
 

@@ -1,3 +1,5 @@
+//! Fits of made-up curves.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -15,7 +15,7 @@ const UNATTRIBUTED_MAX: usize = 4096;
 /// [reports exits](super::thread_exits), their final usage. Threads that no sample has seen are
 /// known from those reports only: they are a server's when their process is, or its parent.
 #[derive(Default)]
-pub(super) struct ExitedThreads {
+pub(crate) struct ExitedThreads {
     sum: ThreadUsage,
     /// Final usage by tid, until a sample misses the thread.
     finals: BTreeMap<i32, ThreadUsage>,
@@ -27,12 +27,12 @@ pub(super) struct ExitedThreads {
 }
 
 impl ExitedThreads {
-    pub(super) fn sum(&self) -> ThreadUsage {
+    pub(crate) fn sum(&self) -> ThreadUsage {
         self.sum
     }
 
     /// Takes exits since the last sample, which saw those processes and threads.
-    pub(super) fn take_exits(
+    pub(crate) fn take_exits(
         &mut self,
         exits: &[ThreadExit],
         processes: &BTreeSet<i32>,
@@ -73,7 +73,7 @@ impl ExitedThreads {
     }
 
     /// Takes the threads of the last sample and of this one.
-    pub(super) fn take_threads(
+    pub(crate) fn take_threads(
         &mut self,
         last: &BTreeMap<i32, Arc<Thread>>,
         now: &BTreeMap<i32, Arc<Thread>>,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::{processes_in, remove};
-use crate::control_group::Hierarchy;
+use crate::cgroup_hierarchy::Hierarchy;
 use crate::cpu_quota;
 
 /// A process and its group before.

@@ -50,7 +50,7 @@ const FULL: Parts = Parts {
 };
 
 /// Ends when it is dropped.
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -97,21 +97,21 @@ enum Pace {
 
 /// A sample at the edge of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
-    pub(super) at_ns: i64,
+pub(crate) struct Edge {
+    pub(crate) at_ns: i64,
     /// Whether it has counters.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
 }
 
 impl Sampler {
     /// For a load of this machine.
-    pub(super) fn in_windows(servers: WatchedServers, system: SystemSources) -> Self {
+    pub(crate) fn in_windows(servers: WatchedServers, system: SystemSources) -> Self {
         let reader = SampleReader::new(servers, system);
         Self::start(reader, Pace::Windows { is_open: false })
     }
 
     /// For a load of another machine.
-    pub(super) fn always(servers: WatchedServers, system: SystemSources) -> Self {
+    pub(crate) fn always(servers: WatchedServers, system: SystemSources) -> Self {
         let reader = SampleReader::new(servers, system);
         let interval = match reader.cpu_files() {
             ..=FILES_FEW => INTERVAL,
@@ -135,12 +135,12 @@ impl Sampler {
     }
 
     /// Samples at an edge of a segment.
-    pub(super) fn edge(&self, parts: Parts) -> i64 {
+    pub(crate) fn edge(&self, parts: Parts) -> i64 {
         self.shared.locked().read(parts, true)
     }
 
     /// A window begins. The sample has counters as well, unless that would take too much time.
-    pub(super) fn open(&self, parts: Parts) -> Edge {
+    pub(crate) fn open(&self, parts: Parts) -> Edge {
         let mut state = self.shared.locked();
         let is_full = state.may_sample();
         let counters = parts.counters || is_full;
@@ -152,7 +152,7 @@ impl Sampler {
     }
 
     /// The window ends. The sample has counters as well if that of its beginning had them.
-    pub(super) fn close(&self, parts: Parts) -> Edge {
+    pub(crate) fn close(&self, parts: Parts) -> Edge {
         let mut state = self.shared.locked();
         let is_full = matches!(state.pace, Pace::Windows { is_open: true });
         let counters = parts.counters || is_full;
@@ -162,7 +162,7 @@ impl Sampler {
     }
 
     /// Ends the thread; returns all samples.
-    pub(super) fn end(self) -> Timeline {
+    pub(crate) fn end(self) -> Timeline {
         let mut state = self.shared.locked();
         if let Pace::Always { .. } = state.pace {
             // The load has ended before.
@@ -308,9 +308,9 @@ impl State {
 mod tests {
     use super::*;
     use crate::clock::Window;
-    use crate::proc_files::process_cpu_s;
-    use crate::timeline::Spans;
-    use crate::watched::Watched;
+    use crate::sampling::proc_files::process_cpu_s;
+    use crate::sampling::timeline::Spans;
+    use crate::sampling::watched::Watched;
     use crate::wire::OtherServer;
     use std::collections::BTreeMap;
 
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn windows_that_are_known_afterwards_are_cut_from_all_samples() {
-        let busy = crate::test_processes::busy();
+        let busy = crate::sampling::test_processes::busy();
         let other = OtherServer {
             server: "busy".to_owned(),
             pid: busy.pid(),

@@ -7,7 +7,7 @@ use std::fs;
 use readings::{BottleneckSample, CpuSample, KernelSample, PortsSample, ServerSample};
 
 use super::network_counters::{Namespace, NetworkCounters};
-use super::ports::ports_waiting;
+use crate::ports::ports_waiting;
 use super::proc_files::{schedstat, threads_of};
 use super::watched::Watched;
 
@@ -16,7 +16,7 @@ const BUSIEST: usize = 16;
 
 /// The scheduler's and the kernel's counters at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scheduling {
+pub(crate) struct Scheduling {
     /// Threads by tid, of each server.
     servers: Vec<BTreeMap<i32, Thread>>,
     /// The threads of this process, which makes the load.
@@ -42,7 +42,7 @@ struct CpuTicks {
 }
 
 impl Scheduling {
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         servers: impl Iterator<Item = &'a Watched>,
         namespaces: &[Namespace],
     ) -> Self {
@@ -58,7 +58,7 @@ impl Scheduling {
     }
 
     /// Adds which ports are taken, which takes long where there are many connections.
-    pub(super) fn read_ports(&mut self, namespaces: &[Namespace]) {
+    pub(crate) fn read_ports(&mut self, namespaces: &[Namespace]) {
         let ports = namespaces.iter().map(|namespace| PortsSample {
             servers: namespace.servers.clone(),
             waiting: ports_waiting(namespace),
@@ -67,7 +67,7 @@ impl Scheduling {
     }
 
     /// The difference to an earlier sample. `cpu_s` is the CPU time of each server meanwhile.
-    pub(super) fn since(
+    pub(crate) fn since(
         &self,
         then: &Self,
         servers: &[(&str, f64)],

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 const LONGEST: usize = 64;
 
 /// Kernels without `CONFIG_SCHED_INFO` do not count it.
-pub(super) fn are_counted() -> bool {
+pub(crate) fn are_counted() -> bool {
     Path::new("/proc/self/schedstat").exists()
 }
 
@@ -21,14 +21,14 @@ pub(super) fn are_counted() -> bool {
 /// Where it has not changed the thread has not run. The one exception is a thread that was on a CPU
 /// before the last sample and still is: its time is added at the scheduler's next tick (once a
 /// second on CPUs without one, `nohz_full`), and a sample or two later shows what it did.
-pub(super) struct RunTimes {
+pub(crate) struct RunTimes {
     text: [u8; LONGEST],
     held: Option<HeldFile>,
 }
 
 /// What a thread did since the last sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Since {
+pub(crate) enum Since {
     Idle,
     /// Also where that is unknown.
     Ran,
@@ -36,7 +36,7 @@ pub(super) enum Since {
 }
 
 impl RunTimes {
-    pub(super) fn unknown() -> Self {
+    pub(crate) fn unknown() -> Self {
         Self {
             text: [0; LONGEST],
             held: None,
@@ -48,7 +48,7 @@ impl RunTimes {
     /// A descriptor that is held belongs to the thread that it was opened for: after its exit reading
     /// fails with `ESRCH`, whoever has its tid now. Without one, another thread that reuses the tid
     /// shows by another `schedstat`.
-    pub(super) fn since(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> Since {
+    pub(crate) fn since(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> Since {
         let (since, text) = self.compare(pid, thread, descriptors);
         if let Some(text) = text {
             self.text = text;
@@ -58,7 +58,7 @@ impl RunTimes {
 
     /// Whether a thread has done nothing since the last call of [`since`](Self::since), which this
     /// does not count as.
-    pub(super) fn is_idle(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> bool {
+    pub(crate) fn is_idle(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> bool {
         self.compare(pid, thread, descriptors).0 == Since::Idle
     }
 
@@ -93,7 +93,7 @@ fn is_counted(text: &[u8]) -> bool {
 }
 
 /// Whether an error says that a thread is gone.
-pub(super) fn has_ended(error: &io::Error) -> bool {
+pub(crate) fn has_ended(error: &io::Error) -> bool {
     // The same on every Linux.
     const ESRCH: i32 = 3;
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH)
@@ -101,7 +101,7 @@ pub(super) fn has_ended(error: &io::Error) -> bool {
 
 /// A bound on descriptors that are held.
 #[derive(Clone)]
-pub(super) struct Descriptors(Arc<Bound>);
+pub(crate) struct Descriptors(Arc<Bound>);
 
 struct Bound {
     most: usize,
@@ -111,13 +111,13 @@ struct Bound {
 impl Descriptors {
     /// A quarter of the files that this process may have open, however many servers it samples. The
     /// others are for connections.
-    pub(super) fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         static OF_THIS: OnceLock<Descriptors> = OnceLock::new();
         let quarter = || usize::try_from(net::os::open_files() / 4).unwrap_or(usize::MAX);
         OF_THIS.get_or_init(|| Self::at_most(quarter())).clone()
     }
 
-    pub(super) fn at_most(most: usize) -> Self {
+    pub(crate) fn at_most(most: usize) -> Self {
         Self(Arc::new(Bound {
             most,
             held: AtomicUsize::new(0),
@@ -137,7 +137,7 @@ impl Descriptors {
     }
 
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.0.held.load(Ordering::Relaxed)
     }
 }
@@ -156,7 +156,7 @@ impl Drop for HeldFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_processes::idler;
+    use crate::sampling::test_processes::idler;
 
     #[test]
     fn a_thread_rests_and_then_ends() {

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-pub(super) struct Killed(pub(super) Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Killed {
-    pub(super) fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.0.id() as i32
     }
 }
@@ -21,21 +21,21 @@ impl Drop for Killed {
 }
 
 /// A process that always wants a CPU.
-pub(super) fn busy() -> Killed {
+pub(crate) fn busy() -> Killed {
     let mut command = Command::new("sh");
     command.args(["-c", "while :; do :; done"]).process_group(0);
     Killed(command.spawn().unwrap())
 }
 
 /// A process that does nothing.
-pub(super) fn idler() -> Killed {
+pub(crate) fn idler() -> Killed {
     let mut command = Command::new("sleep");
     command.arg("600").process_group(0);
     Killed(command.spawn().unwrap())
 }
 
 /// A shell that runs each line that [`tell`] sends.
-pub(super) fn shell() -> Killed {
+pub(crate) fn shell() -> Killed {
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -46,7 +46,7 @@ pub(super) fn shell() -> Killed {
 
 /// A process that starts as many children at once as [`tell`] says, and waits for all of them. It
 /// ignores SIGCHLD, so the kernel adds their usage to nobody's.
-pub(super) fn careless_parent() -> Killed {
+pub(crate) fn careless_parent() -> Killed {
     let mut command = Command::new("perl");
     command.args([
         "-e",
@@ -68,7 +68,7 @@ fn with_pipes(mut command: Command) -> Killed {
 }
 
 /// Sends a line and waits until it was carried out.
-pub(super) fn tell(shell: &mut Killed, line: &str) {
+pub(crate) fn tell(shell: &mut Killed, line: &str) {
     writeln!(shell.0.stdin.as_mut().unwrap(), "{line}").unwrap();
     let mut said = String::new();
     let mut output = BufReader::with_capacity(1, shell.0.stdout.as_mut().unwrap());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use readings::{BottleneckSample, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
-use super::clock::Window;
+use crate::clock::Window;
 use super::network_counters::Namespace;
 use super::sample::{Gauges, Sample, SampleReader};
 
@@ -32,7 +32,7 @@ pub struct Spans {
 
 impl Spans {
     /// A single segment without ramp-up.
-    pub(super) fn of_one(window: Window, is_sampled: bool) -> Self {
+    pub(crate) fn of_one(window: Window, is_sampled: bool) -> Self {
         Self {
             segments: vec![window],
             windows: vec![window],
@@ -66,7 +66,7 @@ pub struct Measured {
 
 /// Bounded: where there are too many samples every second one is merged into the next.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     servers: Vec<String>,
     namespaces: Vec<Namespace>,
     samples: Vec<Sample>,
@@ -76,14 +76,14 @@ pub(super) struct Timeline {
 
 /// What was thinned out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thinned {
+pub(crate) enum Thinned {
     Detailed,
     Bare,
 }
 
 impl Timeline {
     /// For samples of that reader.
-    pub(super) fn of(reader: &SampleReader) -> Self {
+    pub(crate) fn of(reader: &SampleReader) -> Self {
         Self {
             servers: reader.server_names(),
             namespaces: reader.namespaces().to_vec(),
@@ -92,7 +92,7 @@ impl Timeline {
     }
 
     /// Appends a sample that is later than all others; says what that made too many.
-    pub(super) fn append(&mut self, sample: Sample) -> Option<Thinned> {
+    pub(crate) fn append(&mut self, sample: Sample) -> Option<Thinned> {
         self.count(&sample);
         self.samples.push(sample);
         let thinned = match () {
@@ -136,7 +136,7 @@ impl Timeline {
     }
 
     /// What the samples say of a reading.
-    pub(super) fn cut(&self, spans: Spans) -> Measured {
+    pub(crate) fn cut(&self, spans: Spans) -> Measured {
         Measured {
             cpu_s: self.cpu_s(&spans.windows),
             accepted: self.accepted(&spans.segments),
@@ -146,7 +146,7 @@ impl Timeline {
     }
 
     /// Scheduling between the first and the last sample that has it.
-    pub(super) fn bottleneck(&self) -> Option<BottleneckSample> {
+    pub(crate) fn bottleneck(&self) -> Option<BottleneckSample> {
         let mut with = self.samples.iter().filter(|one| one.scheduling.is_some());
         let (first, last) = (with.next()?, with.next_back()?);
         let (then, now) = (first.scheduling.as_deref()?, last.scheduling.as_deref()?);
@@ -286,10 +286,10 @@ fn merge(earlier: &mut Sample, later: &mut Sample) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network_counters::NetworkCounters;
-    use crate::processes::ServerGauges;
-    use crate::sample::Counters;
-    use crate::server_counters::ServerCounters;
+    use crate::sampling::network_counters::NetworkCounters;
+    use crate::sampling::processes::ServerGauges;
+    use crate::sampling::sample::Counters;
+    use crate::sampling::server_counters::ServerCounters;
 
     fn window(from_ns: i64, to_ns: i64) -> Window {
         Window { from_ns, to_ns }

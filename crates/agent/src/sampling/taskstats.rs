@@ -13,7 +13,7 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-pub(super) const TASKSTATS_CMD_GET: u8 = 1;
+pub(crate) const TASKSTATS_CMD_GET: u8 = 1;
 const TASKSTATS_CMD_ATTR_PID: u16 = 1;
 const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
@@ -23,20 +23,20 @@ const GENERIC_HEADER: usize = 4;
 
 /// Where figures stand in `struct taskstats`.
 mod at {
-    pub(super) const VERSION: usize = 0;
-    pub(super) const RUN_NS: usize = 72;
-    pub(super) const NAME: usize = 80;
-    pub(super) const TID: usize = 128;
-    pub(super) const PARENT_PID: usize = 132;
-    pub(super) const USER_US: usize = 152;
-    pub(super) const SYSTEM_US: usize = 160;
-    pub(super) const FAULTS_MINOR: usize = 168;
-    pub(super) const FAULTS_MAJOR: usize = 176;
-    pub(super) const VOLUNTARY: usize = 272;
-    pub(super) const INVOLUNTARY: usize = 280;
-    pub(super) const END: usize = 288;
+    pub(crate) const VERSION: usize = 0;
+    pub(crate) const RUN_NS: usize = 72;
+    pub(crate) const NAME: usize = 80;
+    pub(crate) const TID: usize = 128;
+    pub(crate) const PARENT_PID: usize = 132;
+    pub(crate) const USER_US: usize = 152;
+    pub(crate) const SYSTEM_US: usize = 160;
+    pub(crate) const FAULTS_MINOR: usize = 168;
+    pub(crate) const FAULTS_MAJOR: usize = 176;
+    pub(crate) const VOLUNTARY: usize = 272;
+    pub(crate) const INVOLUNTARY: usize = 280;
+    pub(crate) const END: usize = 288;
     /// Since version 12.
-    pub(super) const PID: usize = 368;
+    pub(crate) const PID: usize = 368;
 }
 /// Version 15 moved the fields behind the first ones.
 const VERSION_UNLIKE_OTHERS: u16 = 15;
@@ -44,14 +44,14 @@ const VERSION_WITH_PID: u16 = 12;
 /// With the 0 behind it.
 const NAME_BYTES: usize = 32;
 
-pub(super) struct TaskStats {
+pub(crate) struct TaskStats {
     netlink: Netlink,
     family: u16,
 }
 
 impl TaskStats {
     /// `None` where this kernel has no taskstats, or refuses this process, or counts no time.
-    pub(super) fn open() -> Option<Self> {
+    pub(crate) fn open() -> Option<Self> {
         let (netlink, family) = open()?;
         let mut stats = Self { netlink, family };
         let me = i32::try_from(std::process::id()).ok()?;
@@ -64,7 +64,7 @@ impl TaskStats {
     ///
     /// # Errors
     /// `ESRCH` where there is no such thread; another one where the answer cannot be read.
-    pub(super) fn thread(&mut self, tid: i32, last: &Thread) -> io::Result<Thread> {
+    pub(crate) fn thread(&mut self, tid: i32, last: &Thread) -> io::Result<Thread> {
         let mut question = Message::question(self.family, &[TASKSTATS_CMD_GET, 1, 0, 0]);
         question.attribute(TASKSTATS_CMD_ATTR_PID, &tid.to_ne_bytes());
         let answer = self.netlink.ask(&mut question)?;
@@ -73,7 +73,7 @@ impl TaskStats {
 }
 
 /// A generic netlink socket, and the family of taskstats.
-pub(super) fn open() -> Option<(Netlink, u16)> {
+pub(crate) fn open() -> Option<(Netlink, u16)> {
     let mut netlink = Netlink::open(NETLINK_GENERIC).ok()?;
     let mut question = Message::question(GENL_ID_CTRL, &[CTRL_CMD_GETFAMILY, 1, 0, 0]);
     question.name(CTRL_ATTR_FAMILY_NAME, "TASKSTATS");
@@ -98,18 +98,18 @@ fn read(answer: &[u8], tid: i32, last: &Thread) -> Option<Thread> {
 
 /// A thread that has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ThreadExit {
-    pub(super) tid: i32,
-    pub(super) pid: i32,
+pub(crate) struct ThreadExit {
+    pub(crate) tid: i32,
+    pub(crate) pid: i32,
     /// The parent of its process, or the process that adopted it.
-    pub(super) parent_pid: i32,
+    pub(crate) parent_pid: i32,
     /// In all its life.
-    pub(super) usage: ThreadUsage,
+    pub(crate) usage: ThreadUsage,
 }
 
 impl ThreadExit {
     /// `None` where the kernel does not say whose thread it was.
-    pub(super) fn read(report: &[u8]) -> Option<Self> {
+    pub(crate) fn read(report: &[u8]) -> Option<Self> {
         let stats = Stats::of(report)?;
         if stats.version()? < VERSION_WITH_PID {
             return None;
@@ -200,7 +200,7 @@ impl RunTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_processes::{shell, tell};
+    use crate::sampling::test_processes::{shell, tell};
 
     fn opened() -> Option<TaskStats> {
         let stats = TaskStats::open();

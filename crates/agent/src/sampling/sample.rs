@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use readings::SocketMetrics;
 
-use super::clock::{monotonic_ns, wall_ns};
+use crate::clock::{monotonic_ns, wall_ns};
 use super::network_counters::{Namespace, NetworkCounters};
 use super::processes::ServerGauges;
 use super::run_times::Descriptors;
@@ -16,50 +16,50 @@ use super::watched::{Watched, WatchedServers};
 
 /// What a sample has. Each part costs more than the one before.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Parts {
-    pub(super) accepted: bool,
-    pub(super) cpu: bool,
-    pub(super) gauges: bool,
+pub(crate) struct Parts {
+    pub(crate) accepted: bool,
+    pub(crate) cpu: bool,
+    pub(crate) gauges: bool,
     /// Gauges as well.
-    pub(super) counters: bool,
-    pub(super) scheduling: bool,
+    pub(crate) counters: bool,
+    pub(crate) scheduling: bool,
     /// Only with scheduling.
-    pub(super) ports: bool,
+    pub(crate) ports: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// CLOCK_MONOTONIC.
-    pub(super) at_ns: i64,
-    pub(super) unix_s: f64,
+    pub(crate) at_ns: i64,
+    pub(crate) unix_s: f64,
     /// CPU time that taking it took.
-    pub(super) cost: Duration,
+    pub(crate) cost: Duration,
     /// Taken at the edge of a segment or a window, which is known by it exactly.
-    pub(super) edge: bool,
+    pub(crate) edge: bool,
     /// Connections accepted so far, all namespaces together.
-    pub(super) accepted: Option<u64>,
+    pub(crate) accepted: Option<u64>,
     /// CPU time of each server so far.
-    pub(super) cpu_s: Option<Vec<f64>>,
-    pub(super) gauges: Option<Gauges>,
-    pub(super) counters: Option<Box<Counters>>,
-    pub(super) scheduling: Option<Box<Scheduling>>,
+    pub(crate) cpu_s: Option<Vec<f64>>,
+    pub(crate) gauges: Option<Gauges>,
+    pub(crate) counters: Option<Box<Counters>>,
+    pub(crate) scheduling: Option<Box<Scheduling>>,
 }
 
 /// What only grows, of each server and each namespace.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) servers: Vec<ServerCounters>,
-    pub(super) system: SystemCounters,
-    pub(super) networks: Vec<NetworkCounters>,
+pub(crate) struct Counters {
+    pub(crate) servers: Vec<ServerCounters>,
+    pub(crate) system: SystemCounters,
+    pub(crate) networks: Vec<NetworkCounters>,
 }
 
 /// What goes up and down: the highest values of one or several samples.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gauges {
+pub(crate) struct Gauges {
     /// How many samples.
-    pub(super) samples: u64,
-    pub(super) servers: Vec<ServerGauges>,
-    pub(super) sockets: Vec<SocketMetrics>,
+    pub(crate) samples: u64,
+    pub(crate) servers: Vec<ServerGauges>,
+    pub(crate) sockets: Vec<SocketMetrics>,
 }
 
 impl Gauges {
@@ -71,7 +71,7 @@ impl Gauges {
         }
     }
 
-    pub(super) fn raise(&mut self, other: &Self) {
+    pub(crate) fn raise(&mut self, other: &Self) {
         self.samples += other.samples;
         let servers = self.servers.len().max(other.servers.len());
         self.servers.resize(servers, ServerGauges::default());
@@ -87,7 +87,7 @@ impl Gauges {
 }
 
 impl Sample {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.accepted.is_none()
             && self.cpu_s.is_none()
             && self.gauges.is_none()
@@ -96,7 +96,7 @@ impl Sample {
 }
 
 /// Takes samples of servers and machine.
-pub(super) struct SampleReader {
+pub(crate) struct SampleReader {
     servers: Vec<Server>,
     system: SystemSources,
     /// Where the kernel reports threads that exit.
@@ -110,7 +110,7 @@ struct Server {
 }
 
 impl SampleReader {
-    pub(super) fn new(servers: WatchedServers, system: SystemSources) -> Self {
+    pub(crate) fn new(servers: WatchedServers, system: SystemSources) -> Self {
         let descriptors = Descriptors::of_this_process();
         let servers = servers.into_iter().map(|(name, watched)| Server {
             name,
@@ -124,16 +124,16 @@ impl SampleReader {
         }
     }
 
-    pub(super) fn server_names(&self) -> Vec<String> {
+    pub(crate) fn server_names(&self) -> Vec<String> {
         self.servers.iter().map(|one| one.name.clone()).collect()
     }
 
-    pub(super) fn namespaces(&self) -> &[Namespace] {
+    pub(crate) fn namespaces(&self) -> &[Namespace] {
         &self.system.namespaces
     }
 
     /// Files that reading the servers' CPU time opens, at least.
-    pub(super) fn cpu_files(&self) -> usize {
+    pub(crate) fn cpu_files(&self) -> usize {
         self.watched().map(Watched::files).sum()
     }
 
@@ -142,7 +142,7 @@ impl SampleReader {
     }
 
     /// Parts for which the exact moment matters most come first.
-    pub(super) fn read(&mut self, parts: Parts) -> Sample {
+    pub(crate) fn read(&mut self, parts: Parts) -> Sample {
         let before_ns = net::os::thread_cpu_ns();
         let mut sample = Sample {
             unix_s: wall_ns() as f64 / 1e9,

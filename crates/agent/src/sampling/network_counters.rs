@@ -6,24 +6,24 @@ use std::os::unix::fs::MetadataExt;
 
 use readings::{InterfaceMetrics, NetworkMetrics, SocketMetrics};
 
-use super::wire::OtherServer;
+use crate::wire::OtherServer;
 
 /// At most so many interfaces of a namespace are reported.
 const INTERFACES: usize = 32;
 
 /// A network namespace that a load passes through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Namespace {
+pub(crate) struct Namespace {
     /// A process in it, or `self`.
     process: String,
-    pub(super) servers: Vec<String>,
+    pub(crate) servers: Vec<String>,
     /// Whether the load is made in it.
-    pub(super) load: bool,
+    pub(crate) load: bool,
 }
 
 impl Namespace {
     /// This process's own first, then those of other agents' servers, each once.
-    pub(super) fn all(own: Vec<String>, others: &[OtherServer]) -> Vec<Self> {
+    pub(crate) fn all(own: Vec<String>, others: &[OtherServer]) -> Vec<Self> {
         let mut all = vec![Self {
             process: "self".to_owned(),
             servers: own,
@@ -49,12 +49,12 @@ impl Namespace {
     }
 
     /// A file of `/proc/PID/net`.
-    pub(super) fn read(&self, name: &str) -> Option<String> {
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(format!("/proc/{}/net/{name}", self.process)).ok()
     }
 
     /// Connections accepted so far. `None` where that cannot be read.
-    pub(super) fn accepted(&self) -> Option<u64> {
+    pub(crate) fn accepted(&self) -> Option<u64> {
         column(&self.read("snmp")?, "Tcp:", "PassiveOpens")
     }
 }
@@ -65,24 +65,24 @@ fn inode(process: &str) -> Option<u64> {
 }
 
 /// Identifies this process's network namespace, across machines: boot ID and inode.
-pub(super) fn namespace_id() -> String {
+pub(crate) fn namespace_id() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     format!("{}/{}", boot.trim(), inode("self").unwrap_or(0))
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct NetworkCounters {
-    pub(super) accepted: u64,
-    pub(super) listen_overflows: u64,
-    pub(super) listen_drops: u64,
-    pub(super) segments: u64,
-    pub(super) retransmits: u64,
-    pub(super) interfaces: BTreeMap<String, InterfaceMetrics>,
-    pub(super) sockets: SocketMetrics,
+pub(crate) struct NetworkCounters {
+    pub(crate) accepted: u64,
+    pub(crate) listen_overflows: u64,
+    pub(crate) listen_drops: u64,
+    pub(crate) segments: u64,
+    pub(crate) retransmits: u64,
+    pub(crate) interfaces: BTreeMap<String, InterfaceMetrics>,
+    pub(crate) sockets: SocketMetrics,
 }
 
 impl NetworkCounters {
-    pub(super) fn read(namespace: &Namespace) -> Self {
+    pub(crate) fn read(namespace: &Namespace) -> Self {
         let read = |name| namespace.read(name).unwrap_or_default();
         let (snmp, netstat) = (read("snmp"), read("netstat"));
         let tcp = |name| column(&snmp, "Tcp:", name).unwrap_or(0);
@@ -102,7 +102,7 @@ impl NetworkCounters {
     }
 
     /// The difference to an earlier sample.
-    pub(super) fn since(&self, then: &Self, namespace: &Namespace) -> NetworkMetrics {
+    pub(crate) fn since(&self, then: &Self, namespace: &Namespace) -> NetworkMetrics {
         let mut sockets_max = self.sockets;
         sockets_max.raise(&then.sockets);
         let interfaces = self.interfaces.iter().map(|(name, now)| {

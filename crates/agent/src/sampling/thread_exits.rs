@@ -14,7 +14,7 @@ const TASKSTATS_CMD_ATTR_DEREGISTER_CPUMASK: u16 = 4;
 const ROOM: usize = 8 << 20;
 
 /// Receives exits of threads of all programs.
-pub(super) struct ThreadExits {
+pub(crate) struct ThreadExits {
     netlink: Netlink,
     family: u16,
     cpus: String,
@@ -22,7 +22,7 @@ pub(super) struct ThreadExits {
 
 impl ThreadExits {
     /// `None` where the kernel does not report to this process.
-    pub(super) fn open() -> Option<Self> {
+    pub(crate) fn open() -> Option<Self> {
         // The kernel reports in its first network namespace only. This process may have been started
         // in that of a host; its parent was not.
         let listener = std::thread::spawn(|| {
@@ -52,7 +52,7 @@ impl ThreadExits {
     }
 
     /// Exits since the last call, in order.
-    pub(super) fn take(&mut self) -> Vec<ThreadExit> {
+    pub(crate) fn take(&mut self) -> Vec<ThreadExit> {
         let mut exits = Vec::new();
         self.netlink
             .drain(|report| exits.extend(ThreadExit::read(report)));

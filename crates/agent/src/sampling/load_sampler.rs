@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use readings::BottleneckSample;
 
-use super::clock::Window;
+use crate::clock::Window;
 use super::sample::Parts;
 use super::sampler::{Edge, Sampler};
 use super::system_counters::SystemSources;
 use super::timeline::{Measured, Spans};
 use super::watched::{Watched, WatchedServers};
-use super::wire::LoadOrder;
+use crate::wire::LoadOrder;
 
 /// Where reading CPU time takes more files than this, it is read only in long windows: reading costs
 /// time on the servers' CPUs.
@@ -19,17 +19,17 @@ const LONG_WINDOW: Duration = Duration::from_millis(900);
 
 /// What a segment's window is sampled for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SampledSegment {
+pub(crate) struct SampledSegment {
     /// Number of the reading; `None` for a warm-up.
-    pub(super) reading: Option<usize>,
+    pub(crate) reading: Option<usize>,
     /// Length of its window; `None` where it ends after a number of requests.
-    pub(super) window: Option<Duration>,
+    pub(crate) window: Option<Duration>,
     /// Whether scheduling is sampled in it.
-    pub(super) is_bottleneck: bool,
+    pub(crate) is_bottleneck: bool,
 }
 
 /// Gets each edge in turn from the thread that waits for the load.
-pub(super) struct LoadSampler {
+pub(crate) struct LoadSampler {
     sampler: Sampler,
     has_few_files: bool,
     readings: Vec<Spans>,
@@ -38,7 +38,7 @@ pub(super) struct LoadSampler {
 }
 
 impl LoadSampler {
-    pub(super) fn start(order: &LoadOrder, servers: WatchedServers, readings: usize) -> Self {
+    pub(crate) fn start(order: &LoadOrder, servers: WatchedServers, readings: usize) -> Self {
         let files: usize = servers.values().map(Watched::files).sum();
         let system = SystemSources::of(order.watch.clone(), &order.watch_others);
         Self {
@@ -50,13 +50,13 @@ impl LoadSampler {
         }
     }
 
-    pub(super) fn segment_begins(&mut self, segment: SampledSegment) {
+    pub(crate) fn segment_begins(&mut self, segment: SampledSegment) {
         if segment.reading.is_some() {
             self.segment_ns = self.segment_edge();
         }
     }
 
-    pub(super) fn segment_ends(&mut self, segment: SampledSegment) {
+    pub(crate) fn segment_ends(&mut self, segment: SampledSegment) {
         if let Some(reading) = segment.reading {
             let to_ns = self.segment_edge();
             let from_ns = self.segment_ns;
@@ -72,13 +72,13 @@ impl LoadSampler {
         })
     }
 
-    pub(super) fn window_opens(&mut self, segment: SampledSegment) {
+    pub(crate) fn window_opens(&mut self, segment: SampledSegment) {
         if segment.reading.is_some() {
             self.window = Some(self.sampler.open(self.window_parts(segment)));
         }
     }
 
-    pub(super) fn window_closes(&mut self, segment: SampledSegment) {
+    pub(crate) fn window_closes(&mut self, segment: SampledSegment) {
         let (Some(reading), Some(open)) = (segment.reading, self.window.take()) else {
             return;
         };
@@ -108,7 +108,7 @@ impl LoadSampler {
     }
 
     /// What was measured in each reading; scheduling, where that was sampled.
-    pub(super) fn end(self) -> (Vec<Measured>, Option<BottleneckSample>) {
+    pub(crate) fn end(self) -> (Vec<Measured>, Option<BottleneckSample>) {
         let timeline = self.sampler.end();
         let readings = self.readings.into_iter();
         let measured = readings.map(|spans| timeline.cut(spans)).collect();

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{Cgroup, CpuTime, processes_in};
+use crate::cgroup::{Cgroup, CpuTime, processes_in};
 use super::proc_files::{process_cpu_s, tree};
-use super::wire::OtherServer;
+use crate::wire::OtherServer;
 
 /// Servers by name.
-pub(super) type WatchedServers = BTreeMap<String, Watched>;
+pub(crate) type WatchedServers = BTreeMap<String, Watched>;
 
-pub(super) enum Watched {
+pub(crate) enum Watched {
     /// A control group: exact, whatever the server starts.
     Group { time: CpuTime, folder: PathBuf },
     /// The processes that it had when the load began.
@@ -18,7 +18,7 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    pub(super) fn of_group(group: &Cgroup) -> Self {
+    pub(crate) fn of_group(group: &Cgroup) -> Self {
         Watched::Group {
             time: group.time().clone(),
             folder: group.folder().to_path_buf(),
@@ -26,7 +26,7 @@ impl Watched {
     }
 
     /// A server of another agent.
-    pub(super) fn of_another(other: &OtherServer) -> Self {
+    pub(crate) fn of_another(other: &OtherServer) -> Self {
         let folder = other.group.as_ref().map(PathBuf::from);
         match folder.and_then(|folder| Some((CpuTime::of(&folder)?, folder))) {
             Some((time, folder)) => Watched::Group { time, folder },
@@ -35,7 +35,7 @@ impl Watched {
     }
 
     /// How many files a read of its CPU time opens, at least.
-    pub(super) fn files(&self) -> usize {
+    pub(crate) fn files(&self) -> usize {
         match self {
             Watched::Group { .. } => 1,
             Watched::Processes(pids) => pids.len(),
@@ -43,7 +43,7 @@ impl Watched {
     }
 
     /// The processes that are in its group now, or those that it had when the load began.
-    pub(super) fn pids(&self) -> Vec<i32> {
+    pub(crate) fn pids(&self) -> Vec<i32> {
         match self {
             Watched::Group { folder, .. } => processes_in(folder),
             Watched::Processes(pids) => pids.clone(),
@@ -51,7 +51,7 @@ impl Watched {
     }
 
     /// Its control group's folder.
-    pub(super) fn group(&self) -> Option<&Path> {
+    pub(crate) fn group(&self) -> Option<&Path> {
         match self {
             Watched::Group { folder, .. } => Some(folder),
             Watched::Processes(_) => None,
@@ -59,7 +59,7 @@ impl Watched {
     }
 
     /// CPU time since its start, s.
-    pub(super) fn cpu_s(&self) -> f64 {
+    pub(crate) fn cpu_s(&self) -> f64 {
         match self {
             Watched::Group { time, .. } => time.read_s().unwrap_or(0.0),
             Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),

@@ -20,20 +20,20 @@ const SETTLED_S: f64 = 0.2;
 
 /// Counters of a server, from some time before the load. They only grow, resident memory aside.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ServerCounters {
+pub(crate) struct ServerCounters {
     usage: ThreadUsage,
     /// CPU time of its control group, unless its threads have it more precisely.
     group: Option<GroupTime>,
     threads: BTreeMap<i32, Arc<Thread>>,
-    pub(super) rss_bytes: u64,
-    pub(super) processes: u32,
+    pub(crate) rss_bytes: u64,
+    pub(crate) processes: u32,
     ended: bool,
     restarted: bool,
     children_uncounted: bool,
 }
 
 /// Reads a server's counters, and keeps them growing where processes and threads end.
-pub(super) struct ServerCounterReader {
+pub(crate) struct ServerCounterReader {
     processes: Processes,
     last: ServerCounters,
     exited: ExitedThreads,
@@ -52,7 +52,7 @@ pub(super) struct ServerCounterReader {
 }
 
 impl ServerCounterReader {
-    pub(super) fn new(descriptors: Descriptors) -> Self {
+    pub(crate) fn new(descriptors: Descriptors) -> Self {
         Self {
             processes: Processes::new(descriptors),
             last: ServerCounters::default(),
@@ -70,7 +70,7 @@ impl ServerCounterReader {
     /// counted by thread. Elsewhere the cgroup gives CPU time, and each process the faults of itself
     /// and of children that it waited for; context switches since the last sample are lost where a
     /// thread exits, and so are faults where nobody waits for it.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         watched: &Watched,
         exits: Option<&[ThreadExit]>,
@@ -120,7 +120,7 @@ impl ServerCounterReader {
         now
     }
 
-    pub(super) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
+    pub(crate) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
         self.processes.read_gauges(watched)
     }
 
@@ -156,7 +156,7 @@ impl ServerCounterReader {
 
 impl ServerCounters {
     /// The difference to an earlier sample.
-    pub(super) fn since(&self, before: &ServerCounters) -> ServerMetrics {
+    pub(crate) fn since(&self, before: &ServerCounters) -> ServerMetrics {
         let none = Arc::default();
         let s = |ns: u64| ns as f64 / 1e9;
         let busiest = self.threads.iter().map(|(tid, now)| {
@@ -200,7 +200,7 @@ impl ServerCounters {
     }
 
     #[cfg(test)]
-    pub(super) fn made_up(switches_voluntary: u64) -> Self {
+    pub(crate) fn made_up(switches_voluntary: u64) -> Self {
         let usage = ThreadUsage {
             switches_voluntary,
             ..ThreadUsage::default()
@@ -211,7 +211,7 @@ impl ServerCounters {
         }
     }
 
-    pub(super) fn gauges(&self) -> ServerGauges {
+    pub(crate) fn gauges(&self) -> ServerGauges {
         ServerGauges {
             rss_bytes: self.rss_bytes,
             processes: self.processes,
@@ -223,8 +223,8 @@ impl ServerCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_processes::{careless_parent, shell, tell};
-    use crate::thread_exits::ThreadExits;
+    use crate::sampling::test_processes::{careless_parent, shell, tell};
+    use crate::sampling::thread_exits::ThreadExits;
 
     fn reader() -> ServerCounterReader {
         ServerCounterReader::new(Descriptors::at_most(64))

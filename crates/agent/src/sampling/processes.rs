@@ -13,15 +13,15 @@ use super::run_times::{self, Descriptors, RunTimes, Since, has_ended};
 use super::taskstats::TaskStats;
 use super::watched::Watched;
 
-pub(super) struct Processes {
+pub(crate) struct Processes {
     known: BTreeMap<i32, Known>,
     reader: Reader,
 }
 
 /// A process as it was when it was read last.
-pub(super) struct Known {
-    pub(super) process: Process,
-    pub(super) rss_bytes: u64,
+pub(crate) struct Known {
+    pub(crate) process: Process,
+    pub(crate) rss_bytes: u64,
     threads: Vec<KnownThread>,
     /// Read only where there is no control group to list the server's processes.
     children: Option<Vec<i32>>,
@@ -50,7 +50,7 @@ struct Reader {
 }
 
 impl Processes {
-    pub(super) fn new(descriptors: Descriptors) -> Self {
+    pub(crate) fn new(descriptors: Descriptors) -> Self {
         let stats = TaskStats::open();
         Self {
             known: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Processes {
     }
 
     /// Lists the processes, and reads those that have run.
-    pub(super) fn read(&mut self, watched: &Watched) {
+    pub(crate) fn read(&mut self, watched: &Watched) {
         let begin = watched.pids();
         let mut found: BTreeSet<i32> = begin.iter().copied().collect();
         let is_group = watched.group().is_some();
@@ -95,7 +95,7 @@ impl Processes {
 
     /// Gauges alone: one read for each process that may have run, however many threads it has.
     /// Without a group, of the processes of the last [`read`](Self::read).
-    pub(super) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
+    pub(crate) fn read_gauges(&mut self, watched: &Watched) -> ServerGauges {
         let mut now = ServerGauges::default();
         let pids = match watched.group() {
             Some(_) => watched.pids(),
@@ -136,26 +136,26 @@ impl Processes {
     }
 
     /// Whether the usage of each thread is its own alone, also of the only one of a process.
-    pub(super) fn tell_threads_apart(&self) -> bool {
+    pub(crate) fn tell_threads_apart(&self) -> bool {
         self.reader.apart
     }
 
     /// In the order of pids.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Known> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Known> {
         self.known.values()
     }
 }
 
 /// What goes up and down of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ServerGauges {
-    pub(super) rss_bytes: u64,
-    pub(super) processes: u32,
-    pub(super) threads: u32,
+pub(crate) struct ServerGauges {
+    pub(crate) rss_bytes: u64,
+    pub(crate) processes: u32,
+    pub(crate) threads: u32,
 }
 
 impl ServerGauges {
-    pub(super) fn raise(&mut self, other: Self) {
+    pub(crate) fn raise(&mut self, other: Self) {
         self.rss_bytes = self.rss_bytes.max(other.rss_bytes);
         self.processes = self.processes.max(other.processes);
         self.threads = self.threads.max(other.threads);
@@ -188,7 +188,7 @@ impl Known {
     }
 
     /// By tid.
-    pub(super) fn threads(&self) -> impl Iterator<Item = (i32, &Arc<Thread>)> {
+    pub(crate) fn threads(&self) -> impl Iterator<Item = (i32, &Arc<Thread>)> {
         self.threads.iter().map(|one| (one.tid, &one.last))
     }
 
@@ -316,8 +316,8 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc_files::ThreadUsage;
-    use crate::test_processes::{Killed, idler, shell, tell};
+    use crate::sampling::proc_files::ThreadUsage;
+    use crate::sampling::test_processes::{Killed, idler, shell, tell};
 
     fn pids(processes: &Processes) -> Vec<i32> {
         processes.all().map(|one| one.process.pid).collect()

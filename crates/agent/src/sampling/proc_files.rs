@@ -5,26 +5,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// USER_HZ, on every Linux that Rust supports.
-pub(super) const TICKS_PER_S: f64 = 100.0;
-pub(super) const TICK_NS: u64 = 10_000_000;
+pub(crate) const TICKS_PER_S: f64 = 100.0;
+pub(crate) const TICK_NS: u64 = 10_000_000;
 
 /// Usage of a thread since it began, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ThreadUsage {
-    pub(super) user_ns: u64,
-    pub(super) system_ns: u64,
-    pub(super) switches_voluntary: u64,
-    pub(super) switches_involuntary: u64,
-    pub(super) faults_minor: u64,
-    pub(super) faults_major: u64,
+pub(crate) struct ThreadUsage {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) switches_voluntary: u64,
+    pub(crate) switches_involuntary: u64,
+    pub(crate) faults_minor: u64,
+    pub(crate) faults_major: u64,
 }
 
 impl ThreadUsage {
-    pub(super) fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         *self = self.with(more, u64::saturating_add);
     }
 
-    pub(super) fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 
@@ -41,14 +41,14 @@ impl ThreadUsage {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Thread {
-    pub(super) name: String,
-    pub(super) usage: ThreadUsage,
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) usage: ThreadUsage,
 }
 
 impl Thread {
     /// One of several threads, and its process's resident memory. `None` for one that has ended.
-    pub(super) fn read(pid: i32, tid: i32) -> Option<(Self, u64)> {
+    pub(crate) fn read(pid: i32, tid: i32) -> Option<(Self, u64)> {
         let status = Status::read(&format!("/proc/{pid}/task/{tid}/status"))?;
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
         let text = text.unwrap_or_default();
@@ -60,7 +60,7 @@ impl Thread {
 
     /// The only thread of a process, and the resident memory. Usage of its exited threads counts as its
     /// own, context switches aside.
-    pub(super) fn only(process: &Process) -> Option<(Self, u64)> {
+    pub(crate) fn only(process: &Process) -> Option<(Self, u64)> {
         let status = Status::read(&format!("/proc/{}/status", process.pid))?;
         let thread = Self {
             name: process.name.to_string(),
@@ -101,21 +101,21 @@ fn field(fields: &[u64], n: usize) -> u64 {
 
 /// From `/proc/PID/stat`.
 #[derive(Clone, Debug)]
-pub(super) struct Process {
-    pub(super) pid: i32,
-    pub(super) parent: i32,
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
     name: Arc<str>,
     /// User and system ticks, minor and major faults, including children that it has waited for.
-    pub(super) with_children: [u64; 4],
+    pub(crate) with_children: [u64; 4],
     own: Own,
-    pub(super) threads: u64,
-    pub(super) start_ticks: u64,
+    pub(crate) threads: u64,
+    pub(crate) start_ticks: u64,
     rss_pages: u64,
 }
 
 impl Process {
     /// `None` for one that has ended.
-    pub(super) fn read(pid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (name, fields) = fields(&text)?;
         if matches!(
@@ -139,18 +139,18 @@ impl Process {
         })
     }
 
-    pub(super) fn rss_bytes(&self) -> u64 {
+    pub(crate) fn rss_bytes(&self) -> u64 {
         self.rss_pages * net::os::page_bytes()
     }
 
     /// Pid and start, which no two processes share.
-    pub(super) fn identity(&self) -> (i32, u64) {
+    pub(crate) fn identity(&self) -> (i32, u64) {
         (self.pid, self.start_ticks)
     }
 }
 
 /// Whether a process ignores SIGCHLD: then the kernel adds its children's usage to nobody's.
-pub(super) fn ignores_sigchld(pid: i32) -> bool {
+pub(crate) fn ignores_sigchld(pid: i32) -> bool {
     /// On all machines that Rust's std supports, MIPS and SPARC aside.
     const SIGCHLD: u32 = 17;
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -160,7 +160,7 @@ pub(super) fn ignores_sigchld(pid: i32) -> bool {
 }
 
 /// The tids of a process; none when it has ended.
-pub(super) fn threads_of(pid: i32) -> Vec<i32> {
+pub(crate) fn threads_of(pid: i32) -> Vec<i32> {
     numbers_in(&format!("/proc/{pid}/task"))
 }
 
@@ -171,14 +171,14 @@ fn numbers_in(folder: &str) -> Vec<i32> {
 }
 
 /// Time of a thread on a CPU, and time that it was runnable without one, ns.
-pub(super) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
+pub(crate) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
     let mut figures = text.split_whitespace();
     Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
 }
 
 /// CPU time of a process: its live threads to the nanosecond, its ended children by the tick.
-pub(super) fn process_cpu_s(pid: i32) -> f64 {
+pub(crate) fn process_cpu_s(pid: i32) -> f64 {
     let threads = threads_of(pid).into_iter();
     let on_cpu_ns = threads.filter_map(|tid| Some(schedstat(pid, tid)?.0));
     let children_ticks = stat_fields(pid).map_or(0, |all| field(&all, 16) + field(&all, 17));
@@ -186,7 +186,7 @@ pub(super) fn process_cpu_s(pid: i32) -> f64 {
 }
 
 /// The most memory that a process has held since its program began. `None` when it has ended.
-pub(super) fn peak_rss_bytes(pid: i32) -> Option<u64> {
+pub(crate) fn peak_rss_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -194,7 +194,7 @@ pub(super) fn peak_rss_bytes(pid: i32) -> Option<u64> {
 }
 
 /// The children of a process, where the kernel lists them.
-pub(super) fn children(pid: i32) -> Vec<i32> {
+pub(crate) fn children(pid: i32) -> Vec<i32> {
     let list = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok();
     let lists: Vec<String> = threads_of(pid).into_iter().filter_map(list).collect();
     let pids = lists.iter().flat_map(|list| list.split_whitespace());
@@ -202,7 +202,7 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
 }
 
 /// A process and all its descendants.
-pub(super) fn tree(root: i32) -> Vec<i32> {
+pub(crate) fn tree(root: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = numbers_in("/proc")
         .into_iter()
         .filter_map(|pid| Some((pid, field(&stat_fields(pid)?, 4) as i32)))
@@ -258,14 +258,14 @@ impl Status {
 
 /// CPU time of all that ever ran in a control group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GroupTime {
-    pub(super) user_s: f64,
-    pub(super) system_s: f64,
+pub(crate) struct GroupTime {
+    pub(crate) user_s: f64,
+    pub(crate) system_s: f64,
     /// To the tick only, as in cgroup v1.
-    pub(super) in_ticks: bool,
+    pub(crate) in_ticks: bool,
 }
 
-pub(super) fn group_time(folder: &Path) -> Option<GroupTime> {
+pub(crate) fn group_time(folder: &Path) -> Option<GroupTime> {
     let read = |file: &str, user: &str, system: &str, per_s: f64| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
         let figure = |name: &str| {
@@ -282,7 +282,7 @@ pub(super) fn group_time(folder: &Path) -> Option<GroupTime> {
         .or_else(|| read("cpuacct.stat", "user ", "system ", TICKS_PER_S))
 }
 
-pub(super) fn uptime_s() -> f64 {
+pub(crate) fn uptime_s() -> f64 {
     let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let first = text.split_whitespace().next();
     first.and_then(|s| s.parse().ok()).unwrap_or(0.0)
@@ -301,14 +301,14 @@ mod tests {
 
     #[test]
     fn cpu_time_descendants_and_memory_of_a_process_are_read() {
-        let busy = crate::test_processes::busy();
+        let busy = crate::sampling::test_processes::busy();
         let before_s = process_cpu_s(busy.pid());
         let used = (0..5000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             process_cpu_s(busy.pid()) > before_s + 0.02
         });
         assert!(used);
-        let idler = crate::test_processes::idler();
+        let idler = crate::sampling::test_processes::idler();
         let pid = idler.pid();
         assert!(tree(std::process::id() as i32).contains(&pid));
         // It has just begun, and is about to load its library.

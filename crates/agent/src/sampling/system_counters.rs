@@ -8,19 +8,19 @@ use readings::MachineMetrics;
 
 use super::network_counters::Namespace;
 use super::proc_files::TICKS_PER_S;
-use super::wire::OtherServer;
-use crate::control_group::Hierarchy;
+use crate::wire::OtherServer;
+use crate::cgroup_hierarchy::Hierarchy;
 use crate::leftovers::HOST_PREFIX;
 
 /// What is sampled besides the servers themselves.
-pub(super) struct SystemSources {
-    pub(super) namespaces: Vec<Namespace>,
+pub(crate) struct SystemSources {
+    pub(crate) namespaces: Vec<Namespace>,
     /// Files that count throttling of CPU time.
     throttling: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct SystemCounters {
+pub(crate) struct SystemCounters {
     cpus: u32,
     steal_ticks: u64,
     softirq_ticks: u64,
@@ -34,7 +34,7 @@ pub(super) struct SystemCounters {
 
 impl SystemSources {
     /// For servers of this agent, and of others on this machine.
-    pub(super) fn of(own: Vec<String>, others: &[OtherServer]) -> Self {
+    pub(crate) fn of(own: Vec<String>, others: &[OtherServer]) -> Self {
         let pids = others.iter().map(|other| other.pid.to_string());
         let processes = std::iter::once("self".to_owned()).chain(pids);
         let files: BTreeSet<PathBuf> = processes.flat_map(|one| throttling_of(&one)).collect();
@@ -45,7 +45,7 @@ impl SystemSources {
     }
 
     /// For servers that a load reaches from another machine.
-    pub(super) fn remote(servers: &[OtherServer]) -> Self {
+    pub(crate) fn remote(servers: &[OtherServer]) -> Self {
         let mut sources = Self::of(Vec::new(), servers);
         sources.namespaces[0].load = false;
         sources
@@ -53,7 +53,7 @@ impl SystemSources {
 }
 
 impl SystemCounters {
-    pub(super) fn read(sources: &SystemSources) -> Self {
+    pub(crate) fn read(sources: &SystemSources) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut counters = Self::default();
         machine(&read("/proc/stat"), &mut counters);
@@ -75,7 +75,7 @@ impl SystemCounters {
     }
 
     /// The difference to an earlier sample.
-    pub(super) fn since(&self, then: &Self) -> MachineMetrics {
+    pub(crate) fn since(&self, then: &Self) -> MachineMetrics {
         let s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         let [cpu, memory, io] = [0, 1, 2].map(|at| {
             let us = self.pressure_us[at]?.saturating_sub(then.pressure_us[at]?);
