@@ -1,6 +1,4 @@
 //! Times of arrival are the kernel's, not those of the thread that reads late.
-#![allow(clippy::unwrap_used)]
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};

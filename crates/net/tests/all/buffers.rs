@@ -1,6 +1,4 @@
 //! Receive buffers that run out, on both event loops.
-#![allow(clippy::unwrap_used)]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-#[path = "../../../fuzz/checks.rs"]
+#[path = "../../../../fuzz/checks.rs"]
 mod checks;
 use checks::{CHECKS, Cuts};
 

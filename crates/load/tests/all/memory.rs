@@ -1,16 +1,15 @@
 //! What a server sends does not stay in memory. In a process of its own, and one load after the
-//! other, as the memory of the whole process is looked at.
-#![allow(clippy::unwrap_used)]
-
-mod support;
+//! other, since it is the memory of the whole process.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::support::Counted::{Read, Timeout};
+use crate::support::{
+    BOTH, Counted, Peer, Server, beside, carry_out, count, get, is_own_process, origin,
+};
 use load::{BodyRule, Expect, StatusRule, Stop, Target};
-use support::Counted::{Read, Timeout};
-use support::{BOTH, Counted, Peer, Server, carry_out, count, get, job, origin};
 
 const GROWTH_MAX_KB: u64 = 64 * 1024;
 
@@ -41,7 +40,7 @@ fn growth_kb<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (result, watch.join().unwrap().saturating_sub(before))
 }
 
-/// Puts load on the server for a second, on both loops.
+/// Puts load on the server for half a second, on both loops.
 fn bounded(
     name: &str,
     connections: u32,
@@ -53,11 +52,11 @@ fn bounded(
     let good = origin();
     for io in BOTH {
         let name = format!("{name} on {io}");
-        let stop = Stop::After(Duration::from_secs(1));
+        let stop = Stop::After(Duration::from_millis(500));
         let mut target = get(server.address);
         change(&mut target);
-        let mut job = job(io, target, connections, stop, good.address());
-        job.timeout = Duration::from_millis(400);
+        let mut job = beside(io, target, connections, stop, good.address());
+        job.timeout = Duration::from_millis(200);
         let start = Instant::now();
         let (reading, growth) = growth_kb(|| carry_out(&name, &job));
         assert!(growth < GROWTH_MAX_KB, "{name}: grew by {growth} kB");
@@ -81,6 +80,9 @@ fn floods(head: &'static str) -> impl Fn(&mut Peer) + Send + Sync + 'static {
 
 #[test]
 fn memory_stays_bounded_whatever_a_server_sends() {
+    if !is_own_process("memory::memory_stays_bounded_whatever_a_server_sends") {
+        return;
+    }
     let length = "HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n";
     let chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2540be400\r\n";
     let until_close = "HTTP/1.1 200 OK\r\n\r\n";

@@ -15,7 +15,7 @@ fn a_length_that_is_too_large_is_a_short_answer() {
     let bytes = text.len();
     let short = format!("the connection closed after {bytes} bytes of an answer");
     hostile("and the end", &[Read], &short).answers_and_closes(text.clone());
-    let late = "a complete answer within 300ms";
+    let late = "a complete answer within 100ms";
     hostile("and silence", &[Timeout], late).does(move |peer| {
         let _ = peer.answer(&text);
         peer.drain();

@@ -1,5 +1,4 @@
 //! Servers that do what a script says, and loads that end or fail.
-#![allow(dead_code)]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +19,7 @@ pub const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, wo
 /// What no load may exceed. A load that hangs fails its test, and does not hang it.
 const WATCHDOG: Duration = Duration::from_secs(30);
 /// Time limit of an answer where the server lets it pass.
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT: Duration = Duration::from_millis(100);
 /// Time limit of an answer where the server does something that must be noticed before.
 const LONG: Duration = Duration::from_secs(20);
 /// Good requests before and after the hostile ones.
@@ -215,19 +214,50 @@ pub fn origin() -> Origin {
         threads: 1,
         io: IoKind::best(),
         backlog: 1024,
-        connections: 64,
+        connections: 2048,
         spin: false,
     })
     .unwrap()
 }
 
+pub fn target(address: SocketAddr, path: &str) -> Target {
+    let request = request("GET", "origin", path, &[]);
+    Target::new(address, request, Expect::default())
+}
+
 pub fn get(address: SocketAddr) -> Target {
-    Target::new(address, request("GET", "test", "/", &[]), Expect::default())
+    target(address, "/")
+}
+
+/// A load of one segment in a closed loop.
+pub fn job(io: IoKind, target: Target, connections: u32, threads: usize, stop: Stop) -> Job {
+    Job {
+        threads,
+        timeout: LONG,
+        io: Some(io),
+        ..Job::to(target.with_connections(connections)).segment(Segment::closed(stop))
+    }
+}
+
+pub fn one(job: &Job) -> LoadReading {
+    run(job, &Arc::default(), |_| {}).unwrap().remove(0)
+}
+
+/// Whether this is a process for one test alone; otherwise starts one and waits for it.
+pub fn is_own_process(test: &str) -> bool {
+    const ALONE: &str = "WEIGH_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+    let status = own.args(["--exact", test]).env(ALONE, "1").status();
+    assert!(status.unwrap().success());
+    false
 }
 
 /// Target 0 is the hostile server, target 1 a good one; a segment on the good one comes before and
 /// after the hostile segment.
-pub fn job(io: IoKind, target: Target, connections: u32, stop: Stop, good: SocketAddr) -> Job {
+pub fn beside(io: IoKind, target: Target, connections: u32, stop: Stop, good: SocketAddr) -> Job {
     let mut beside = get(good).with_connections(2);
     beside.requests[0].expect = Expect {
         status: StatusRule::Exactly(200),
@@ -356,7 +386,7 @@ impl Hostile {
         let readings = BOTH.map(|io| {
             let name = format!("{} on {io}", self.name);
             let stop = Stop::Requests(self.requests);
-            let mut job = job(io, target.clone(), 2, stop, good.address());
+            let mut job = beside(io, target.clone(), 2, stop, good.address());
             if self.counted == [Counted::Timeout] {
                 job.timeout = SHORT;
                 job.connect_timeout = SHORT;

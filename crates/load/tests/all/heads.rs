@@ -47,7 +47,7 @@ fn endless_heads_are_refused_or_time_out() {
             peer.flood(b"\r\n z");
         }
     });
-    let late = "a complete answer within 300ms";
+    let late = "a complete answer within 100ms";
     hostile("a byte a millisecond", &[Timeout], late).does(|peer| {
         if peer.answer(HEAD) && peer.send(b"X: ") {
             peer.trickle(b"y", Duration::from_millis(1));

@@ -1,6 +1,4 @@
 //! What the rooms rely on of an event loop, on both of them.
-#![allow(clippy::unwrap_used)]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

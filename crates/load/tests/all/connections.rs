@@ -8,7 +8,7 @@ use readings::Pacing;
 
 use crate::support::Counted::{Connect, Good, Read, Timeout, Write};
 use crate::support::{
-    BOTH, Counted, GOOD, Peer, Server, carry_out, count, get, hostile, job, judge, origin,
+    BOTH, Counted, GOOD, Peer, Server, beside, carry_out, count, get, hostile, judge, origin,
 };
 
 /// A connection that broke: when it is told depends on what the load was doing.
@@ -96,7 +96,7 @@ fn a_connection_that_ends_while_idle_is_opened_anew() {
         let good = origin();
         for io in BOTH {
             let stop = Stop::After(Duration::from_millis(500));
-            let mut job = job(io, get(server.address), 2, stop, good.address());
+            let mut job = beside(io, get(server.address), 2, stop, good.address());
             job.segments[1].pacing = Pacing::Open { rate_per_s: 40.0 };
             let reading = carry_out(name, &job);
             // An end that comes late meets the next request, and breaks it off.
@@ -175,7 +175,7 @@ fn large() -> Vec<u8> {
 
 #[test]
 fn a_server_that_does_not_read_the_request() {
-    let late = "a complete answer within 300ms";
+    let late = "a complete answer within 100ms";
     let never = hostile("never", &[Timeout], late).asked(large());
     never.does(|peer| peer.hold());
     let slowly = hostile("slowly", &[Timeout], late).asked(large());
@@ -209,7 +209,7 @@ fn a_large_request_keeps_its_connection() {
     for io in BOTH {
         let mut target = get(good.address());
         target.requests[0].bytes = request.clone();
-        let job = job(io, target, 4, Stop::Requests(200), good.address());
+        let job = beside(io, target, 4, Stop::Requests(200), good.address());
         let reading = carry_out("large requests", &job);
         judge(
             &format!("large requests on {io}"),
@@ -231,11 +231,11 @@ fn a_server_that_accepts_no_connection() {
     let good = origin();
     for io in BOTH {
         let name = format!("a full backlog on {io}");
-        let mut job = job(io, get(address), 8, Stop::Requests(8), good.address());
-        job.connect_timeout = Duration::from_millis(300);
-        job.timeout = Duration::from_millis(300);
+        let mut job = beside(io, get(address), 8, Stop::Requests(8), good.address());
+        job.connect_timeout = Duration::from_millis(100);
+        job.timeout = Duration::from_millis(100);
         let reading = carry_out(&name, &job);
-        judge(&name, &reading, 8, &[Timeout], "within 300ms");
+        judge(&name, &reading, 8, &[Timeout], "within 100ms");
         assert!(reading.connects < 8, "{} connects", reading.connects);
     }
 }
@@ -252,7 +252,7 @@ fn a_server_that_stops_listening_in_the_midst() {
             }
         });
         let stop = Stop::After(Duration::from_millis(400));
-        let job = job(io, get(server.address), 4, stop, good.address());
+        let job = beside(io, get(server.address), 4, stop, good.address());
         let name = format!("no more listening on {io}");
         let reading = carry_out(&name, &job);
         let all = reading.requests_all + reading.errors_all.total();

@@ -1,0 +1,12 @@
+//! The load engine on both event loops: what its users rely on, and servers that break every rule,
+//! where a load has to end in time and to count each request as what it was.
+#![allow(clippy::unwrap_used)]
+
+mod bodies;
+mod connections;
+mod heads;
+mod lengths;
+mod loads;
+mod memory;
+mod shares;
+mod support;

@@ -1,0 +1,10 @@
+//! The event loops and the codec as the other crates use them.
+#![allow(clippy::unwrap_used)]
+
+mod bounds;
+mod buffers;
+mod corpus;
+mod few_files;
+mod loops;
+mod messages;
+mod stamps;
