@@ -13,13 +13,13 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use super::clock::Window;
 use super::load::keep_off;
+use super::servers::{Servers, kill_family, read_end};
+use super::wire::{DriveEnd, DriveOrder, Driven};
 use crate::sampling::proc_files::{peak_rss_bytes, tree};
 use crate::sampling::sample::Parts;
 use crate::sampling::sampler::Sampler;
-use super::servers::{Servers, kill_family, read_end};
 use crate::sampling::system_counters::SystemSources;
 use crate::sampling::timeline::{Measured, Spans};
-use super::wire::{DriveEnd, DriveOrder, Driven};
 
 /// Its folder among those of the servers, whose names have no dots.
 const FOLDER: &str = "load.driver";

@@ -7,10 +7,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cgroup;
+pub mod cgroup_hierarchy;
 mod child_guard;
 mod client;
 mod clock;
-pub mod cgroup_hierarchy;
 pub mod cpu_quota;
 mod drive;
 mod handle;
@@ -35,6 +35,6 @@ pub use client::{Agent, AgentError, Clock, read_answers};
 pub use clock::Window;
 pub use handle::{AgentHandle, LoadObserver};
 pub use ports::{parse_port_range, port_range, port_reuse};
+pub use sampling::timeline::{Measured, Spans};
 pub use serve::serve;
 pub use ssh::{Far, Program};
-pub use sampling::timeline::{Measured, Spans};

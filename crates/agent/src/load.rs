@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use load::{Job, Progress, ReferenceError, Stop};
 use readings::LoadReading;
 
+use super::wire::{Answer, LoadOrder, Loaded};
 use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
 use crate::sampling::timeline::Measured;
 use crate::sampling::watched::WatchedServers;
-use super::wire::{Answer, LoadOrder, Loaded};
 
 /// Keeps this thread, which only waits and samples, off the load's CPUs where there are others.
 pub(super) fn keep_off(cpus: &[u32]) {

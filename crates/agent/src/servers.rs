@@ -17,14 +17,14 @@ use base64::engine::general_purpose::STANDARD;
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
-use crate::sampling::proc_files::tree;
 use super::readiness;
+use super::wire::{AwaitServer, OtherServer, StartServer};
+use crate::leftovers::Owner;
+use crate::sampling::proc_files::tree;
 use crate::sampling::sampler::Sampler;
 use crate::sampling::system_counters::SystemSources;
 use crate::sampling::timeline::{Measured, Spans};
 use crate::sampling::watched::{Watched, WatchedServers};
-use super::wire::{AwaitServer, OtherServer, StartServer};
-use crate::leftovers::Owner;
 
 /// What a server prints, besides its own log files.
 const OUTPUT: &str = "output.log";

@@ -92,7 +92,13 @@ pub(crate) fn page(request: &Request) -> Page {
         .split_once('?')
         .map_or(request.target.as_str(), |(path, _)| path);
     let fixed = |status, kind, body: &[u8]| {
-        Page::Fixed(answer(status, kind, body, head_only, ConnectionReuse::of(request)))
+        Page::Fixed(answer(
+            status,
+            kind,
+            body,
+            head_only,
+            ConnectionReuse::of(request),
+        ))
     };
     if path == "/" {
         return fixed(200, "text/plain", HELLO);

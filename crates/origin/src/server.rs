@@ -14,7 +14,7 @@ use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os
 
 use readings::Histogram;
 
-use crate::pages::{HELLO, Page, ConnectionReuse, answer, page};
+use crate::pages::{ConnectionReuse, HELLO, Page, answer, page};
 
 /// How to run an origin.
 #[derive(Clone, Debug)]
@@ -368,7 +368,13 @@ impl<I: Io> Worker<I> {
                 }
                 Err(e) => {
                     let text = format!("{e}\n");
-                    let bytes = answer(400, "text/plain", text.as_bytes(), false, ConnectionReuse::Closed);
+                    let bytes = answer(
+                        400,
+                        "text/plain",
+                        text.as_bytes(),
+                        false,
+                        ConnectionReuse::Closed,
+                    );
                     client.closing = true;
                     self.io.send_copy(conn, &bytes);
                 }

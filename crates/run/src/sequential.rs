@@ -181,7 +181,15 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
     if cx.stopped() {
         all.outcomes.clear();
     } else if all.agent_lost {
-        all.fail_remaining(group, "the agent was lost before this trial");
+        let last = all.outcomes.iter().rev();
+        let reason = last
+            .filter_map(|(_, outcome)| match outcome {
+                Outcome::Failed { reason } => Some(reason.clone()),
+                Outcome::Done(_) => None,
+            })
+            .next()
+            .unwrap_or_else(|| "an agent was lost before this trial".to_owned());
+        all.fail_remaining(group, &reason);
     }
     all
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use readings::BottleneckSample;
 
-use crate::clock::Window;
 use super::sample::Parts;
 use super::sampler::{Edge, Sampler};
 use super::system_counters::SystemSources;
 use super::timeline::{Measured, Spans};
 use super::watched::{Watched, WatchedServers};
+use crate::clock::Window;
 use crate::wire::LoadOrder;
 
 /// Where reading CPU time takes more files than this, it is read only in long windows: reading costs

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use readings::SocketMetrics;
 
-use crate::clock::{monotonic_ns, wall_ns};
 use super::network_counters::{Namespace, NetworkCounters};
 use super::processes::ServerGauges;
 use super::run_times::Descriptors;
@@ -13,6 +12,7 @@ use super::server_counters::{ServerCounterReader, ServerCounters};
 use super::system_counters::{SystemCounters, SystemSources};
 use super::thread_exits::ThreadExits;
 use super::watched::{Watched, WatchedServers};
+use crate::clock::{monotonic_ns, wall_ns};
 
 /// What a sample has. Each part costs more than the one before.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,9 +7,9 @@ use std::fs;
 use readings::{BottleneckSample, CpuSample, KernelSample, PortsSample, ServerSample};
 
 use super::network_counters::{Namespace, NetworkCounters};
-use crate::ports::ports_waiting;
 use super::proc_files::{schedstat, threads_of};
 use super::watched::Watched;
+use crate::ports::ports_waiting;
 
 /// At most so many threads of a server are reported.
 const BUSIEST: usize = 16;

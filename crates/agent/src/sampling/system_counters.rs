@@ -8,9 +8,9 @@ use readings::MachineMetrics;
 
 use super::network_counters::Namespace;
 use super::proc_files::TICKS_PER_S;
-use crate::wire::OtherServer;
 use crate::cgroup_hierarchy::Hierarchy;
 use crate::leftovers::HOST_PREFIX;
+use crate::wire::OtherServer;
 
 /// What is sampled besides the servers themselves.
 pub(crate) struct SystemSources {

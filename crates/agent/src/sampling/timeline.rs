@@ -10,9 +10,9 @@ use std::time::Duration;
 use readings::{BottleneckSample, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Window;
 use super::network_counters::Namespace;
 use super::sample::{Gauges, Sample, SampleReader};
+use crate::clock::Window;
 
 /// Bound on samples with gauges or counters, those at edges aside: 40 s at the shortest interval.
 const DETAILED_MAX: usize = 2048;

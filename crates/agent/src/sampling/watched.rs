@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::cgroup::{Cgroup, CpuTime, processes_in};
 use super::proc_files::{process_cpu_s, tree};
+use crate::cgroup::{Cgroup, CpuTime, processes_in};
 use crate::wire::OtherServer;
 
 /// Servers by name.

@@ -330,7 +330,7 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
         ),
         (
             "backends.b = { address = \"x:1\", initial_state = \"waking\" }",
-            "does not know `waking`",
+            "cannot be `waking`",
         ),
         (
             "backends.\"b c\" = \"x:1\"",

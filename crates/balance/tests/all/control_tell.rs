@@ -110,7 +110,7 @@ fn mistakes_are_told_with_the_nearest_right_word() {
         ),
         (
             "tell web three state up",
-            "service `web` has no back end `three`; back ends here: `one`, `two`",
+            "service `web` has no back end `three`; known back ends: `one`, `two`",
         ),
         (
             "tell web one state dwon",

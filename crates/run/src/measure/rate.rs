@@ -40,10 +40,7 @@ pub(crate) fn choose_rate_of(
     if !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
-    let client = closed
-        .iter()
-        .map(client_rate)
-        .fold(f64::INFINITY, f64::min);
+    let client = closed.iter().map(client_rate).fold(f64::INFINITY, f64::min);
     let rate_per_s = common_rate(slowest, client);
     result.rate = Some(RateChoice {
         condition: group.condition.clone(),

@@ -119,7 +119,10 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
                 .collect();
             let expected: Vec<u64> = (1..=trials.len() as u64).collect();
             assert_eq!(numbers, expected);
-            let again = trials.iter().filter(|trial| trial["again"] == true).count();
+            let again = trials
+                .iter()
+                .filter(|trial| trial["baseline_copy"] == true)
+                .count();
             assert!(again > 0 && again < trials.len());
         }
     }

@@ -252,7 +252,8 @@ mod alone {
             let most = 8.0 / 0.1;
             if trial["condition"]["from"] == "far" {
                 assert!(per_s < 1.05 * most && per_s > 0.5 * most, "{per_s}");
-                bound |= trial["block"] == 1 && trial["again"] == false && per_s > 0.92 * most;
+                bound |=
+                    trial["block"] == 1 && trial["baseline_copy"] == false && per_s > 0.92 * most;
             } else {
                 assert!(per_s > 1.2 * most, "{per_s}");
             }

@@ -64,7 +64,9 @@ fn experiment(apart: bool, faults: &str) -> String {
 fn of<'t>(trials: &'t [Value], fault: &str, subject: &str) -> &'t Value {
     // The last, where a busy machine has spoiled one that was made again.
     let found = trials.iter().rev().find(|one| {
-        one["condition"]["fault"] == fault && one["subject"] == subject && one["again"] == false
+        one["condition"]["fault"] == fault
+            && one["subject"] == subject
+            && one["baseline_copy"] == false
     });
     let trial = found.unwrap_or_else(|| panic!("no {fault} of {subject}"));
     assert!(trial["outcome"]["done"].is_object(), "{trial}");

@@ -225,7 +225,7 @@ fn against_others() -> Pairs {
         let rows = journal(&place.path("r"));
         let trial = rows
             .iter()
-            .find(|row| row["subject"] == subject && row["again"] == false)
+            .find(|row| row["subject"] == subject && row["baseline_copy"] == false)
             .unwrap();
         let probed = &trial["outcome"]["done"]["probed"];
         let number = |name: &str| probed[name].as_f64().unwrap();

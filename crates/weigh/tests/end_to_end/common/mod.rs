@@ -448,6 +448,6 @@ pub fn trials(folder: &Path) -> Vec<Value> {
 pub fn key(trial: &Value) -> String {
     format!(
         "{} {} {} {}",
-        trial["block"], trial["condition"], trial["subject"], trial["again"]
+        trial["block"], trial["condition"], trial["subject"], trial["baseline_copy"]
     )
 }
