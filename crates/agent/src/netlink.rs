@@ -141,7 +141,7 @@ impl Netlink {
         self.socket.set_nonblocking(true)
     }
 
-    /// Takes all queued messages. Some may have been lost for want of room.
+    /// Takes all queued messages. Some may have been lost because the queue was full.
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         const ENOBUFS: i32 = 105;
         loop {

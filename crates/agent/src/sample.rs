@@ -32,9 +32,9 @@ pub(super) struct Sample {
     /// CLOCK_MONOTONIC.
     pub(super) at_ns: i64,
     pub(super) unix_s: f64,
-    /// CPU time that taking it took.
+    /// CPU time of taking it.
     pub(super) cost: Duration,
-    /// Taken at the edge of a segment or a window, which is known by it exactly.
+    /// Taken exactly at the edge of a segment or a window.
     pub(super) edge: bool,
     /// Connections accepted so far, all namespaces together.
     pub(super) accepted: Option<u64>,
@@ -45,7 +45,7 @@ pub(super) struct Sample {
     pub(super) scheduling: Option<Box<Scheduling>>,
 }
 
-/// What only grows, of each server and each namespace.
+/// Counters, which only grow, of each server and each namespace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     pub(super) servers: Vec<ServerCounters>,
@@ -53,7 +53,7 @@ pub(super) struct Counters {
     pub(super) networks: Vec<NetworkCounters>,
 }
 
-/// What goes up and down: the highest values of one or several samples.
+/// Gauges, which go up and down: the highest values of one or several samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gauges {
     /// How many samples.

@@ -217,7 +217,7 @@ pub struct DriveOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
-    /// Who it is.
+    /// Its version and identity.
     Hello {
         /// Version of its program; must equal the caller's.
         version: String,

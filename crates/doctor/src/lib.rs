@@ -1,8 +1,8 @@
-//! What on this machine would spoil a measurement, each with the command that mends it.
+//! What on this machine would spoil a measurement, each with the command that fixes it.
 //!
 //! [`examine`] reads the machine once (`/proc`, `/sys`, a fifth of a second of what its CPUs do, and
-//! a second of what a polling thread misses), and judges what it read. Reading is in `machine` and `activity`, the parsing of the
-//! kernel's texts in `proc`; the judgements are pure functions of both. Every threshold is
+//! a second of what a polling thread misses), and judges what it read. `machine` and `activity`
+//! read, `proc` parses the kernel's texts, and the judgements are pure functions. Every threshold is
 //! explained in `docs/src/how-to/doctor.md`. Nothing is changed: the commands are for the reader.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -141,7 +141,7 @@ impl Topic {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it is about.
@@ -260,7 +260,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The command that gives a kernel resolved a value.
+/// The command that gives a kernel setting a value.
 fn set_sysctl(root: bool, name: &str, value: &str) -> String {
     format!(
         "{}sysctl -w {}",

@@ -40,7 +40,7 @@ pub(super) fn links(page: &[u8], kind: Kind) -> Vec<String> {
     if kind == Kind::Other {
         return found;
     }
-    // What is no text has no links.
+    // Only text has links.
     let Ok(mut rest) = std::str::from_utf8(page) else {
         return found;
     };
