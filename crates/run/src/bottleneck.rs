@@ -434,7 +434,7 @@ fn usable_cpus(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 
 fn description(change: Change) -> &'static str {
     match change {
         Change::None => "nothing changed",
-        Change::ClientThread => "a client thread more",
+        Change::ClientThread => "one more client thread",
         Change::ClientApart => "a CPU of its own for the client",
         Change::TwiceTheConnections => "twice the connections",
         Change::HalfTheConnections => "half the connections",

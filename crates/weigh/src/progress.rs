@@ -127,8 +127,8 @@ impl Progress {
                     self.line(reason);
                 }
                 self.line(&format!(
-                    "made again, which can be done {left} more {}",
-                    if *left == 1 { "time" } else { "times" }
+                    "the condition is repeated: {left} {} left, this one included",
+                    if *left == 1 { "retry" } else { "retries" }
                 ));
             }
             RunEvent::BottleneckBegins {

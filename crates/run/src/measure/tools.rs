@@ -25,7 +25,7 @@ const FIRST_ENOUGH_S: f64 = 0.5;
 pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
     let clock = driver.clock.as_ref()?;
     Some(format!(
-        "latency by `{}` is by its own clock, and of a closed loop unless a rate was \
+        "latency by `{}` is by its own clock, and that of a closed loop unless a rate was \
          offered: {clock}",
         driver.name
     ))
