@@ -7,13 +7,13 @@
 //!
 //! Everything follows from the seed.
 
-mod lab;
+mod simulated_run;
 mod tally;
 
 pub use tally::{SubjectTally, Tally};
 
 use crate::{Rules, analyse_with, settled};
-use lab::Lab;
+use simulated_run::SimulatedRun;
 
 /// An experiment whose truth is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,24 +93,24 @@ impl Scenario {
     }
 }
 
-/// Carries a scenario out so many times and counts the verdicts that it ends with.
+/// Simulates a scenario this many times, and counts the final verdicts.
 pub fn simulate(scenario: &Scenario, experiments: u32, seed: u64) -> Tally {
-    let rules = Rules::of(&lab::header(scenario));
+    let rules = Rules::of(&simulated_run::header(scenario));
     simulate_with(&rules, scenario, experiments, seed)
 }
 
 /// [`simulate`], judged by other rules than the scenario's own.
 pub fn simulate_with(rules: &Rules, scenario: &Scenario, experiments: u32, seed: u64) -> Tally {
-    let mut lab = Lab::new(scenario, seed);
+    let mut run = SimulatedRun::new(scenario, seed);
     let mut tally = Tally::new(scenario);
     for _ in 0..experiments {
-        lab.begin();
+        run.begin();
         for block in 1..=scenario.blocks {
-            lab.measure(block);
+            run.measure(block);
             if rules.looks.look_at(block).is_none() {
                 continue;
             }
-            let analysis = analyse_with(rules, &lab.header, lab.rows());
+            let analysis = analyse_with(rules, &run.header, run.rows());
             if settled(&analysis) || rules.looks.next_look(block).is_none() {
                 tally.count(&analysis);
                 break;

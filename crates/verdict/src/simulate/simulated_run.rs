@@ -40,14 +40,14 @@ pub(super) fn header(scenario: &Scenario) -> RunHeader {
 }
 
 /// A machine, its subjects and its load, all made up.
-pub(super) struct Lab {
+pub(super) struct SimulatedRun {
     pub header: RunHeader,
     scenario: Scenario,
     random: Rng,
     /// The rows of a whole run, made once and filled again for each: a histogram is large.
     rows: Vec<Trial>,
     filled: usize,
-    /// What each lane of each condition carries over from the block before.
+    /// What each trial of each condition carries over from the block before.
     carried: Vec<f64>,
     /// The machine's log speed at the run's end, or after its step.
     shift: f64,
@@ -55,21 +55,21 @@ pub(super) struct Lab {
     step_at: f64,
 }
 
-impl Lab {
+impl SimulatedRun {
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
         let header = header(scenario);
-        let lanes = header.subjects.len() + 1;
+        let trials = header.subjects.len() + 1;
         let mut rows = Vec::new();
         for block in 1..=scenario.blocks {
             for condition in &header.conditions {
-                for lane in 0..lanes {
-                    // The last lane is the baseline's second copy.
-                    let again = lane + 1 == lanes;
+                for index in 0..trials {
+                    // The last trial is the baseline's second copy.
+                    let again = index + 1 == trials;
                     rows.push(Trial {
                         trial: rows.len() as u32 + 1,
                         block,
                         condition: condition.clone(),
-                        subject: header.subjects[if again { 0 } else { lane }].clone(),
+                        subject: header.subjects[if again { 0 } else { index }].clone(),
                         baseline_copy: again,
                         outcome: Outcome::Done(Box::new(Reading {
                             throughput: Some(load(Pacing::Closed)),
@@ -89,7 +89,7 @@ impl Lab {
             random: Rng::with_seed(seed),
             rows,
             filled: 0,
-            carried: vec![0.0; header.conditions.len() * lanes],
+            carried: vec![0.0; header.conditions.len() * trials],
             shift: 0.0,
             step_at: 0.0,
             header,
@@ -114,40 +114,40 @@ impl Lab {
     }
 
     /// Measures a block: its conditions in random order, and in each of them rounds of slices, one
-    /// of every lane in random order.
+    /// of every trial in random order.
     pub fn measure(&mut self, block: u32) {
         let conditions = self.header.conditions.len();
-        let lanes = self.header.subjects.len() + 1;
+        let trials = self.header.subjects.len() + 1;
         let mut order: Vec<usize> = (0..conditions).collect();
         self.random.shuffle(&mut order);
         for (place, condition) in order.into_iter().enumerate() {
-            let started: Vec<f64> = (0..lanes)
-                .map(|lane| self.start(condition * lanes + lane, lane))
+            let started: Vec<f64> = (0..trials)
+                .map(|index| self.start(condition * trials + index, index))
                 .collect();
-            let mut counts = vec![0.0; lanes];
-            let mut latencies = vec![0.0; lanes];
+            let mut counts = vec![0.0; trials];
+            let mut latencies = vec![0.0; trials];
             let slices = self.scenario.noise.slices.max(1);
             let slice_s = WINDOW_S / f64::from(slices);
-            let first = self.filled + condition * lanes;
-            for row in &mut self.rows[first..first + lanes] {
+            let first = self.filled + condition * trials;
+            for row in &mut self.rows[first..first + trials] {
                 closed(row).slices.clear();
             }
-            let mut turns: Vec<usize> = (0..lanes).collect();
+            let mut turns: Vec<usize> = (0..trials).collect();
             for slice in 0..slices {
                 self.random.shuffle(&mut turns);
-                for (turn, &lane) in turns.iter().enumerate() {
-                    let done = f64::from(slice) + turn as f64 / lanes as f64;
+                for (turn, &index) in turns.iter().enumerate() {
+                    let done = f64::from(slice) + turn as f64 / trials as f64;
                     let in_block = (place as f64 + done / f64::from(slices)) / conditions as f64;
-                    let log = started[lane] + self.machine(block, in_block);
+                    let log = started[index] + self.machine(block, in_block);
                     let requests = slice_s
                         * BASE_PER_S
                         * (log + self.normal() * self.scenario.noise.within).exp();
-                    counts[lane] += requests;
+                    counts[index] += requests;
                     if self.scenario.latency {
                         let noise = self.normal() * self.scenario.noise.within;
-                        latencies[lane] += BASE_US * (noise - log).exp() / f64::from(slices);
+                        latencies[index] += BASE_US * (noise - log).exp() / f64::from(slices);
                     }
-                    closed(&mut self.rows[first + lane]).slices.push(Slice {
+                    closed(&mut self.rows[first + index]).slices.push(Slice {
                         start_s: 0.01,
                         duration_s: slice_s,
                         requests: requests.round() as u64,
@@ -155,15 +155,15 @@ impl Lab {
                     });
                 }
             }
-            for lane in 0..lanes {
-                fill(&mut self.rows[first + lane], counts[lane], latencies[lane]);
+            for index in 0..trials {
+                fill(&mut self.rows[first + index], counts[index], latencies[index]);
             }
         }
-        self.filled += conditions * lanes;
+        self.filled += conditions * trials;
     }
 
     /// The log speed of a subject that was just started.
-    fn start(&mut self, place: usize, lane: usize) -> f64 {
+    fn start(&mut self, place: usize, index: usize) -> f64 {
         let noise = self.scenario.noise;
         let fresh = self.normal() * noise.between;
         let before = self.carried[place];
@@ -174,7 +174,7 @@ impl Lab {
             noise.carried * before + (1.0 - noise.carried.powi(2)).sqrt() * fresh
         };
         self.carried[place] = deviation;
-        let speed = match lane.checked_sub(1) {
+        let speed = match index.checked_sub(1) {
             Some(subject) => self.scenario.speeds.get(subject).copied().unwrap_or(1.0),
             None => 1.0,
         };
