@@ -156,7 +156,11 @@ impl SimulatedRun {
                 }
             }
             for index in 0..trials {
-                fill(&mut self.rows[first + index], counts[index], latencies[index]);
+                fill(
+                    &mut self.rows[first + index],
+                    counts[index],
+                    latencies[index],
+                );
             }
         }
         self.filled += conditions * trials;
