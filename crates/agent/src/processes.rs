@@ -38,7 +38,7 @@ struct KnownThread {
 
 struct Reader {
     descriptors: Descriptors,
-    /// Whether the kernel counts who has run. Otherwise each sample reads everything.
+    /// Whether the kernel counts the run time of threads. Otherwise each sample reads everything.
     knows_runs: bool,
     /// Where the kernel answers this process.
     stats: Option<TaskStats>,

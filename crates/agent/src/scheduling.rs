@@ -149,7 +149,7 @@ fn threads(pid: i32) -> impl Iterator<Item = (i32, Thread)> {
 }
 
 /// Ticks of each CPU, from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-/// Time stolen by the hypervisor counts as busy: nobody could have it.
+/// Time stolen by the hypervisor counts as busy: no program could use it.
 fn cpus(stat: &str) -> BTreeMap<u32, CpuTicks> {
     let cpus = stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split(' ');

@@ -78,7 +78,7 @@ pub enum Topic {
     Turbo,
     /// A virtual machine, and what its host takes.
     Virtualisation,
-    /// Times in which a thread that wants its CPU does not have it.
+    /// Times in which a runnable thread does not have its CPU.
     Pauses,
     /// What else runs now.
     OtherWork,
@@ -154,8 +154,8 @@ pub struct Finding {
     pub wanted: String,
     /// What it does to a measurement, in a sentence or two.
     pub why: String,
-    /// The command that mends it, to be pasted into a shell; it holds until the machine starts
-    /// again. Absent where nothing needs mending, or no command can.
+    /// The command that fixes it, to be pasted into a shell; it holds until the machine reboots.
+    /// Absent where nothing needs fixing, or no command can.
     pub mend: Option<String>,
 }
 
@@ -296,7 +296,7 @@ mod tests {
                 experiment::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
             let examination = judge(&machine, Some(&experiment), &recipes, Path::new("weigh"));
             assert_eq!(examination.experiment.as_deref(), Some(name));
-            // What needs mending, and can be mended by a command, says how.
+            // Findings that a command can fix have that command.
             for finding in &examination.findings {
                 assert!(!finding.found.is_empty() && !finding.why.is_empty());
                 assert!(finding.level > Level::Fine || finding.mend.is_none());
