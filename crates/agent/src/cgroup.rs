@@ -1,5 +1,5 @@
 //! Control groups of servers: the CPU time of everything that a server starts, also of children that
-//! nobody waited for, and the list of its processes.
+//! were never waited for, and the list of its processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Child processes that do not outlive this one, whatever becomes of the thread that talks to them.
+//! Child processes that do not outlive this one, even if the thread that uses them hangs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::cgroup;
 
 /// How long a child may take to end after its input was closed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// How much longer a thread may use a child before that is killed while it is still used.
+/// How much longer the thread that uses a child may take; then the child is killed all the same.
 const BUSY_MAX: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(5);
 const SIGKILL: i32 = 9;
@@ -31,7 +31,7 @@ struct Guarded {
     orders: Option<ChildStdin>,
     /// Process groups that it started; killed here unless it ends with status 0.
     groups: Vec<i32>,
-    /// Its folder, removed here in the same case. Its control groups begin with the folder's name.
+    /// Its folder; also removed here unless it ends with status 0. Its control groups begin with the folder's name.
     folder: Option<PathBuf>,
 }
 

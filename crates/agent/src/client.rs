@@ -27,7 +27,7 @@ pub enum AgentError {
     /// The agent could not be started or was lost.
     #[error("lost the agent: {0}")]
     Lost(String),
-    /// The agent says why not.
+    /// The agent reported a failure.
     #[error("{0}")]
     Failed(String),
 }
@@ -149,7 +149,7 @@ impl Agent {
                 monotonic_ns,
             } = self.ask(&Order::Clock)?
             else {
-                return Err(AgentError::Lost("it does not tell the time".into()));
+                return Err(AgentError::Lost("it did not report its clocks".into()));
             };
             let round_trip_ns = clock::monotonic_ns() - begin;
             let clock = Clock {
@@ -198,7 +198,7 @@ impl Agent {
         }
     }
 
-    /// Notes a process of it. On another machine the agent itself kills them when its input ends.
+    /// Records a process group that it started. On another machine the agent itself kills them when its input ends.
     fn has_started(&self, pid: i32) {
         if !self.is_elsewhere() {
             self.child.has_started(pid);
@@ -219,7 +219,7 @@ impl Agent {
     fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
         let line = line.map_err(|e| AgentError::Lost(e.to_string()))?;
         serde_json::from_str(&line)
-            .map_err(|e| AgentError::Lost(format!("it said something else than an answer: {e}")))
+            .map_err(|e| AgentError::Lost(format!("its answer cannot be read: {e}")))
     }
 
     /// The next answer, if one comes in `wait`. Forwards `stop` to the agent once. Kills an agent that

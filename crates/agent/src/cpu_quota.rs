@@ -18,7 +18,7 @@ pub fn v1() -> Option<&'static Path> {
     is_there.then_some(folder)
 }
 
-/// Limits a group to so many CPUs; `None` for no limit.
+/// Limits a group to this many CPUs; `None` for no limit.
 ///
 /// # Errors
 /// When the group has no CPU controller, or this process may not write to it.

@@ -96,11 +96,11 @@ fn run(
             break (DriveEnd::Stopped, false);
         }
         if begin.elapsed() >= limit {
-            break (DriveEnd::Late, false);
+            break (DriveEnd::TimedOut, false);
         }
         let printed = [OUTPUT, ERRORS].map(|name| size(&folder.join(name)));
         if printed.iter().any(|bytes| *bytes > OUTPUT_BYTES_MAX) {
-            break (DriveEnd::Talkative, false);
+            break (DriveEnd::TooMuchOutput, false);
         }
         sleep(POLL);
     };

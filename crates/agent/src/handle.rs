@@ -1,4 +1,4 @@
-//! What a run asks of an agent, so that a fake can take the agent's place in tests.
+//! The interface by which a run uses an agent; a fake implements it in tests.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use crate::{Agent, AgentError, Clock};
 /// How often a waiting caller gets its turn, unless it asks for another interval.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// What a caller of a load is told while it runs.
+/// Receives the progress of a load.
 pub trait LoadObserver {
     /// Good answers and failures of a segment since the last call, a few times a second.
     fn progress(&mut self, segment: usize, requests: u64, errors: u64);
@@ -67,7 +67,7 @@ pub trait AgentHandle {
     /// When the agent is lost, or the driver cannot be started.
     fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError>;
 
-    /// Measures how its clock stands to this machine's.
+    /// Measures the offset of its clocks to this machine's.
     ///
     /// # Errors
     /// When the agent is lost.

@@ -89,8 +89,8 @@ fn owner_of(name: &str) -> Option<Owner> {
 /// Removes what dead programs have left on this machine: kills what still runs in their control
 /// groups, and removes those groups and the agents' folders. Returns what it has removed.
 ///
-/// Agents of a program that was killed just now are still cleaning up in its groups; one that is
-/// killed at that leaves its folder, perhaps in another mount namespace. So they are waited for.
+/// Agents of a program that was killed just now are still cleaning up in its groups. If they were
+/// killed too, their folders would stay, perhaps in another mount namespace. So they get time to end.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
     let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);

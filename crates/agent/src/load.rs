@@ -61,7 +61,7 @@ pub(super) fn carry_out(
         Progress::SegmentBegins { segment } => sampler.segment_begins(sampled(segment)),
         Progress::SegmentEnds { segment } => sampler.segment_ends(sampled(segment)),
         Progress::WindowOpens { segment } => {
-            if order.tell_windows {
+            if order.report_windows {
                 tell(Answer::WindowOpens { segment });
             }
             sampler.window_opens(sampled(segment));

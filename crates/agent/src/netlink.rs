@@ -133,7 +133,7 @@ impl Netlink {
     }
 
     /// From now on, queues messages that the kernel sends by itself until they are
-    /// [drained](Self::drain): in at least so many bytes, where that is allowed.
+    /// [drained](Self::drain), in a buffer of at least this many bytes where that is allowed.
     pub fn listen(&mut self, bytes: usize) -> io::Result<()> {
         if net::os::force_receive_buffer(self.socket.as_raw_fd(), bytes).is_err() {
             self.socket.set_recv_buffer_size(bytes)?;
@@ -141,7 +141,7 @@ impl Netlink {
         self.socket.set_nonblocking(true)
     }
 
-    /// Takes all queued messages. Some may have been lost for want of room.
+    /// Takes all queued messages. Some may have been lost because the queue was full.
     pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         const ENOBUFS: i32 = 105;
         loop {

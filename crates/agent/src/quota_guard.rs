@@ -21,7 +21,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// Limits processes and their children to so many CPUs together.
+    /// Limits processes and their children to this many CPUs together.
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
         let base = hierarchy().base();

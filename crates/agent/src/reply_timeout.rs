@@ -6,7 +6,7 @@ use load::Stop;
 
 use super::wire::Order;
 
-/// An agent whose answer is so much later than the order may take is lost.
+/// An agent that has not answered so long after its order's time limit counts as lost.
 const LATE: Duration = Duration::from_secs(30);
 /// Overrides it, s; for tests.
 const LATE_VARIABLE: &str = "WEIGH_AGENT_SILENCE_S";

@@ -55,7 +55,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        // By the mark a later run knows whether its owner is dead.
+        // The mark shows a later run whether its owner is dead.
         let mark = Owner::me().mark();
         let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let folder = std::env::temp_dir().join(name);

@@ -1,7 +1,7 @@
 //! Starts agents on other machines through the system's `ssh`, with the user's configuration of it.
 //!
-//! The agent there is the same program, in a cache folder of the user, by its version and checksum. It
-//! is sent where it is missing.
+//! The agent there is the same program, in a cache folder of the user, named by version and checksum.
+//! It is sent if it is missing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -31,7 +31,7 @@ const STORED: &str = "weigh-stored";
 pub struct Far<'a> {
     /// Its name in the experiment.
     pub host: &'a str,
-    /// What `ssh` calls it.
+    /// Its destination, as `ssh` takes it.
     pub destination: &'a str,
 }
 
@@ -238,7 +238,7 @@ fn attempt(far: Far<'_>, program: &Program) -> Result<Opened, AgentError> {
         .map_err(|e| AgentError::Failed(format!("cannot start ssh: {e}")))?;
     let words = child.stderr.take().map(LastWords::of).unwrap_or_default();
     let mut agent = Agent::of_child(child, Some((far.host.to_owned(), words.clone())))?;
-    // Should ssh have ended already, its own error is the better one.
+    // If ssh has ended already, its own error says more.
     let _ = agent.send(&Order::Hello);
     let end = Instant::now() + OPENS_MAX;
     for _ in 0..NOISE_LINES_MAX {

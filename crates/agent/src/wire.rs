@@ -159,9 +159,9 @@ pub struct LoadOrder {
     /// namespace that is a host of its own.
     #[serde(default)]
     pub ports: Option<(u16, u16)>,
-    /// Whether to tell when a measured window opens.
+    /// Whether to report when a measured window opens.
     #[serde(default)]
-    pub tell_windows: bool,
+    pub report_windows: bool,
 }
 
 /// A limit on the CPU time of servers.
@@ -217,7 +217,7 @@ pub struct DriveOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
-    /// Who it is.
+    /// Its version and identity.
     Hello {
         /// Version of its program; must equal the caller's.
         version: String,
@@ -356,9 +356,9 @@ pub enum DriveEnd {
     /// By a signal that was not the agent's.
     Signal(i32),
     /// Killed, since its time was over.
-    Late,
+    TimedOut,
     /// Killed, since it printed more than any driver should.
-    Talkative,
+    TooMuchOutput,
     /// Killed, since the run was stopped.
     #[default]
     Stopped,

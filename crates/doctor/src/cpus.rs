@@ -269,7 +269,7 @@ fn load_average(machine: &Machine) -> Option<Finding> {
         level,
         format!("{load:.2} over the last minute"),
         format!("at most {most:.1}, half of the CPUs"),
-        "What was busy a moment ago may come back, and CPUs that were are hot.",
+        "Programs that were busy a moment ago may be busy again, and the CPUs are still hot.",
     ))
 }
 

@@ -64,7 +64,7 @@ pub(super) fn needs() -> Needs {
     }
 }
 
-/// Gives a kernel resolved a value.
+/// Gives a kernel setting a value.
 pub(super) fn put(machine: &mut Machine, name: &str, value: &str) {
     if let Sysctls::Table(table) = &mut machine.sysctls {
         table.insert(name.to_owned(), value.to_owned());

@@ -1,8 +1,8 @@
-//! What on this machine would spoil a measurement, each with the command that mends it.
+//! What on this machine would spoil a measurement, each with the command that fixes it.
 //!
 //! [`examine`] reads the machine once (`/proc`, `/sys`, a fifth of a second of what its CPUs do, and
-//! a second of what a polling thread misses), and judges what it read. Reading is in `machine` and `activity`, the parsing of the
-//! kernel's texts in `proc`; the judgements are pure functions of both. Every threshold is
+//! a second of what a polling thread misses), and judges what it read. `machine` and `activity`
+//! read, `proc` parses the kernel's texts, and the judgements are pure functions. Every threshold is
 //! explained in `docs/src/how-to/doctor.md`. Nothing is changed: the commands are for the reader.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -78,7 +78,7 @@ pub enum Topic {
     Turbo,
     /// A virtual machine, and what its host takes.
     Virtualisation,
-    /// Times in which a thread that wants its CPU does not have it.
+    /// Times in which a runnable thread does not have its CPU.
     Pauses,
     /// What else runs now.
     OtherWork,
@@ -141,7 +141,7 @@ impl Topic {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it is about.
@@ -154,8 +154,8 @@ pub struct Finding {
     pub wanted: String,
     /// What it does to a measurement, in a sentence or two.
     pub why: String,
-    /// The command that mends it, to be pasted into a shell; it holds until the machine starts
-    /// again. Absent where nothing needs mending, or no command can.
+    /// The command that fixes it, to be pasted into a shell; it holds until the machine reboots.
+    /// Absent where nothing needs fixing, or no command can.
     pub mend: Option<String>,
 }
 
@@ -260,7 +260,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The command that gives a kernel resolved a value.
+/// The command that gives a kernel setting a value.
 fn set_sysctl(root: bool, name: &str, value: &str) -> String {
     format!(
         "{}sysctl -w {}",
@@ -296,7 +296,7 @@ mod tests {
                 experiment::catalogue::open_experiment(name, &[], false, &recipes).unwrap();
             let examination = judge(&machine, Some(&experiment), &recipes, Path::new("weigh"));
             assert_eq!(examination.experiment.as_deref(), Some(name));
-            // What needs mending, and can be mended by a command, says how.
+            // Findings that a command can fix have that command.
             for finding in &examination.findings {
                 assert!(!finding.found.is_empty() && !finding.why.is_empty());
                 assert!(finding.level > Level::Fine || finding.mend.is_none());

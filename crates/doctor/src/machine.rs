@@ -74,7 +74,7 @@ pub(super) enum Sysctls {
 }
 
 impl Sysctls {
-    /// A resolved's text with single spaces; `None` when there is none of that name.
+    /// A kernel setting's text with single spaces; `None` when there is none of that name.
     pub fn text(&self, name: &str) -> Option<String> {
         let raw = match self {
             Self::Kernel => {
@@ -86,7 +86,7 @@ impl Sysctls {
         Some(raw.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// A resolved that is one number.
+    /// A kernel setting that is one number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }

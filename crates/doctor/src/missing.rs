@@ -2,8 +2,8 @@
 
 use experiment::{Experiment, Recipes};
 
-/// What is missing on this machine for an experiment, a sentence each. What has to be on others is
-/// seen only there.
+/// What is missing on this machine for an experiment, a sentence each. Other
+/// machines are checked once their agents run.
 pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
     let mut sentences = Vec::new();
     let servers = experiment.start_order();

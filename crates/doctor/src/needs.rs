@@ -32,7 +32,7 @@ impl Needs {
             .max()
             .unwrap_or(LoadSpec::default().connections);
         // Every subject is up at the same time, and the baseline twice.
-        let targets = experiment.subjects.len() as u64 + 1;
+        let loads = experiment.subjects.len() as u64 + 1;
         let absent_cpus = experiment
             .hosts
             .iter()
@@ -46,7 +46,7 @@ impl Needs {
             false => places(experiment, have),
         };
         Self {
-            connections: Some(u64::from(most) * targets),
+            connections: Some(u64::from(most) * loads),
             absent_cpus,
             load_cpus,
             server_cpus,
@@ -63,7 +63,7 @@ impl Needs {
         }
     }
 
-    /// The value that the experiment recommends for a kernel resolved.
+    /// The value that the experiment recommends for a kernel setting.
     pub fn sysctl(&self, name: &str) -> Option<&str> {
         self.sysctls
             .iter()

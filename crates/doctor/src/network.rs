@@ -20,7 +20,7 @@ const PORTS_USUAL: u64 = 28_000;
 const TIME_WAIT_S: u64 = 60;
 /// As many connections as two addresses can have between one port and all others.
 const CONNTRACK_ROOM: u64 = 65_536;
-/// Settings of which more than recommended does no harm.
+/// Settings that may be higher than recommended.
 const LIMITS: [&str; 8] = [
     SOMAXCONN,
     SYN_BACKLOG,
@@ -89,7 +89,7 @@ fn accept_queue(machine: &Machine, needs: &Needs) -> Option<Finding> {
 }
 
 fn syn_backlog(machine: &Machine, needs: &Needs) -> Option<Finding> {
-    // With SYN cookies the kernel drops nothing for want of room here.
+    // With SYN cookies the kernel drops nothing when this backlog is full.
     let cookies = machine.sysctls.number("net.ipv4.tcp_syncookies") != Some(0);
     let wish = match needs.connections {
         // Of the backlog a quarter is kept for addresses that are known.

@@ -1,11 +1,11 @@
-//! For how long a thread that is ready to run does not: what the kernel's own counts of stolen time
-//! leave out, and what the high quantiles of every latency hold.
+//! How long a runnable thread waits for its CPU. The kernel's counts of stolen time leave most of that
+//! out, and the high quantiles of every latency contain it.
 
 use std::time::Duration;
 
 use super::{Finding, Level, Topic};
 
-/// For so long the clock is read on each CPU.
+/// How long the clock is polled on each CPU.
 const LOOK: Duration = Duration::from_secs(1);
 /// Interrupts and the kernel's own work take less.
 const PAUSE_NS: u64 = 100_000;
@@ -14,7 +14,7 @@ const LONG_NS: u64 = 1_000_000;
 /// A share of the time that moves the p99 as well.
 const SHARE: f64 = 0.01;
 
-/// What threads missed that did nothing but read the clock.
+/// Pauses of threads that only polled the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pauses {
     /// The longest time between two readings, ns; 0 when none was long.
@@ -82,9 +82,9 @@ pub(super) fn finding(pauses: Pauses) -> Finding {
         level,
         found,
         "none of a millisecond and more",
-        "A thread that always wants its CPU did not have it for so long. Requests that are due or \
-         answered then wait, whatever the server does: the p99.9 of a latency shows that rather \
-         than the server, and on a machine with many pauses the p99, too.",
+        "A thread that polled without pause did not have its CPU for that long. Requests that are \
+         due or answered then have to wait, whatever the server does: the p99.9 of a latency \
+         shows the machine rather than the server, and with many pauses so does the p99.",
     )
 }
 

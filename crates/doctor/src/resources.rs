@@ -9,7 +9,7 @@ const GIB_KIB: u64 = 1024 * 1024;
 const OPEN_FILES: u64 = 16_384;
 /// Open files beside the connections: logs, pipes, listeners, libraries.
 const OPEN_FILES_BESIDE: u64 = 256;
-/// The limit that the mending command sets, at least.
+/// The least limit that the command sets.
 const OPEN_FILES_MENDED: u64 = 65_536;
 /// `weigh` raises its limit no further than this.
 const OPEN_FILES_MOST: u64 = 1 << 20;

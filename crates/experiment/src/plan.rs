@@ -10,7 +10,7 @@ use crate::spec::Experiment;
 const START: Duration = Duration::from_millis(500);
 /// Estimated time to stop one server.
 const STOP: Duration = Duration::from_millis(300);
-/// Time per measured time: the edges of slices are not measured.
+/// Duration of a load as a multiple of its measured time: the edges of slices are not measured.
 const EDGES: f64 = 1.15;
 /// Most groups that [`Plan::describe`] lists.
 const GROUPS_SHOWN: usize = 30;

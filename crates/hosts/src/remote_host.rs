@@ -30,7 +30,9 @@ impl RemoteHost {
         }
         let clock = agent.clock()?;
         let Answer::Machine { machine } = agent.ask(&Order::Describe)? else {
-            return Err(AgentError::Lost("it does not describe itself".into()));
+            return Err(AgentError::Lost(
+                "it sent no description of its machine".into(),
+            ));
         };
         Ok(Self {
             spec: spec.clone(),

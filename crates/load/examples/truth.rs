@@ -3,10 +3,10 @@
 //! `cargo run --release -p load --example truth [SECONDS]`: the built-in origin holds its answers
 //! back by known distributions and records each delay itself; the engine asks it at 2,000
 //! requests per second in an open loop. Its service times, from sent to arrived, should agree with
-//! the origin's record but for the way there and back; its response times hold its own lateness,
-//! which stands beside them, besides. Both have the kernel tell when bytes came, so that what holds
-//! up the one or the other after that is in neither.
-//! Where wrk and ab are installed, what they say of the same server stands beside it.
+//! the origin's record except for the round trip; its response times also contain its own lateness,
+//! which is shown beside them. Both use the kernel's arrival timestamps, so neither figure contains
+//! delays of either program after that.
+//! If wrk and ab are installed, their figures for the same server are shown too.
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;

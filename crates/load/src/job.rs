@@ -17,10 +17,10 @@ pub enum Stop {
     /// After a time.
     #[serde(rename = "after_ns", with = "serde_as::ns")]
     After(Duration),
-    /// When so many requests were answered or failed, over all threads.
+    /// When this many requests were answered or failed, over all threads.
     #[serde(rename = "requests")]
     Requests(u64),
-    /// When every connection has had so many answers or failures. Closed loop only.
+    /// When every connection has had this many answers or failures. Closed loop only.
     #[serde(rename = "each_connection")]
     EachConnection(u64),
 }

@@ -7,8 +7,8 @@ use readings::{Histogram, LoadRow};
 
 use crate::record::RowStats;
 
-/// Rows readings in a reading: more than an hour's at one a second. Later ones are reported, and
-/// counted.
+/// Most rows that a reading keeps: more than an hour of rows of a second. Later ones are only
+/// reported and counted.
 const ROWS_MAX: usize = 4096;
 
 /// One row of a load, over all threads.

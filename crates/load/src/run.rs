@@ -107,8 +107,8 @@ pub fn run(
     run_job(job, stop, &mut report)
 }
 
-/// [`run`], not generic: otherwise each caller's crate would compile the engine once more, and with
-/// its own optimisation.
+/// [`run`] without generics: otherwise each caller's crate would compile the engine again, with its
+/// own optimisation level.
 fn run_job(
     job: &Job,
     stop: &Arc<AtomicBool>,

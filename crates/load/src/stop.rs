@@ -57,7 +57,7 @@ impl StopRule for AfterTime {
     }
 }
 
-/// After so many requests.
+/// After a number of requests.
 #[derive(Debug)]
 pub(crate) struct AfterRequests {
     pub(crate) left: u64,
@@ -87,7 +87,7 @@ impl StopRule for AfterRequests {
     }
 }
 
-/// After so many requests of each connection.
+/// After a number of requests of each connection.
 #[derive(Debug)]
 pub(crate) struct AfterEach {
     /// The number of the first connection.

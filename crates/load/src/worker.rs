@@ -227,7 +227,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     fn report(&self, progress: Progress) {
-        // There is no receiver once the load was given up.
+        // The receiver is gone once the caller has given up the load.
         let _ = self.events.send(Message::Progress(progress));
     }
 }

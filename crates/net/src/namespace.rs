@@ -137,7 +137,7 @@ mod tests {
             enter_new(&[Namespace::Net]).ok()?;
             std::fs::read_to_string("/proc/thread-self/net/dev").ok()
         });
-        // Without the privilege there is nothing to see; crate lab's tests say that they skip.
+        // Without the privilege this test checks nothing; the end-to-end tests report that as skipped.
         if let Some(devices) = seen.join().unwrap() {
             let names: Vec<&str> = devices
                 .lines()

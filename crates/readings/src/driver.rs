@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::ToolLatency;
 use crate::{ErrorCounts, Pacing};
 
-/// A latency of an outside driver is used only where it is so many times the step in which the
-/// driver prints it.
+/// A latency of an outside driver is used only if it is at least this many times the step to which
+/// the driver rounds it.
 const STEPS: f64 = 10.0;
 
-/// What an outside load generator said of a trial, and what it cost.
+/// What an outside load generator reported of a trial, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriverReading {
     /// The driver's name.
@@ -96,7 +96,7 @@ impl DriverReading {
         (value > 0.0 && value >= least).then_some(value)
     }
 
-    /// How many answers stand behind a latency: those of the smallest of its runs.
+    /// The number of answers behind a latency: that of the run with the fewest.
     pub fn latency_requests(&self) -> u64 {
         let requests = self.latency_runs().map(|run| run.requests);
         requests.min().unwrap_or(0)

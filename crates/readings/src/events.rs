@@ -30,8 +30,8 @@ pub struct EventReading {
     pub at_s: f64,
     /// When it had been undone; absent where that came after the window's end.
     pub back_s: Option<f64>,
-    /// Time from then until the server got its share of the load again, as far as the CPU time
-    /// that it took tells; absent where it did not within the window.
+    /// Time from then until the server had its share of the load again, judged by its CPU time;
+    /// absent if it did not within the window.
     pub in_rotation_after_s: Option<f64>,
     /// How long that was looked for.
     pub looked_for_s: f64,

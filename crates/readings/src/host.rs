@@ -82,7 +82,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// What the reader of a result is told.
+    /// A sentence for the reader of a result.
     pub fn sentence(self) -> &'static str {
         match self {
             LinkKind::Direct => "hosts are joined by a bridge without delay",

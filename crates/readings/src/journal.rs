@@ -259,11 +259,11 @@ pub struct Trial {
     /// Whether this is the baseline's second copy, measured for the noise floor.
     #[serde(alias = "again")]
     pub baseline_copy: bool,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

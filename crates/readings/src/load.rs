@@ -53,11 +53,11 @@ pub struct LoadReading {
     pub first_byte: Histogram,
     /// From the first byte to the complete answer, ns.
     pub transfer: Histogram,
-    /// How late the client came to each due request, ns (open loop only). Waiting for a free
-    /// connection is not in it: that is the servers' doing and part of the response time.
+    /// How late the client handled each due request, ns (open loop only). Waiting for a free
+    /// connection is not in it: the servers cause that, and it is part of the response time.
     pub schedule_lag: Histogram,
-    /// How late the client came to what had arrived, ns: in no other time, where the kernel tells
-    /// when it did. Empty where it does not; then it is part of response, service, first byte and
+    /// How late the client read what had arrived, ns. With kernel timestamps it is part of no other
+    /// time. Without them this is empty, and the delay is part of response, service, first byte and
     /// transfer.
     #[serde(default = "Histogram::empty")]
     pub receive_lag: Histogram,

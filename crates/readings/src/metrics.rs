@@ -60,11 +60,10 @@ pub struct ServerMetrics {
     pub busiest: Vec<ThreadMetrics>,
     /// Whether it had processes when the load began and none later.
     pub ended: bool,
-    /// Whether all processes that it had beside its first when the load began were gone later, and
-    /// others there.
+    /// Whether all of its processes but the first were replaced by others since the load began.
     pub restarted: bool,
-    /// Whether a process of it ignores SIGCHLD without a control group: its CPU time lacks that of
-    /// its children then.
+    /// Whether one of its processes ignores SIGCHLD and it has no control group: then its CPU time
+    /// lacks that of its children.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub children_uncounted: bool,
 }

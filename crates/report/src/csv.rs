@@ -100,7 +100,7 @@ fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] 
     .map(number)
 }
 
-/// What the servers of the path did together, in eight fields; empty where nobody looked.
+/// What the servers of the path did together, in eight fields; empty without samples.
 fn servers(probed: Option<&SystemMetrics>) -> String {
     let Some(probed) = probed else {
         return ",".repeat(7);

@@ -63,12 +63,12 @@ fn note(note: &Note) -> String {
             if *more == 1 { "block" } else { "blocks" }
         ),
         Note::AsLargeAsMatters => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would not likely settle it: the difference is \
+            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the difference is \
              about as large as what matters"
         ),
         Note::TooNoisy => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would not likely settle it: the noise between \
-             blocks must come down"
+            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the noise between \
+             blocks is too large"
         ),
         Note::Unusable {
             blocks,
@@ -88,7 +88,7 @@ fn note(note: &Note) -> String {
             };
             let reason = reason.as_ref().map(|reason| format!("; {reason}"));
             format!(
-                "{usable} can be used, and a decision wants at least {FEWEST_BLOCKS}{}",
+                "{usable} can be used, and a decision needs at least {FEWEST_BLOCKS}{}",
                 reason.unwrap_or_default()
             )
         }
@@ -160,7 +160,7 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     // From -100% to more than tenfold: such an interval is no figure for a reader.
     let shown = interval.filter(|(_, high)| *high <= HIGH_MAX);
     let unlike = match (interval, shown) {
-        (Some(_), None) => ": too few, or too unlike each other, to say how far it is off",
+        (Some(_), None) => ": too few, or too different from each other, for an interval",
         _ => "",
     };
     format!(
@@ -201,10 +201,10 @@ pub(crate) fn stage(stage: &Stage) -> String {
     }
 }
 
-/// What looking at servers and machine cost.
+/// What sampling servers and machine cost.
 pub(crate) fn probes(cost: &ProbesCost) -> String {
     format!(
-        "servers and machine were looked at {} times a second of measured time, which took {} of a \
+        "servers and machine were sampled {} times a second of measured time, which took {} of a \
          core",
         number(cost.looks_per_s, 1, false),
         percent(cost.share_of_core * 100.0, 2, false)
@@ -282,7 +282,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             lag1,
             blocks,
         } => format!(
-            "the blocks' ratios of {} to {baseline}, {}{}, are like those of the blocks before \
+            "the blocks' ratios of {} to {baseline}, {}{}, correlate with those of the blocks before \
              (lag-1 autocorrelation {} over {}): they are not independent, and the interval is too \
              narrow",
             place.subject,
@@ -297,9 +297,9 @@ pub(crate) fn warning(warning: &Warning) -> String {
             ratio,
             blocks,
         } => format!(
-            "the throughput of {} over that of {baseline} hangs on how long the slices are: slices \
-             of twice the length make it {}, over {}; write a longer design.slice, until that no \
-             longer changes the answer",
+            "the throughput of {} over that of {baseline} depends on the length of the slices: slices \
+             of twice the length make it {}, over {}; lengthen design.slice until that no longer \
+             changes the result",
             name(at),
             percent((ratio - 1.0) * 100.0, 1, true),
             counted(*blocks, "block")
@@ -360,15 +360,15 @@ pub(crate) fn warning(warning: &Warning) -> String {
             median_us / 1e3
         ),
         Warning::Unresolved { at, metric, blocks } => format!(
-            "the {} of {} is unresolved: too few requests stand behind it in {}; a longer window \
+            "the {} of {} is unresolved: too few answers lie beyond it in {}; a longer window \
              would resolve it",
             metric.words(),
             name(at),
             counted(*blocks, "block")
         ),
         Warning::UncountedCpu(servers) => format!(
-            "CPU time may be missing of {}: processes of it ignore the ends of their children, and \
-             without a control group nobody counts what those took. Root has one; an ordinary \
+            "CPU time of {} may be incomplete: processes that ignore SIGCHLD are not charged \
+             with the CPU time of their children, and there is no control group. Root has one; an ordinary \
              user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
             joined(servers, |name| format!("`{name}`"))
         ),
@@ -386,8 +386,8 @@ fn setting(difference: &SettingDifference, conditions: &[Condition]) -> String {
         false => format!(" at {}", at.join("; ")),
     };
     format!(
-        "the compared servers differ in what changes results most, {}{at}: {}; unless that is the \
-         question, set them alike",
+        "the compared servers differ in a setting that changes results a lot, {}{at}: {}; unless \
+         that is the question, set it the same",
         settings::words(&difference.setting),
         joined(&difference.values, |one| format!(
             "{} ({})",

@@ -284,7 +284,7 @@ mod tests {
         assert!(wide.contains("balance 1.50, origin 0.25"), "{wide}");
         assert!(!wide.contains("faults/req"), "alike for all:\n{wide}");
         assert!(
-            wide.contains("looked at 7.0 times a second of measured time, which took 0.50% of"),
+            wide.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
             "{wide}"
         );
         assert!(!shown(100, false).contains("switches/req"));

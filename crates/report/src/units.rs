@@ -41,7 +41,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// A text of at most so many characters; what was cut off shows as an ellipsis.
+/// A text cut to a number of characters, with an ellipsis if it was longer.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

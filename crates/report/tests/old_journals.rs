@@ -1,5 +1,5 @@
-//! Journals and a search that version 0.1 made, and its documents on them: the same verdicts,
-//! figures and sentences come of them today.
+//! Journals and a search that version 0.1 made, and its documents on them: today they give the
+//! same verdicts and figures. The documents have the sentences as they are worded today.
 //!
 //! Service time, first byte, transfer and receive lag, of which no document tells, were emptied in
 //! the journals, and most rows of a second left out.

@@ -10,7 +10,7 @@ use readings::{
 };
 
 use crate::context::Context;
-use crate::group::{GroupResult, Ready, ready_subjects};
+use crate::group::{GroupResult, ReadySubject, ready_subjects};
 use crate::measure::schedule;
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
@@ -181,7 +181,7 @@ fn server_cpus(cx: &Context<'_>, resolved: &ResolvedCondition) -> Vec<u32> {
 fn make_probes(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
-    ready: &[Ready],
+    ready: &[ReadySubject],
     random: &mut fastrand::Rng,
     reading: &mut BottleneckReading,
 ) -> Result<(), AgentError> {
@@ -373,7 +373,7 @@ fn half_the_server_cpu(
 fn probe_once(
     cx: &mut Context<'_>,
     order: &LoadOrder,
-    ready: &[Ready],
+    ready: &[ReadySubject],
     perturbation: &Perturbation,
 ) -> Result<Probe, AgentError> {
     let mut order = order.clone();
@@ -434,7 +434,7 @@ fn usable_cpus(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 
 fn description(change: Change) -> &'static str {
     match change {
         Change::None => "nothing changed",
-        Change::ClientThread => "a client thread more",
+        Change::ClientThread => "one more client thread",
         Change::ClientApart => "a CPU of its own for the client",
         Change::TwiceTheConnections => "twice the connections",
         Change::HalfTheConnections => "half the connections",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 use serde_json::Value;
 
-use crate::group::Ready;
+use crate::group::ReadySubject;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
 use crate::testbed::Testbed;
@@ -64,7 +64,7 @@ impl Context<'_> {
     pub(crate) fn order(
         &self,
         resolved: &ResolvedCondition,
-        ready: &[Ready],
+        ready: &[ReadySubject],
         segments: Vec<Segment>,
     ) -> LoadOrder {
         let load = &resolved.load;
@@ -97,14 +97,14 @@ impl Context<'_> {
             sample_scheduling: false,
             quota: None,
             ports: None,
-            tell_windows: false,
+            report_windows: false,
         }
     }
 
     pub(crate) fn load(
         &mut self,
         resolved: &ResolvedCondition,
-        ready: &[Ready],
+        ready: &[ReadySubject],
         segments: Vec<Segment>,
     ) -> Result<Loaded, AgentError> {
         let hosts = self.options.experiment.hosts.iter();
@@ -125,7 +125,7 @@ impl Context<'_> {
     pub(crate) fn load_order(
         &mut self,
         order: LoadOrder,
-        ready: &[Ready],
+        ready: &[ReadySubject],
     ) -> Result<Loaded, AgentError> {
         let subject = |segment: &Segment| ready[segment.target].planned.subject.clone();
         let subjects: Vec<String> = order.job.segments.iter().map(subject).collect();
@@ -170,7 +170,7 @@ pub(crate) fn request(
     String::from_utf8_lossy(&head).into_owned() + &body
 }
 
-fn target(one: &Ready, load: &LoadSpec, expect: &Expect) -> load::Target {
+fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target {
     let mut fields = load.headers.clone();
     if !load.keepalive {
         // The server closes first, so TIME_WAIT is on its side.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use readings::{Outcome, RateChoice};
 
 use crate::context::{Context, connection_close, request};
-use crate::measure::{Bench, measurer};
+use crate::measure::{GroupSetup, measurer};
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
@@ -61,7 +61,7 @@ impl GroupResult {
     }
 }
 
-pub(crate) struct Ready {
+pub(crate) struct ReadySubject {
     pub(crate) planned: PlannedTrial,
     pub(crate) subject: SubjectSpec,
     pub(crate) address: SocketAddr,
@@ -83,13 +83,13 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
     cx.phase("starting servers");
     let failure = match start_servers(cx, &resolved, &mut up, &mut random) {
         Ok(addresses) => {
-            let bench = Bench {
+            let setup = GroupSetup {
                 resolved: &resolved,
                 group,
                 up: &up,
                 rate,
             };
-            measure(cx, &bench, &addresses, &mut random, &mut result).err()
+            measure(cx, &setup, &addresses, &mut random, &mut result).err()
         }
         Err(reason) => {
             let design = &cx.options.experiment.design;
@@ -117,16 +117,16 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
 
 fn measure(
     cx: &mut Context<'_>,
-    bench: &Bench<'_>,
+    setup: &GroupSetup<'_>,
     addresses: &BTreeMap<String, SocketAddr>,
     random: &mut fastrand::Rng,
     result: &mut GroupResult,
 ) -> Result<(), AgentError> {
-    let ready = ready_subjects(cx, bench.resolved, bench.group, addresses, result)?;
+    let ready = ready_subjects(cx, setup.resolved, setup.group, addresses, result)?;
     if ready.is_empty() {
         return Ok(());
     }
-    measurer(bench.resolved, &ready).measure(cx, bench, &ready, random, result)
+    measurer(setup.resolved, &ready).measure(cx, setup, &ready, random, result)
 }
 
 /// The subjects that answer as expected; the others fail here.
@@ -136,7 +136,7 @@ pub(crate) fn ready_subjects(
     group: &Group,
     addresses: &BTreeMap<String, SocketAddr>,
     result: &mut GroupResult,
-) -> Result<Vec<Ready>, AgentError> {
+) -> Result<Vec<ReadySubject>, AgentError> {
     let expect = cx.options.experiment.expect.clone();
     let mut ready = Vec::new();
     for planned in &group.trials {
@@ -169,7 +169,7 @@ pub(crate) fn ready_subjects(
             }
         };
         match outcome {
-            Ok(address) => ready.push(Ready {
+            Ok(address) => ready.push(ReadySubject {
                 planned: planned.clone(),
                 subject: subject.clone(),
                 address,

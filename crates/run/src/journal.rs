@@ -70,8 +70,8 @@ pub struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// Creates the journal of a folder, or takes over one without a whole row, which a process
-    /// leaves that is killed right after creating it. The first row has to be the run's header.
+    /// Creates the journal of a folder, or takes over one without a complete row, as a process
+    /// leaves it that is killed right after creating it. The first row has to be the run's header.
     ///
     /// # Errors
     /// When a journal exists or another process holds it, or the folder cannot be written.

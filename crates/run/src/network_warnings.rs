@@ -3,7 +3,7 @@
 use readings::{Histogram, LoadReading};
 
 use crate::context::Context;
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use agent::wire::Loaded;
 use experiment::{Experiment, ResolvedCondition};
 
@@ -21,7 +21,7 @@ const RETRANSMIT_SHARE_MIN: f64 = 0.001;
 pub(crate) fn of_closed_loop(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
-    ready: &[Ready],
+    ready: &[ReadySubject],
     closed: &Loaded,
     result: &mut GroupResult,
 ) {

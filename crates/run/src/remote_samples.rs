@@ -1,4 +1,4 @@
-//! What servers on other machines did while a load was made on one.
+//! Samples of servers on other machines than that of the load.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::testbed::Testbed;
 pub(crate) struct RemoteSampling {
     /// How far the load's clock was ahead of this machine's at the start.
     load_ahead_ns: i64,
-    /// Hosts, and the same of theirs.
+    /// Hosts, and how far their clocks were ahead.
     hosts: Vec<(String, i64)>,
 }
 
 impl Testbed {
-    /// Has all machines but the load's sample their servers; `None` where there are none.
+    /// Starts sampling on all machines but the load's; `None` if there are no others.
     pub(crate) fn start_remote_sampling(
         &mut self,
         from: Option<&str>,
@@ -39,7 +39,7 @@ impl Testbed {
         }))
     }
 
-    /// Ends that, and adds what the other machines measured to each reading.
+    /// Stops sampling, and adds what the other machines measured to each reading.
     pub(crate) fn add_remote_samples(
         &mut self,
         from: Option<&str>,

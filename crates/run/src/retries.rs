@@ -16,14 +16,14 @@ pub trait StoppingRule {
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
 }
 
-/// The rows so far, and the retries that follow from them.
+/// Decides from the rows so far which groups to retry.
 pub(crate) struct RetryTracker<'a> {
     stopping_rule: &'a dyn StoppingRule,
     header: RunHeader,
     trials: Vec<Trial>,
     /// Attempts per group in this process.
     attempts: BTreeMap<(u32, Condition), u32>,
-    /// Subjects that no retry helped, by condition.
+    /// Subjects that are no longer retried, by condition.
     given_up: Vec<(Condition, String)>,
 }
 

@@ -194,8 +194,8 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
     all
 }
 
-/// Checks, once per condition, whether a server uses CPU time without load, which other subjects
-/// would lack.
+/// Checks, once per condition, whether an idle server takes CPU time that other subjects would then
+/// lack.
 pub(crate) fn check_disturbance(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,

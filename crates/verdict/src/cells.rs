@@ -179,7 +179,7 @@ impl<'a> Cells<'a> {
     }
 
     /// How many blocks are complete, and how many were begun. A block is complete when every
-    /// declared subject was tried under every declared condition, whatever came of it.
+    /// declared subject was tried under every declared condition, with whatever outcome.
     pub fn blocks(&self) -> (u32, u32) {
         let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
         for cell in &self.all {

@@ -36,7 +36,7 @@ pub enum Note {
     },
     /// No block was measured.
     NothingMeasured,
-    /// Fewer blocks than a decision wants.
+    /// Fewer blocks than a decision needs.
     TooFewBlocks {
         /// Blocks that can be used.
         usable: usize,
@@ -111,7 +111,7 @@ pub enum Warning {
         unsettled: usize,
         blocks: usize,
     },
-    /// The ratios of blocks are like those of the blocks before.
+    /// The ratios of blocks correlate with those of the blocks before.
     DependentBlocks {
         /// The subject.
         at: Place,
@@ -172,7 +172,7 @@ pub enum Warning {
         /// The median time to open one, us.
         median_us: f64,
     },
-    /// A quantile has too few requests behind it.
+    /// A quantile has too few answers beyond it.
     Unresolved {
         /// The subject.
         at: Place,

@@ -6,7 +6,7 @@ use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
 pub fn t_two_sided_p(t: f64, degrees: f64) -> f64 {
-    // `statrs` panics on what is no number.
+    // `statrs` panics on NaN.
     if t.is_nan() {
         return f64::NAN;
     }

@@ -10,7 +10,7 @@ pub fn agent() -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Makes hosts as standard input asks for them, and keeps them until it ends.
+/// Creates hosts as ordered on standard input, and holds them until it ends.
 pub fn netns_holder() -> Result<u8, Failure> {
     hosts::serve(BufReader::new(stdin()), stdout()).map_err(Failure::failed)?;
     Ok(0)

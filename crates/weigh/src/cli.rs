@@ -28,8 +28,8 @@ pub use read::{ReadArgs, ReadFormat};
     disable_help_subcommand = true
 )]
 #[command(
-    after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong words or files; \
-    3 a gate was breached; 4 measured, but invalid; 130 or 143 stopped by a signal."
+    after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong arguments or files; \
+    3 reserved for gates; 4 measured, but invalid; 130 or 143 stopped by a signal."
 )]
 pub struct Cli {
     /// What to do.
@@ -40,19 +40,19 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run an experiment: one of the catalogue, or your own file.
+    /// Run an experiment of the catalogue, or a file of your own.
     Run(RunArgs),
     /// Compare URLs that already run.
     Compare(CompareArgs),
-    /// Put load on a URL and say what it took.
+    /// Put load on a URL, and report throughput and latency.
     Load(Box<LoadArgs>),
-    /// Find the highest rate that keeps an objective, or measure throughput over concurrency.
+    /// Find the highest rate that meets an objective, or measure throughput over connections.
     Capacity(Box<CapacityArgs>),
-    /// Read what other load generators printed, and say what follows from it.
+    /// Read what other load generators printed, and say what it shows.
     Read(ReadArgs),
     /// Show a run's folder again.
     Report(ReportArgs),
-    /// Look what on this machine would spoil a measurement, and how to mend it.
+    /// Check what on this machine would spoil a measurement, and how to fix it.
     Doctor(DoctorArgs),
     /// List experiments, recipes and drivers, and whether each can run here.
     List(ListArgs),
@@ -81,7 +81,7 @@ pub enum Format {
 /// `weigh run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Name of the catalogue (see `weigh list`) or an experiment file.
+    /// An experiment of the catalogue (see `weigh list`), or the path of a file.
     #[arg(required_unless_present = "resume")]
     pub experiment: Option<String>,
     /// The shorter form that the experiment describes.
@@ -90,13 +90,13 @@ pub struct RunArgs {
     /// Folder of the run [default: weigh-runs/NAME-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on with the run in this folder.
+    /// Continue the run in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Look after the last block for what limits each subject: `--bottleneck=false` does not
+    /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
     /// [default: true, with --quick false].
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub bottleneck: Option<bool>,
@@ -146,11 +146,11 @@ pub struct CompareArgs {
     /// The smallest difference that matters, such as 3%.
     #[arg(long, default_value = "3%")]
     pub matters: String,
-    /// Rate at which latency is compared, requests per second [default: half of what
-    /// the slower carries, at most a fifth of what the client could].
+    /// Rate at which latency is compared, requests per second [default: half of what the slowest
+    /// subject carries, at most a fifth of what the client could send].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// Look after the last block for what limits each subject: `--bottleneck=false` does not.
+    /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that.
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub bottleneck: bool,
     /// Folder of the run [default: weigh-runs/compare-TIME].
@@ -169,7 +169,7 @@ pub struct CompareArgs {
 pub struct ReportArgs {
     /// The run's folder.
     pub folder: PathBuf,
-    /// What to make.
+    /// The form of the report.
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
     /// Where to write it [default: standard output].
@@ -196,7 +196,7 @@ pub enum ReportFormat {
 /// `weigh doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// What this experiment needs, beside what all need.
+    /// Check for this experiment too: a name of the catalogue, or the path of a file.
     pub experiment: Option<String>,
     /// Recipes and drivers of the user's own.
     #[command(flatten)]
@@ -226,10 +226,10 @@ pub struct OriginArgs {
     /// Threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// Most connections at one time, per thread.
+    /// Connection limit per thread.
     #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=500_000))]
     pub connections: u32,
-    /// Length of the queue of connections that wait to be accepted.
+    /// Length of the accept queue.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..=65_535))]
     pub backlog: i32,
     /// The event loop [default: uring where it is allowed].

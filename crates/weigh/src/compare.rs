@@ -26,7 +26,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     })
 }
 
-/// The experiment that the arguments stand for; the first subject is the baseline.
+/// The experiment that the arguments describe; the first subject is the baseline.
 fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failure> {
     let names: Vec<&str> = args
         .subjects

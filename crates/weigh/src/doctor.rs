@@ -11,7 +11,7 @@ use crate::recipes::{own_program, recipes};
 /// Columns of the terminal that explanations are broken at.
 const WIDTH: usize = 80;
 
-/// Looks what would spoil a measurement.
+/// Checks what would spoil a measurement.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let recipes = recipes(&args.own)?;
     let experiment = match &args.experiment {
@@ -28,7 +28,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// An examination for a person to read: problems first, each with the command that mends it on a
+/// An examination for a person to read: problems first, each with the command that fixes it on a
 /// line of its own, then what is fine, then one sentence.
 fn text(examination: &Examination) -> String {
     let (problems, fine): (Vec<&Finding>, Vec<&Finding>) = examination

@@ -4,18 +4,18 @@ use std::fmt::Display;
 
 /// Exit status when it could not be done.
 const FAILED: u8 = 1;
-/// Exit status when the caller's words or files are wrong.
+/// Exit status when the arguments or files are wrong.
 const WRONG_WORDS: u8 = 2;
 
-/// Why a verb did not do its work.
+/// Why a command failed.
 pub enum Failure {
-    /// The machine could not.
+    /// It could not be done on this machine.
     Failed(String),
-    /// The caller's words are wrong.
+    /// The arguments are wrong.
     Words(String),
     /// A file of the caller's is wrong, shown in the file.
     File(Box<miette::Report>),
-    /// A signal came before there was anything to show; this is the status that belongs to it.
+    /// A signal came before there was anything to show; this is its exit status.
     Stopped(u8),
 }
 
@@ -25,7 +25,7 @@ impl Failure {
         Failure::Failed(why.to_string())
     }
 
-    /// The caller's words are wrong.
+    /// The arguments are wrong.
     pub fn words(why: impl Display) -> Self {
         Failure::Words(why.to_string())
     }

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     ended(carry_out(cli).and_then(|status| output::all_written().map(|()| status)))
 }
 
-/// Help and version are no mistakes; everything else is the caller's, status 2.
+/// Help and version are no errors; everything else is a wrong argument, status 2.
 fn not_parsed(e: &clap::Error) -> ExitCode {
     let printed = e.print().and_then(|()| std::io::stdout().flush());
     if e.use_stderr() {

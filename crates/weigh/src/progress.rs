@@ -8,7 +8,7 @@ use readings::Outcome;
 use run::RunEvent;
 use verdict::Looks;
 
-/// Shows how a run goes on: a bar on a terminal, a line per step elsewhere.
+/// Shows the progress of a run: a bar on a terminal, a line per step elsewhere.
 pub struct Progress {
     bar: ProgressBar,
     terminal: bool,
@@ -127,8 +127,8 @@ impl Progress {
                     self.line(reason);
                 }
                 self.line(&format!(
-                    "made again, which can be done {left} more {}",
-                    if *left == 1 { "time" } else { "times" }
+                    "the condition is repeated: {left} {} left, this one included",
+                    if *left == 1 { "retry" } else { "retries" }
                 ));
             }
             RunEvent::BottleneckBegins {
@@ -172,7 +172,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -182,12 +182,12 @@ impl Progress {
 /// its end.
 struct ToGo {
     looks: Looks,
-    /// Groups that are left, the one under way among them.
+    /// Groups that are left, including the current one.
     groups: usize,
     groups_per_block: usize,
-    /// Groups that were made.
+    /// Groups that are done.
     made: usize,
-    /// What the plan says of one group, s.
+    /// Duration of one group by the plan, s.
     estimated_s: f64,
 }
 
@@ -204,11 +204,11 @@ impl Default for ToGo {
 }
 
 impl ToGo {
-    /// What one group takes: as long as those before it have taken, once there are some.
+    /// Estimated duration of one group: the mean of those that are done, once there are some.
     fn group_s(&self, elapsed_s: f64) -> f64 {
         match self.made {
             0 => self.estimated_s,
-            // The one under way is in the time, and in part in the count.
+            // The current one is in the time, and partly in the count.
             made => elapsed_s / (made as f64 + 0.5),
         }
     }

@@ -22,7 +22,7 @@ use crate::signals::Signals;
 /// Exit status when it was measured, but is invalid.
 const INVALID: u8 = 4;
 
-/// Runs an experiment, or goes on with one.
+/// Runs an experiment, or resumes a run.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
@@ -104,7 +104,7 @@ fn dry_run(
     Ok(0)
 }
 
-/// What to know about the drivers of an experiment before their figures are used.
+/// Notes on the drivers of an experiment, to be known before their figures are used.
 fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
     let mut text = String::new();
     let looks = Looks::of(experiment.design.blocks);
@@ -126,16 +126,16 @@ fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
     text
 }
 
-/// A run that is wanted.
+/// What to run, and how to show its result.
 pub struct Wanted<'a> {
     pub experiment: &'a Experiment,
     /// The recipes that it may use.
     pub recipes: &'a Recipes,
-    /// The seed; a run that goes on has its own.
+    /// The seed; ignored by a resumed run, which has its own.
     pub seed: u64,
     /// The run's folder.
     pub folder: PathBuf,
-    /// Whether the folder holds a run that shall go on.
+    /// Whether to resume the run in the folder.
     pub resume: bool,
     /// How the result is printed.
     pub format: Format,
@@ -176,7 +176,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// The statistics that a run asks for while it goes on.
+/// Judges the rows of a run by the statistics of `verdict`.
 struct Statistician;
 
 impl StoppingRule for Statistician {
@@ -223,7 +223,7 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
 }
 
 fn status(analysis: &Analysis) -> u8 {
-    // One moment in which the machine stood still spoils the far tail and nothing else.
+    // A single stall of the machine spoils only the far tail.
     let invalid = analysis.comparisons.iter().any(|comparison| {
         comparison.verdict == Verdict::Invalid && comparison.metric != Metric::LatencyUsP99
     });

@@ -24,9 +24,9 @@ pub struct Signals {
     pub stop: Arc<AtomicBool>,
     which: Arc<AtomicUsize>,
     /// Whether the next signal ends the program.
-    hard: Arc<AtomicBool>,
-    /// What sets `hard`; nothing while signals are held.
-    hardening: Arc<Mutex<Vec<SigId>>>,
+    exit_on_signal: Arc<AtomicBool>,
+    /// Handlers that set `exit_on_signal`; none while signals are held.
+    exit_handlers: Arc<Mutex<Vec<SigId>>>,
 }
 
 impl Signals {
@@ -38,36 +38,39 @@ impl Signals {
         let signals = Self {
             stop: Arc::new(AtomicBool::new(false)),
             which: Arc::new(AtomicUsize::new(0)),
-            hard: Arc::new(AtomicBool::new(false)),
-            hardening: Arc::new(Mutex::new(Vec::new())),
+            exit_on_signal: Arc::new(AtomicBool::new(false)),
+            exit_handlers: Arc::new(Mutex::new(Vec::new())),
         };
         for signal in SIGNALS {
-            // In this order: a further signal ends the program the hard way, and whoever sees
-            // that it shall stop knows by which.
-            flag::register_conditional_shutdown(signal, 128 + signal, signals.hard.clone())
-                .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
-                .and_then(|_| flag::register(signal, signals.stop.clone()))
-                .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
+            // In this order: a further signal exits at once, and `which` is set before `stop`.
+            flag::register_conditional_shutdown(
+                signal,
+                128 + signal,
+                signals.exit_on_signal.clone(),
+            )
+            .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
+            .and_then(|_| flag::register(signal, signals.stop.clone()))
+            .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
         }
         signals.release();
         Ok(signals)
     }
 
-    /// From now on further signals do not end the program the hard way, until [`Self::release`]:
-    /// something must be put in order before.
+    /// From now on further signals do not exit at once, until [`Self::release`]: something has to
+    /// be put in order first.
     pub fn hold(&self) {
-        for id in self.hardening().drain(..) {
+        for id in self.exit_handlers().drain(..) {
             low_level::unregister(id);
         }
     }
 
     /// Lets a second signal end the program again.
     pub fn release(&self) {
-        let mut hardening = self.hardening();
+        let mut exit_handlers = self.exit_handlers();
         for signal in SIGNALS {
-            hardening.extend(flag::register(signal, self.hard.clone()));
+            exit_handlers.extend(flag::register(signal, self.exit_on_signal.clone()));
         }
-        self.hard.store(self.stopped(), Ordering::SeqCst);
+        self.exit_on_signal.store(self.stopped(), Ordering::SeqCst);
     }
 
     /// From now on a second signal ends the program after `work` is done, on a thread of its own;
@@ -82,7 +85,7 @@ impl Signals {
             let again = Arc::new(AtomicBool::new(false));
             for signal in SIGNALS {
                 if flag::register(signal, again.clone()).is_err() {
-                    // Better the hard way than none.
+                    // It still exits, without the work.
                     signals.release();
                     return;
                 }
@@ -96,9 +99,9 @@ impl Signals {
         });
     }
 
-    fn hardening(&self) -> MutexGuard<'_, Vec<SigId>> {
+    fn exit_handlers(&self) -> MutexGuard<'_, Vec<SigId>> {
         // A list of numbers is whole at any time.
-        self.hardening
+        self.exit_handlers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -100,7 +100,7 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     if !name_ok || value.bytes().any(|b| b == b'\r' || b == b'\n' || b == 0) {
         return Err(wrong());
     }
-    // With a length of the user's beside that of the body, a request would have two.
+    // A length given here would be a second one beside the body's.
     for own in ["Content-Length", "Transfer-Encoding"] {
         if name.eq_ignore_ascii_case(own) {
             return Err(format!(

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::proc_files::{Thread, ThreadUsage};
 use super::taskstats::ThreadExit;
 
-/// At most so many unattributed exits are kept until the next sample.
+/// Most unattributed exits that are kept until the next sample.
 const UNATTRIBUTED_MAX: usize = 4096;
 
 /// Adds up the usage of threads that have exited.
 ///
 /// For threads of the last sample it is their usage in it, or, where the kernel
 /// [reports exits](super::thread_exits), their final usage. Threads that no sample has seen are
-/// known from those reports only: they are a server's when their process is, or its parent.
+/// known from those reports only: they belong to a server when their process or its parent does.
 #[derive(Default)]
 pub(crate) struct ExitedThreads {
     sum: ThreadUsage,

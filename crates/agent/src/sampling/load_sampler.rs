@@ -1,4 +1,4 @@
-//! Samples at the edges of a load's segments and windows, and what they say of its readings.
+//! Takes samples at the edges of a load's segments and windows, for its readings.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::watched::{Watched, WatchedServers};
 use crate::clock::Window;
 use crate::wire::LoadOrder;
 
-/// Where reading CPU time takes more files than this, it is read only in long windows: reading costs
+/// If reading CPU time takes more files than this, it is read only in long windows, since it costs
 /// time on the servers' CPUs.
 const FILES_FEW: usize = 16;
 const LONG_WINDOW: Duration = Duration::from_millis(900);
 
-/// What a segment's window is sampled for.
+/// What is needed of a segment's window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SampledSegment {
     /// Number of the reading; `None` for a warm-up.

@@ -8,7 +8,7 @@ use readings::{InterfaceMetrics, NetworkMetrics, SocketMetrics};
 
 use crate::wire::OtherServer;
 
-/// At most so many interfaces of a namespace are reported.
+/// Most interfaces of a namespace that are reported.
 const INTERFACES: usize = 32;
 
 /// A network namespace that a load passes through.

@@ -149,7 +149,7 @@ impl Process {
     }
 }
 
-/// Whether a process ignores SIGCHLD: then the kernel adds its children's usage to nobody's.
+/// Whether a process ignores SIGCHLD: then the kernel discards its children's usage.
 pub(crate) fn ignores_sigchld(pid: i32) -> bool {
     /// On all machines that Rust's std supports, MIPS and SPARC aside.
     const SIGCHLD: u32 = 17;

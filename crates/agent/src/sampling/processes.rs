@@ -1,9 +1,9 @@
 //! A server's processes, of which a sample reads only those that have run.
 //!
 //! Ticks, switches, faults, children and threads of a process change only while it runs. So they
-//! are read again only when one of its threads has run, which a read of an open file tells, some
-//! 2 us per thread, where reading everything costs 5 to 40. Resident memory is taken to be the same
-//! as well, although the kernel may have reclaimed pages.
+//! are read again only when one of its threads has run. A read of an open file shows that in some
+//! 2 us per thread; reading everything takes 5 to 40. Resident memory is assumed not to change
+//! either, although the kernel may have reclaimed pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ struct KnownThread {
 
 struct Reader {
     descriptors: Descriptors,
-    /// Whether the kernel counts who has run. Otherwise each sample reads everything.
+    /// Whether the kernel counts the run time of threads. Otherwise each sample reads everything.
     knows_runs: bool,
     /// Where the kernel answers this process.
     stats: Option<TaskStats>,
@@ -146,7 +146,7 @@ impl Processes {
     }
 }
 
-/// What goes up and down of a server.
+/// Gauges of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerGauges {
     pub(crate) rss_bytes: u64,
@@ -294,7 +294,7 @@ impl Reader {
             match stats.thread(tid, last) {
                 Ok(thread) => return Some((thread, process.rss_bytes())),
                 Err(error) if has_ended(&error) => return None,
-                // The files have it as well.
+                // Read from `/proc` from now on.
                 Err(_) => self.stats = None,
             }
         }

@@ -30,7 +30,7 @@ pub(crate) struct RunTimes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
     Idle,
-    /// Also where that is unknown.
+    /// It ran, or that is unknown.
     Ran,
     Gone,
 }
@@ -56,8 +56,8 @@ impl RunTimes {
         since
     }
 
-    /// Whether a thread has done nothing since the last call of [`since`](Self::since), which this
-    /// does not count as.
+    /// Whether a thread has been idle since the last call of [`since`](Self::since). Does not move
+    /// that point.
     pub(crate) fn is_idle(&mut self, pid: i32, thread: i32, descriptors: &Descriptors) -> bool {
         self.compare(pid, thread, descriptors).0 == Since::Idle
     }

@@ -32,9 +32,9 @@ pub(crate) struct Sample {
     /// CLOCK_MONOTONIC.
     pub(crate) at_ns: i64,
     pub(crate) unix_s: f64,
-    /// CPU time that taking it took.
+    /// CPU time of taking it.
     pub(crate) cost: Duration,
-    /// Taken at the edge of a segment or a window, which is known by it exactly.
+    /// Taken exactly at the edge of a segment or a window.
     pub(crate) edge: bool,
     /// Connections accepted so far, all namespaces together.
     pub(crate) accepted: Option<u64>,
@@ -45,7 +45,7 @@ pub(crate) struct Sample {
     pub(crate) scheduling: Option<Box<Scheduling>>,
 }
 
-/// What only grows, of each server and each namespace.
+/// Counters, which only grow, of each server and each namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) servers: Vec<ServerCounters>,
@@ -53,7 +53,7 @@ pub(crate) struct Counters {
     pub(crate) networks: Vec<NetworkCounters>,
 }
 
-/// What goes up and down: the highest values of one or several samples.
+/// Gauges, which go up and down: the highest values of one or several samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
     /// How many samples.

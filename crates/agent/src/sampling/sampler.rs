@@ -229,8 +229,8 @@ impl State {
             last_ended: now,
             ended: false,
         };
-        // Which processes a server has is found out before the load. That reads all of them, so it
-        // says nothing of what a sample costs later.
+        // Lists the servers' processes before the load. That reads all of them, so its cost says
+        // nothing about later samples.
         state.read(FULL, false);
         (state.spent, state.counters.cost) = (Duration::ZERO, Duration::ZERO);
         state

@@ -1,5 +1,5 @@
-//! Who had a CPU and who wanted one, for the search for bottlenecks: each thread of the watched
-//! servers, each CPU, and what the kernel counts of connections.
+//! Running and runnable time of each thread of the watched servers, use of each CPU, and the kernel's
+//! counters of connections, for the search for bottlenecks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::proc_files::{schedstat, threads_of};
 use super::watched::Watched;
 use crate::ports::ports_waiting;
 
-/// At most so many threads of a server are reported.
+/// Most threads of a server that are reported.
 const BUSIEST: usize = 16;
 
 /// The scheduler's and the kernel's counters at one moment.
@@ -149,7 +149,7 @@ fn threads(pid: i32) -> impl Iterator<Item = (i32, Thread)> {
 }
 
 /// Ticks of each CPU, from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-/// Time stolen by the hypervisor counts as busy: nobody could have it.
+/// Time stolen by the hypervisor counts as busy: no program could use it.
 fn cpus(stat: &str) -> BTreeMap<u32, CpuTicks> {
     let cpus = stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split(' ');

@@ -21,7 +21,7 @@ const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 /// Command and version of the generic netlink, before the attributes.
 const GENERIC_HEADER: usize = 4;
 
-/// Where figures stand in `struct taskstats`.
+/// Offsets of fields in `struct taskstats`.
 mod at {
     pub(crate) const VERSION: usize = 0;
     pub(crate) const RUN_NS: usize = 72;
@@ -41,7 +41,7 @@ mod at {
 /// Version 15 moved the fields behind the first ones.
 const VERSION_UNLIKE_OTHERS: u16 = 15;
 const VERSION_WITH_PID: u16 = 12;
-/// With the 0 behind it.
+/// Including the terminating 0.
 const NAME_BYTES: usize = 32;
 
 pub(crate) struct TaskStats {
@@ -103,7 +103,7 @@ pub(crate) struct ThreadExit {
     pub(crate) pid: i32,
     /// The parent of its process, or the process that adopted it.
     pub(crate) parent_pid: i32,
-    /// In all its life.
+    /// Usage over its whole life.
     pub(crate) usage: ThreadUsage,
 }
 

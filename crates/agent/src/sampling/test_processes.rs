@@ -45,7 +45,7 @@ pub(crate) fn shell() -> Killed {
 }
 
 /// A process that starts as many children at once as [`tell`] says, and waits for all of them. It
-/// ignores SIGCHLD, so the kernel adds their usage to nobody's.
+/// ignores SIGCHLD, so the kernel discards their usage.
 pub(crate) fn careless_parent() -> Killed {
     let mut command = Command::new("perl");
     command.args([

@@ -60,8 +60,8 @@ impl ThreadExits {
     }
 }
 
-/// The kernel keeps a listener by its port, which the next socket of this process may get: that one
-/// would take reports for answers.
+/// The kernel keeps a listener by its port. The next socket of this process may get the same port, and
+/// would mistake reports for answers.
 impl Drop for ThreadExits {
     fn drop(&mut self) {
         let mut request = Message::question(self.family, &[TASKSTATS_CMD_GET, 1, 0, 0]);

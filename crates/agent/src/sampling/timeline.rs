@@ -1,4 +1,4 @@
-//! Samples in the order of time, and what they say of windows.
+//! Samples in the order of time, which are cut into windows afterwards.
 //!
 //! At the edges of a window there is either a sample at that very moment, where the load is made on
 //! the same machine, or samples before and after it: then CPU time and accepted connections are
@@ -74,7 +74,7 @@ pub(crate) struct Timeline {
     bare: usize,
 }
 
-/// What was thinned out.
+/// The kind of samples that was thinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thinned {
     Detailed,
@@ -91,7 +91,7 @@ impl Timeline {
         }
     }
 
-    /// Appends a sample that is later than all others; says what that made too many.
+    /// Appends a sample that is later than all others; returns what had to be thinned for it.
     pub(crate) fn append(&mut self, sample: Sample) -> Option<Thinned> {
         self.count(&sample);
         self.samples.push(sample);
@@ -112,7 +112,7 @@ impl Timeline {
         }
     }
 
-    /// Merges every second of those samples into the next one, but not over an edge.
+    /// Merges every second of those samples into the next one, but not across an edge.
     fn thin(&mut self, which: Thinned) {
         let is_one = |sample: &Sample| {
             let detailed = sample.gauges.is_some();
@@ -135,7 +135,7 @@ impl Timeline {
         }
     }
 
-    /// What the samples say of a reading.
+    /// What was measured in the windows of a reading.
     pub(crate) fn cut(&self, spans: Spans) -> Measured {
         Measured {
             cpu_s: self.cpu_s(&spans.windows),
@@ -273,7 +273,8 @@ impl Timeline {
     }
 }
 
-/// Leaves CPU time and accepted connections in a sample with details; nothing in another.
+/// Moves what can be kept of a sample into the next. A sample with gauges keeps its CPU time and
+/// accepted connections; any other becomes empty.
 fn merge(earlier: &mut Sample, later: &mut Sample) {
     later.cost += std::mem::take(&mut earlier.cost);
     earlier.counters = None;

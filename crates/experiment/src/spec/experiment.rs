@@ -168,7 +168,7 @@ pub struct Factor {
     pub levels: Vec<Level>,
 }
 
-/// What a factor changes. Besides, its `{name}` is filled in wherever it stands.
+/// What a factor changes. In addition its `{name}` is filled in wherever it occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A key of the load.
@@ -312,7 +312,7 @@ impl Design {
 pub enum SliceLength {
     /// The runner chooses.
     Auto,
-    /// So long.
+    /// This long.
     Fixed(Duration),
 }
 

@@ -34,14 +34,14 @@ fn every_block_holds_every_condition_and_every_subject_once() {
         declared.sort();
         assert_eq!(conditions, declared);
         for group in &block.groups {
-            let mut lanes: Vec<_> = group
+            let mut trials: Vec<_> = group
                 .trials
                 .iter()
                 .map(|planned| (planned.subject.as_str(), planned.baseline_copy))
                 .collect();
-            lanes.sort_unstable();
+            trials.sort_unstable();
             assert_eq!(
-                lanes,
+                trials,
                 [("direct", false), ("direct", true), ("lighttpd", false)]
             );
             for planned in &group.trials {
@@ -63,7 +63,7 @@ fn the_seed_alone_makes_the_order() {
 fn no_order_is_preferred() {
     let experiment = good(parse_set(GOOD, &[("design.blocks", "300")]));
     let plan = Plan::new(&experiment, 11);
-    assert_eq!(orders(&plan).len(), 6, "all orders of three lanes occur");
+    assert_eq!(orders(&plan).len(), 6, "all orders of three trials occur");
     let groups = plan.groups().count() as f64;
     for (subject, again) in [("direct", false), ("direct", true), ("lighttpd", false)] {
         let first = plan

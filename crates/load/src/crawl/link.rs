@@ -55,8 +55,8 @@ fn without_port_80(host: &str) -> &str {
     host.strip_suffix(":80").unwrap_or(host)
 }
 
-/// A path and query with what may not stand in them percent-encoded (RFC 3986, 2.1); what is
-/// encoded stays as it is.
+/// A path and query with characters that are not allowed there percent-encoded (RFC 3986, 2.1); what
+/// is already encoded stays as it is.
 pub(super) fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

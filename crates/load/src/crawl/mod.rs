@@ -82,13 +82,13 @@ struct Next {
 /// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
 /// is fetched, and what was found until then is returned.
 ///
-/// Where a page is redirected on the same host, what is found is the page at which that ends. Where
-/// it ends outside the folder of `start` for the first page, it is that page's folder which counts.
+/// Redirects on the same host are followed, and the page at their end counts as found. If the first
+/// page is redirected out of the folder of `start`, the folder at the end of the redirects counts.
 ///
 /// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them.
 ///
 /// # Errors
-/// When a page does not answer at all, or the first one answers with no success.
+/// When a page does not answer at all, or the status of the first one is no success.
 pub fn crawl(
     address: &Address,
     host: &str,

@@ -21,7 +21,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    /// Sends the row under way, which is so long, and begins the next.
+    /// Sends the current row with this length, and begins the next.
     fn finish_row(&mut self, length: u64) {
         let (Some(row), Some(reading)) = (&mut self.row, self.reading) else {
             return;
@@ -29,7 +29,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let recorder = &mut self.worker.recorders[self.recorder];
         recorder.row.row.start_s = (row.from - self.window.from) as f64 / 1e9;
         recorder.row.row.duration_s = length as f64 / 1e9;
-        // There is no receiver once the load was given up.
+        // The receiver is gone once the caller has given up the load.
         let _ = self.worker.events.send(Message::Rows(RowMessage::Row {
             thread: self.worker.thread,
             segment: self.number,

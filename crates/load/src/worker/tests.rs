@@ -274,7 +274,7 @@ fn a_server_that_refuses_connections_is_asked_at_intervals() {
     let job = job(2, Segment::closed(Stop::After(ms(300))));
     let reading = run_thread(&job, 0, |io| io.refuses = true).reading;
     let attempts = reading.errors_all.connect;
-    // 10 ms of rest, and a look every 20 ms.
+    // A pause of 10 ms, and a check every 20 ms.
     assert!((28..=32).contains(&attempts), "{attempts}");
     assert!(reading.wrong[0].found.contains("refused"));
 }

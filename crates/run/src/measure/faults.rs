@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use load::{Segment, Stop};
 use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Reading};
 
-use super::{Bench, Measurer, metrics_of};
+use super::{GroupSetup, Measurer, metrics_of};
 use crate::RunEvent;
 use crate::context::Context;
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use crate::servers::StartedServer;
 use crate::testbed::Testbed;
 use agent::wire::{Answer, Loaded, Order};
@@ -38,13 +38,13 @@ impl Measurer for Faults {
     fn measure(
         &self,
         cx: &mut Context<'_>,
-        bench: &Bench<'_>,
-        ready: &[Ready],
+        setup: &GroupSetup<'_>,
+        ready: &[ReadySubject],
         _: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
         // Events require a rate; the experiment was checked.
-        let Some(rate_per_s) = bench.rate else {
+        let Some(rate_per_s) = setup.rate else {
             return Ok(());
         };
         for one in ready {
@@ -52,7 +52,7 @@ impl Measurer for Faults {
                 return Ok(());
             }
             cx.phase(&format!("{rate_per_s} requests/s with events"));
-            let (loaded, events) = load_with_faults(cx, bench, one, rate_per_s)?;
+            let (loaded, events) = load_with_faults(cx, setup, one, rate_per_s)?;
             let reading = Reading {
                 latency: loaded.readings.first().cloned(),
                 latency_probed: metrics_of(0, one, &loaded),
@@ -95,11 +95,11 @@ impl LoadObserver for Observer<'_, '_> {
 
 fn load_with_faults(
     cx: &mut Context<'_>,
-    bench: &Bench<'_>,
-    one: &Ready,
+    setup: &GroupSetup<'_>,
+    one: &ReadySubject,
     rate_per_s: f64,
 ) -> Result<(Loaded, EventsReading), AgentError> {
-    let (resolved, up) = (bench.resolved, bench.up);
+    let (resolved, up) = (setup.resolved, setup.up);
     let design = &cx.options.experiment.design;
     let window = design.latency_window;
     let segment = Segment {
@@ -115,7 +115,7 @@ fn load_with_faults(
     order.watch = Vec::new();
     order.watch_others = cx.testbed.as_others(is_sampled);
     order.job.rows = Some(Duration::from_millis(ROW_MS));
-    order.tell_windows = true;
+    order.report_windows = true;
     let from = one.from.as_deref();
     let mut loader = cx.testbed.take_loader(from)?;
     let schedule = FaultSchedule::of(resolved, up, window);

@@ -11,7 +11,7 @@ mod tools;
 use readings::SystemMetrics;
 
 use crate::context::Context;
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use crate::servers::StartedServer;
 use agent::AgentError;
 use agent::wire::Loaded;
@@ -20,8 +20,8 @@ use experiment::plan::Group;
 
 pub(crate) use tools::clock_notice;
 
-/// What is to be measured.
-pub(crate) struct Bench<'g> {
+/// A group whose servers are up, ready to be measured.
+pub(crate) struct GroupSetup<'g> {
     pub(crate) resolved: &'g ResolvedCondition,
     pub(crate) group: &'g Group,
     /// The running servers.
@@ -39,8 +39,8 @@ pub(crate) trait Measurer {
     fn measure(
         &self,
         cx: &mut Context<'_>,
-        bench: &Bench<'_>,
-        ready: &[Ready],
+        setup: &GroupSetup<'_>,
+        ready: &[ReadySubject],
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError>;
@@ -48,7 +48,7 @@ pub(crate) trait Measurer {
 
 /// Selects the measurer for a condition. The engine and outside drivers cannot alternate; an
 /// experiment that mixes them under one condition was refused.
-pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn Measurer> {
+pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> Box<dyn Measurer> {
     if !resolved.events.is_empty() {
         return Box::new(faults::Faults);
     }
@@ -59,7 +59,7 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[Ready]) -> Box<dyn
 }
 
 /// Samples of the servers of a subject during its load.
-fn metrics_of(number: usize, one: &Ready, loaded: &Loaded) -> Option<SystemMetrics> {
+fn metrics_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<SystemMetrics> {
     let metrics = loaded.measured.get(number)?.metrics.clone()?;
     Some(metrics.of_servers(&one.subject.through))
 }

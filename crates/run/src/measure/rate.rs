@@ -2,14 +2,14 @@
 
 use readings::{LoadReading, RateChoice};
 
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
 /// The common rate from this block's closed loops; `None` unless all subjects are ready.
 pub(crate) fn choose_rate(
     group: &Group,
-    ready: &[Ready],
+    ready: &[ReadySubject],
     resolved: &ResolvedCondition,
     closed: &[LoadReading],
     result: &mut GroupResult,

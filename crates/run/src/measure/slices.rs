@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use readings::{Outcome, Reading, ServerReading};
 
 use super::rate::choose_rate;
-use super::{Bench, Measurer, metrics_of, schedule};
+use super::{GroupSetup, Measurer, metrics_of, schedule};
 use crate::context::Context;
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use crate::{network_warnings, sequential};
 use agent::AgentError;
 use agent::wire::Loaded;
@@ -19,12 +19,12 @@ impl Measurer for Slices {
     fn measure(
         &self,
         cx: &mut Context<'_>,
-        bench: &Bench<'_>,
-        ready: &[Ready],
+        setup: &GroupSetup<'_>,
+        ready: &[ReadySubject],
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        let (resolved, group) = (bench.resolved, bench.group);
+        let (resolved, group) = (setup.resolved, setup.group);
         let design = cx.sequential.design(cx.options.experiment);
         let count = ready.len();
         cx.phase("warming up");
@@ -38,7 +38,7 @@ impl Measurer for Slices {
         let closed = cx.load(resolved, ready, slices)?;
         let mut open = None;
         if !design.latency_window.is_zero() && !cx.stopped() {
-            let rate = bench
+            let rate = setup
                 .rate
                 .or_else(|| choose_rate(group, ready, resolved, &closed.readings, result));
             if let Some(rate_per_s) = rate {
@@ -65,7 +65,7 @@ impl Measurer for Slices {
     }
 }
 
-fn reading(number: usize, one: &Ready, closed: &Loaded, open: Option<&Loaded>) -> Reading {
+fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
     let throughput = closed.readings.get(number).cloned();
     let latency = open.and_then(|open| open.readings.get(number).cloned());
     let empty = BTreeMap::new();

@@ -10,7 +10,7 @@ use readings::{
 };
 
 use super::tool_output::{output_tail, shell, shortened};
-use crate::group::Ready;
+use crate::group::ReadySubject;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};
@@ -23,7 +23,7 @@ const SLOWER: u32 = 4;
 const SATURATED: f64 = 0.8;
 
 pub(super) struct ToolTrial<'a> {
-    pub(super) ready: &'a Ready,
+    pub(super) ready: &'a ReadySubject,
     pub(super) driver: &'a Driver,
     pub(super) programs: BTreeMap<String, PathBuf>,
     pub(super) threads: u32,
@@ -51,7 +51,7 @@ pub(super) struct ToolRun<'a> {
 
 impl<'a> ToolTrial<'a> {
     pub(super) fn new(
-        ready: &'a Ready,
+        ready: &'a ReadySubject,
         driver: &'a Driver,
         programs: BTreeMap<String, PathBuf>,
         load: &LoadSpec,
@@ -141,11 +141,11 @@ impl<'a> ToolTrial<'a> {
             DriveEnd::Status(status) if self.driver.statuses.contains(&status) => None,
             DriveEnd::Status(status) => Some(format!("ended with status {status}")),
             DriveEnd::Signal(signal) => Some(format!("was ended by signal {signal}")),
-            DriveEnd::Late => Some(format!(
+            DriveEnd::TimedOut => Some(format!(
                 "did not end within {:.1} s and was killed",
                 tool_run.limit.as_secs_f64()
             )),
-            DriveEnd::Talkative => Some("printed without end and was killed".to_owned()),
+            DriveEnd::TooMuchOutput => Some("printed without end and was killed".to_owned()),
             DriveEnd::Stopped => Some("was stopped".to_owned()),
         };
         if let Some(ended) = ended {

@@ -7,10 +7,10 @@ use readings::{DriverRun, LoadReading, Outcome, Pacing};
 use super::rate::choose_rate;
 use super::schedule;
 use super::tool_trial::{ToolRun, ToolTrial};
-use super::{Bench, Measurer};
+use super::{GroupSetup, Measurer};
 use crate::RunEvent;
 use crate::context::Context;
-use crate::group::{GroupResult, Ready};
+use crate::group::{GroupResult, ReadySubject};
 use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
@@ -25,7 +25,7 @@ const FIRST_ENOUGH_S: f64 = 0.5;
 pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
     let clock = driver.clock.as_ref()?;
     Some(format!(
-        "latency by `{}` is by its own clock, and of a closed loop unless a rate was \
+        "latency by `{}` is by its own clock, and that of a closed loop unless a rate was \
          offered: {clock}",
         driver.name
     ))
@@ -37,12 +37,12 @@ impl Measurer for Tools {
     fn measure(
         &self,
         cx: &mut Context<'_>,
-        bench: &Bench<'_>,
-        ready: &[Ready],
+        setup: &GroupSetup<'_>,
+        ready: &[ReadySubject],
         random: &mut fastrand::Rng,
         result: &mut GroupResult,
     ) -> Result<(), AgentError> {
-        let resolved = bench.resolved;
+        let resolved = setup.resolved;
         let recipes = cx.options.recipes;
         let cpus = cx.placement.load_cpus.len().max(1) as u32;
         let mut tool_trials = Vec::new();
@@ -62,7 +62,7 @@ impl Measurer for Tools {
                 )),
             }
         }
-        let measured = measure_runs(cx, bench, ready, &mut tool_trials, random, result);
+        let measured = measure_runs(cx, setup, ready, &mut tool_trials, random, result);
         for tool_trial in tool_trials {
             result
                 .logs
@@ -85,13 +85,13 @@ impl Measurer for Tools {
 
 fn measure_runs(
     cx: &mut Context<'_>,
-    bench: &Bench<'_>,
-    ready: &[Ready],
+    setup: &GroupSetup<'_>,
+    ready: &[ReadySubject],
     tool_trials: &mut [ToolTrial<'_>],
     random: &mut fastrand::Rng,
     result: &mut GroupResult,
 ) -> Result<(), AgentError> {
-    let (resolved, group) = (bench.resolved, bench.group);
+    let (resolved, group) = (setup.resolved, setup.group);
     let design = cx.sequential.design(cx.options.experiment);
     let warmup_s = schedule::outside_warm_up_s(design.warmup);
     cx.phase("warming up");
@@ -113,7 +113,7 @@ fn measure_runs(
         .filter(|tool_trial| tool_trial.failure.is_none())
         .map(|tool_trial| tool_trial.load(Pacing::Closed, &resolved.load, &[]))
         .collect();
-    let rate = bench.rate.or_else(|| {
+    let rate = setup.rate.or_else(|| {
         let all = readings.len() == ready.len();
         all.then(|| choose_rate(group, ready, resolved, &readings, result))?
     });

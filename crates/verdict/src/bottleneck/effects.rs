@@ -107,7 +107,7 @@ impl Effects {
         let one = |effect: &Effect| {
             let what = match effect.change {
                 Change::None => "no change",
-                Change::ClientThread => "a client thread more",
+                Change::ClientThread => "one more client thread",
                 Change::ClientApart => "a CPU of its own for the client",
                 Change::TwiceTheConnections => "twice the connections",
                 Change::HalfTheConnections => "half the connections",

@@ -8,7 +8,7 @@ use crate::late_at;
 use crate::pairs::resolves;
 use crate::text::{counted, rate};
 
-/// One trial: a rate that was offered, and what came of it.
+/// One trial: a rate that was offered, and its outcome.
 #[derive(Clone, Debug)]
 pub struct RateStep {
     /// Requests per second that were offered.

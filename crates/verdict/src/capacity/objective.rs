@@ -20,7 +20,7 @@ pub(super) const ERROR_SHARE: f64 = 0.001;
 /// or a comma. A limit is a quantity, `<`, `<=`, `>` or `>=`, and a value. Quantities are `p50`,
 /// `p99.9` and other percentiles, `mean`, `max` (of the response latency, with `us`, `ms` or `s`),
 /// `errors` (share of all requests) and `achieved` (good answers over requests offered), in `%`.
-/// Where a text does not limit them, errors shall be below 0.1% and at least 99% be achieved.
+/// Unless a text limits them, errors must be below 0.1% and at least 99% must be achieved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     pub(super) limits: Vec<Limit>,

@@ -148,7 +148,7 @@ impl RateTrials {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Make a trial at this rate and [`Search::record`] what came of it.
+    /// Make a trial at this rate, and [`Search::record`] its outcome.
     Offer {
         /// Requests per second.
         rate_per_s: f64,

@@ -1,4 +1,4 @@
-//! The words of `weigh capacity`.
+//! The command line of `weigh capacity`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("question").required(true).args(["objective", "concurrency"]))]
 pub struct CapacityArgs {
-    /// Where to, such as http://127.0.0.1:8080/.
+    /// The URL, such as http://127.0.0.1:8080/.
     pub url: String,
-    /// What has to hold, such as 'p99<10ms' or 'p99.9<50ms and errors<1%': limits on percentiles,
+    /// The objective, such as 'p99<10ms' or 'p99.9<50ms and errors<1%': limits on percentiles,
     /// mean, max, errors and achieved.
     #[arg(long, alias = "slo", value_name = "LIMITS")]
     pub objective: Option<String>,
-    /// Most failed requests [default: below 0.1%, unless the objective limits them].
+    /// Largest share of failed requests [default: below 0.1%, unless the objective limits them].
     #[arg(long, value_name = "SHARE", requires = "objective")]
     pub errors: Option<String>,
-    /// Least share of the offered rate that is answered [default: 99%].
+    /// Smallest share of the offered rate that is answered [default: 99%].
     #[arg(long, value_name = "SHARE", requires = "objective")]
     pub min_achieved: Option<String>,
     /// Throughput at these numbers of connections instead, in a closed loop: 1,2,4,8,16.
@@ -46,7 +46,7 @@ pub struct CapacityArgs {
     /// Longest measured time of a step.
     #[arg(long, default_value = "30s", value_parser = units::some_time)]
     pub step_max: Duration,
-    /// Time before each step's measured one, cut off.
+    /// Warm-up of each step, not measured.
     #[arg(long, default_value = "500ms", value_parser = units::duration)]
     pub warmup: Duration,
     /// Rounds in random order: of the curve's rates around the capacity (0: no curve) [default: 3],
@@ -104,7 +104,7 @@ pub struct CapacityArgs {
     /// Seed of the order.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Nothing on standard error while it runs.
+    /// Print nothing on standard error while it runs.
     #[arg(short, long)]
     pub quiet: bool,
     /// How the result is printed.

@@ -1,4 +1,4 @@
-//! The words of `weigh load`.
+//! The command line of `weigh load`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,29 +19,29 @@ use crate::units::{self, stage};
     group = ArgGroup::new("site").args(["crawl"]),
 )]
 pub struct LoadArgs {
-    /// Where to, such as http://127.0.0.1:8080/.
+    /// The URL, such as http://127.0.0.1:8080/.
     #[arg(required_unless_present = "urls")]
     pub url: Option<String>,
-    /// A file of requests instead, one a line: weight, method and URL, of which the first
-    /// two may be left out. With a URL before it lines may give a path alone. All go to one server.
+    /// A file of requests instead, one a line: weight, method and URL; weight and method may be left
+    /// out. With a URL on the command line, lines may give just a path. All go to one server.
     #[arg(long, value_name = "FILE")]
     pub urls: Option<PathBuf>,
-    /// Send the requests of --urls one after the other, instead of by chance and weight.
+    /// Send the requests of --urls in order, instead of at random by weight.
     #[arg(long, requires = "urls")]
     pub in_order: bool,
-    /// Connections, exactly, over all threads.
+    /// Connections over all threads.
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: u32,
     /// Threads.
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// How long [default: 10s].
+    /// Measured time [default: 10s].
     #[arg(short, long, value_parser = units::some_time, conflicts_with = "count")]
     pub duration: Option<Duration>,
-    /// Stop after so many requests instead.
+    /// Stop after this many requests instead of a time.
     #[arg(short = 'n', long = "count", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Stop when each connection has made so many requests.
+    /// Stop when each connection has made this many requests.
     #[arg(
         long,
         value_name = "N",
@@ -49,7 +49,7 @@ pub struct LoadArgs {
         conflicts_with_all = ["count", "duration", "rate", "stages"]
     )]
     pub each_connection: Option<u64>,
-    /// Time before the measured one, cut off.
+    /// Warm-up, not measured.
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     pub warmup: Duration,
     /// Open loop: requests per second over all connections.
@@ -151,16 +151,16 @@ pub struct LoadArgs {
     /// Most links that --crawl follows one after the other.
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
-    /// Length of the rows that the load is cut into.
+    /// Interval of the rows that the load reports.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
     /// Write the response times of each row to this file, as HdrHistogram's log (1.3, V2).
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// Plain lines on standard error while the load runs, also on a terminal.
+    /// Print plain lines on standard error while the load runs, even on a terminal.
     #[arg(long)]
     pub plain: bool,
-    /// Nothing on standard error while the load runs.
+    /// Print nothing on standard error while the load runs.
     #[arg(short, long, conflicts_with = "plain")]
     pub quiet: bool,
     /// How the result is printed.
@@ -171,10 +171,10 @@ pub struct LoadArgs {
 /// When the requests of an open loop are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
-    /// At equal distances.
+    /// At equal intervals.
     #[default]
     Even,
-    /// At exponentially distributed distances.
+    /// At exponentially distributed intervals.
     Poisson,
 }
 

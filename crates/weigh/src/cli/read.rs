@@ -1,4 +1,4 @@
-//! The words of `weigh read`.
+//! The command line of `weigh read`.
 
 use std::path::PathBuf;
 

@@ -65,7 +65,7 @@ fn recipes_of_the_users_own_are_listed_with_what_they_lack() {
 #[test]
 fn doctor_examines_the_machine_with_and_without_an_experiment() {
     let place = Place::new();
-    // It keeps all CPUs busy for a second each time: not for every experiment, which lab's tests do.
+    // Each call keeps all CPUs busy for a second, so a few experiments have to do.
     let calls = [
         vec!["doctor"],
         vec!["doctor", "proxy-cost"],

@@ -85,7 +85,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     let document = done.result();
     assert!(
         done.err
-            .contains("made again, which can be done 2 more times"),
+            .contains("the condition is repeated: 2 retries left"),
         "{}",
         done.err
     );

@@ -99,7 +99,7 @@ fn cpu_time_of_scripts_is_counted_in_an_own_group_and_said_to_be_missing_without
         let missing = warnings
             .iter()
             .filter_map(Value::as_str)
-            .find(|text| text.starts_with("CPU time may be missing of `backend`"));
+            .find(|text| text.starts_with("CPU time of `backend` may be incomplete"));
         let missing = missing.unwrap_or_default().to_owned();
         (document, missing)
     };

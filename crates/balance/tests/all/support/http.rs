@@ -1,4 +1,4 @@
-//! Balancers, back ends that do as they are told, and clients that say what they are told.
+//! Balancers, scripted back ends, and clients that report the answers they get.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
