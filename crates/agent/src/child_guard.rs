@@ -31,7 +31,8 @@ struct Guarded {
     orders: Option<ChildStdin>,
     /// Process groups that it started; killed here unless it ends with status 0.
     groups: Vec<i32>,
-    /// Its folder; also removed here unless it ends with status 0. Its control groups begin with the folder's name.
+    /// Its folder; also removed here unless it ends with status 0. Its control groups begin with the
+    /// folder's name.
     folder: Option<PathBuf>,
 }
 

@@ -198,7 +198,8 @@ impl Agent {
         }
     }
 
-    /// Records a process group that it started. On another machine the agent itself kills them when its input ends.
+    /// Records a process group that it started. On another machine the agent itself kills them when
+    /// its input ends.
     fn has_started(&self, pid: i32) {
         if !self.is_elsewhere() {
             self.child.has_started(pid);

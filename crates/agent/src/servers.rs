@@ -68,7 +68,7 @@ impl Servers {
         })
     }
 
-    /// Begins to sample all servers.
+    /// Starts sampling all servers.
     pub(super) fn start_sampling(&mut self) {
         let servers = self.running.iter().map(|(name, one)| OtherServer {
             server: name.clone(),
@@ -80,7 +80,7 @@ impl Servers {
         self.sampler = Some(Sampler::always(watched, SystemSources::remote(&servers)));
     }
 
-    /// Ends that; returns what was measured in each reading.
+    /// Stops sampling; returns what was measured in each reading.
     pub(super) fn stop_sampling(&mut self, readings: Vec<Spans>) -> Vec<Measured> {
         let timeline = self.sampler.take().map(Sampler::end).unwrap_or_default();
         readings

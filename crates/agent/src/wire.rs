@@ -76,9 +76,9 @@ pub enum Order {
     Find(FindOrder),
     /// Report whether a server could listen at an address.
     IsFree { address: SocketAddr },
-    /// Begin to sample the servers of this agent, while a load is made elsewhere.
+    /// Start sampling the servers of this agent, while a load is made elsewhere.
     StartSampling,
-    /// End that, and send what was measured.
+    /// Stop sampling, and send what was measured.
     StopSampling {
         /// When each reading was measured, by this machine's clock.
         readings: Vec<Spans>,
@@ -213,7 +213,7 @@ pub struct DriveOrder {
     pub watch_others: Vec<OtherServer>,
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
@@ -328,7 +328,7 @@ pub struct Loaded {
     pub seen: Option<BottleneckSample>,
 }
 
-/// What one run of an outside driver came to.
+/// The result of one run of an outside driver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Driven {
     /// What it printed on standard output.

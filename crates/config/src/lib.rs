@@ -2,7 +2,7 @@
 //!
 //! A file is opened and parsed ([`open`]) into a tree whose parts know their places ([`tree`]). A
 //! [`reader::Reader`] collects mistakes while the tree, or anything else that knows its places, is
-//! turned into the types of another room; [`section`] has the accessors for that. Nothing here
+//! turned into the types of another crate; [`section`] has the accessors for that. Nothing here
 //! knows what the files mean.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -19,7 +19,7 @@ use crate::link::router::Addresses;
 /// connections.
 const QUEUE_PACKETS: u32 = 20_000;
 const NAMES: &str = "/etc/hosts";
-/// A folder of every machine, covered for a moment by a tmpfs in the host's own mount namespace.
+/// A folder that every machine has, covered briefly by a tmpfs in the host's own mount namespace.
 const SOME_FOLDER: &str = "/tmp";
 
 /// A host's namespaces; they exist as long as these files are open.

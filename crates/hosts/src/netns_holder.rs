@@ -203,7 +203,7 @@ fn enter_link_network() -> Result<Option<std::fs::File>, String> {
     Namespace::User.current().map(Some).map_err(failed)
 }
 
-/// Chooses the link kind: no shaping without need, and netem where the kernel has it and it can do
+/// Chooses the link kind: no shaping unless needed, and netem if the kernel has it and it can do
 /// the same as user space.
 fn choose(hosts: &[HostSpec]) -> LinkKind {
     let external = hosts.iter().any(|host| host.access == Access::External);

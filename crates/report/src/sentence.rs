@@ -368,8 +368,8 @@ pub(crate) fn warning(warning: &Warning) -> String {
         ),
         Warning::UncountedCpu(servers) => format!(
             "CPU time of {} may be incomplete: processes that ignore SIGCHLD are not charged \
-             with the CPU time of their children, and there is no control group. Root has one; an ordinary \
-             user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
+             with the CPU time of their children, and there is no control group. Root has one; an \
+             ordinary user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
             joined(servers, |name| format!("`{name}`"))
         ),
         Warning::Settings {

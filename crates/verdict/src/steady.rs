@@ -142,14 +142,14 @@ pub fn memory_note(what: &str, series: &[f64]) -> Option<String> {
     let r = memory(series, 1)?;
     let plain = standard_error(series);
     let text = format!(
-        "{what} is like what it was a moment before (lag-1 autocorrelation {r:.2} over {} values)",
+        "{what} correlates with its value just before (lag-1 autocorrelation {r:.2} over {} values)",
         series.len()
     );
     let times = batch_means_error(series, 10).map(|e| e / plain);
     Some(match times {
         Some(times) if times >= 1.5 => format!(
-            "{text}: by batch means, its mean is {times:.1} times less certain than so many \
-             independent values would make it"
+            "{text}: by batch means, its mean is {times:.1} times less certain than that of \
+             as many independent values"
         ),
         _ => text,
     })
@@ -317,7 +317,7 @@ mod tests {
         let times = batch_means_error(&series, 10).unwrap() / standard_error(&series);
         assert!((2.5..7.0).contains(&times), "{times}");
         let note = memory_note("throughput", &series).unwrap();
-        assert!(note.starts_with("throughput is like what it was a moment before"));
+        assert!(note.starts_with("throughput correlates with its value just before"));
         assert!(note.contains("times less certain"), "{note}");
         assert_eq!(batch_means_error(&[1.0, 2.0], 10), None);
         assert_eq!(batch_means_error(&[1.0, 2.0], 0), None);

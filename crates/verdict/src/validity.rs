@@ -96,7 +96,7 @@ pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
     let late = (lag > LAG_OF_ROW_US).then(|| {
         format!(
-            "the client stood still: {} of its requests were sent late by {:.1} s and more",
+            "the client stalled: {} of its requests were sent late by {:.1} s and more",
             fraction(LATE_SHARE),
             lag / 1e6
         )

@@ -74,7 +74,7 @@ fn problem(finding: &Finding, out: &mut String) {
     }
     if let Some(command) = &finding.mend {
         // Indentation does no harm when it is pasted; a line break inside would.
-        out.push_str(&format!("{INDENT}mend it with:\n    {}\n", plain(command)));
+        out.push_str(&format!("{INDENT}fix it with:\n    {}\n", plain(command)));
     }
     out.push('\n');
 }
@@ -99,10 +99,10 @@ fn summary(examination: &Examination) -> String {
         (Level::Blocker, Some(name)) => format!("{name} cannot run here as it is"),
         (Level::Blocker, None) => "This machine cannot measure as it is".to_owned(),
         (Level::Warning, Some(name)) => {
-            format!("{name} can run here, but what is warned of would blur its result")
+            format!("{name} can run here, but the warnings would blur its result")
         }
         (Level::Warning, None) => {
-            "This machine can measure, but what is warned of would blur the result".to_owned()
+            "This machine can measure, but the warnings would blur the result".to_owned()
         }
         (_, Some(name)) => format!("{name} can run here"),
         (_, None) => "This machine is fit to measure".to_owned(),
@@ -179,7 +179,7 @@ warning  accept queue: net.core.somaxconn is 128
          wanted: at least 4096
          Connections that find the accept queue full try again after 1 s, 3 s
          and 7 s, and that shows up as latency.
-         mend it with:
+         fix it with:
     sudo sysctl -w net.core.somaxconn=4096
 
 note     turbo: on
@@ -190,7 +190,7 @@ note     turbo: on
 fine     clock       tsc
 fine     open files  unlimited
 
-lighttpd-proxy can run here, but what is warned of would blur its result (1 warning, 1 note).
+lighttpd-proxy can run here, but the warnings would blur its result (1 warning, 1 note).
 "
         );
     }

@@ -95,7 +95,7 @@ fn dry_run(
                     "condition": group.condition,
                     "subject": planned.subject,
                     "baseline_copy": planned.baseline_copy,
-                    // Its name until version 0.2, for one version more.
+                    // The former name, kept for one version.
                     "again": planned.baseline_copy,
                 }))
             }).collect::<Vec<Value>>(),
@@ -168,7 +168,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let status = show(&wanted.folder, wanted.format)?;
     if let Some(status) = signals.status() {
         eprintln!(
-            "weigh: stopped; what was measured is kept, go on with: weigh run --resume {}",
+            "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
             wanted.folder.display()
         );
         return Ok(status);

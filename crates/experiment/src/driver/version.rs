@@ -31,7 +31,7 @@ impl Driver {
         filler.words("version.command", &version.command).ok()
     }
 
-    /// The version in what that printed.
+    /// The version in the output of that command.
     pub fn version_in(&self, text: &str) -> Option<String> {
         self.version.as_ref()?.find_in(text)
     }

@@ -57,7 +57,7 @@ pub(super) fn apply(
     sets.iter().map(|set| set.path.join(".")).collect()
 }
 
-/// The key that was called `limiter` until version 0.2 is still accepted.
+/// The former name `limiter` of the key `bottleneck` is still accepted.
 fn rename_old_keys(table: &mut Table) {
     if table.get("bottleneck").is_none()
         && let Some(entry) = table.get_mut("limiter")

@@ -3,7 +3,7 @@
 //! A [`Scenario`] says how fast each subject really is, what noise lies between and within
 //! blocks, and how the machine changes while the run goes on. [`simulate`] makes the rows that a
 //! journal would hold, hands them to the same [`analyse`](crate::analyse) that judges real runs,
-//! stops where a real run would stop, and counts what the verdicts came to.
+//! stops where a real run would stop, and counts the verdicts.
 //!
 //! Everything follows from the seed.
 

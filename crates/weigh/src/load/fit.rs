@@ -33,7 +33,7 @@ fn is_usable(cpu: u32) -> Result<(), Failure> {
         let usable = net::os::allowed_cpus().unwrap_or_default();
         let usable: Vec<String> = usable.iter().map(u32::to_string).collect();
         return Err(Failure::words(format!(
-            "--cpus {cpu}: no thread can be bound to this CPU: {e}; there are {}",
+            "--cpus {cpu}: no thread can be bound to this CPU: {e}; available are {}",
             usable.join(",")
         )));
     }

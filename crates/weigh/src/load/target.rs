@@ -32,7 +32,7 @@ fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
 pub(super) fn url(text: &str) -> Result<Url, String> {
     let rest = without_scheme(text, "http://").ok_or_else(|| {
         let why = if without_scheme(text, "https://").is_some() {
-            "TLS is not spoken; measure behind it, with http://"
+            "TLS is not supported; measure behind it, with http://"
         } else {
             "expected a URL such as http://127.0.0.1:8080/path"
         };
@@ -290,7 +290,7 @@ pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure>
             request,
             cause: ReferenceError::Status(status),
         }) => Err(Failure::failed(format!(
-            "{address}: {request} answers with status {status}; say --expect-status {status} if \
+            "{address}: {request} answers with status {status}; give --expect-status {status} if \
              that is intended"
         ))),
         Err(e) => Err(Failure::failed(e)),

@@ -1,0 +1,5 @@
+//! Integration tests of the crate, in one program.
+
+#![allow(clippy::unwrap_used)]
+
+mod old_journals;
