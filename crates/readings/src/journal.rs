@@ -12,6 +12,9 @@ use crate::{
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
 
+/// A thread is not worth starting for fewer lines.
+const LINES_PER_THREAD_MIN: usize = 64;
+
 /// Why a text is no journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalTextError {
@@ -38,6 +41,40 @@ pub struct Journal {
     pub whole_bytes: u64,
 }
 
+fn is_end(byte: &u8) -> bool {
+    *byte == b'\n'
+}
+
+/// The rows of lines. Nearly all of the time that a long journal takes is for the histograms of its
+/// trials, and lines do not depend on each other, so threads share them.
+fn parse_rows(lines: &[&[u8]]) -> Result<Vec<JournalRow>, JournalTextError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = lines.len().div_ceil(threads).max(LINES_PER_THREAD_MIN);
+    let parse = |(part, lines): (usize, &[&[u8]])| -> Result<Vec<JournalRow>, JournalTextError> {
+        let numbered = lines.iter().zip(part * share + 1..);
+        let rows = numbered.map(|(line, number)| {
+            JournalRow::parse(line).map_err(|e| JournalTextError::Row {
+                line: number,
+                why: e.to_string(),
+            })
+        });
+        rows.collect()
+    };
+    let parts = std::thread::scope(|scope| {
+        let threads: Vec<_> = lines
+            .chunks(share)
+            .enumerate()
+            .map(|part| scope.spawn(move || parse(part)))
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
 impl Journal {
     /// A journal that holds these rows after its header.
     pub fn new(header: RunHeader, rows: Vec<JournalRow>) -> Self {
@@ -54,18 +91,10 @@ impl Journal {
     /// # Errors
     /// When a line is no row, or the first row is no header.
     pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
-        let mut rows = Vec::new();
-        let mut whole_bytes = 0;
-        for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1..) {
-            if !line.ends_with(b"\n") {
-                break;
-            }
-            whole_bytes += line.len() as u64;
-            rows.push(JournalRow::parse(line).map_err(|e| JournalTextError::Row {
-                line: number,
-                why: e.to_string(),
-            })?);
-        }
+        let whole = text.iter().rposition(|byte| *byte == b'\n');
+        let whole_bytes = whole.map_or(0, |last| last + 1);
+        let lines: Vec<&[u8]> = text[..whole_bytes].split_inclusive(is_end).collect();
+        let rows = parse_rows(&lines)?;
         let mut rows = rows.into_iter();
         let Some(JournalRow::Run(header)) = rows.next() else {
             return Err(JournalTextError::Header);
@@ -73,7 +102,7 @@ impl Journal {
         Ok(Self {
             header,
             rows: rows.collect(),
-            whole_bytes,
+            whole_bytes: whole_bytes as u64,
         })
     }
 
