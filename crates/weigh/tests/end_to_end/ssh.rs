@@ -33,6 +33,8 @@ window = "600ms"
 latency_window = "400ms"
 retries = 0
 bottleneck = false
+# Other tests run beside this one, and their load is no reason to measure one by one.
+apart = "never"
 "#;
 
 /// All but the hosts.
