@@ -297,11 +297,15 @@ mod alone {
         let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
         let document = done.result();
         assert_eq!(document["trials"]["done"], 3, "{}", done.err);
-        // A machine that is busy with other things may make the client late; nothing else is wrong.
+        // A machine that is busy with other things, or loses its CPUs, may spoil a trial; lost
+        // packets may not.
         for trial in array(&document["trials"]["invalid_trials"]) {
             for reason in array(&trial["reasons"]) {
-                let late = reason.as_str().unwrap().contains("the client sent late");
-                assert!(late, "{trial}");
+                let reason = reason.as_str().unwrap();
+                let is_of_the_machine = ["the client sent late", "it was stolen", "of a CPU"]
+                    .iter()
+                    .any(|words| reason.contains(words));
+                assert!(is_of_the_machine, "{trial}");
             }
         }
         for trial in trials(&place.path("r")) {
