@@ -328,6 +328,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
     assert_eq!(keys(&here), keys(&far));
     let rows = |name: &str| kinds(&journal(&place.path(name)));
     assert_eq!(rows("here"), rows("far"));
+    let (mut exact_s, mut sampled_s) = (0.0, 0.0);
     for (near, far) in here.iter().zip(&far) {
         let (mut ours, mut theirs) = (BTreeSet::new(), BTreeSet::new());
         fields(near, "", &mut ours);
@@ -338,16 +339,20 @@ fn hosts_behind_ssh_make_the_same_trials() {
         for server in array(&reading["servers"]) {
             let cpu_s = server["cpu_s"].as_f64().unwrap();
             assert!(cpu_s > 0.01 && cpu_s < 0.7, "{server}");
-            // The same by other looks, which know the ends of windows less well.
+            // The same by full samples, which know the ends of each window less well.
             let seen = &reading["probed"]["servers"][server["server"].as_str().unwrap()];
             let user_s = seen["user_s"].as_f64().unwrap();
-            let looked_s = user_s + seen["system_s"].as_f64().unwrap();
-            assert!((looked_s - cpu_s).abs() < 0.1, "{looked_s} {server}");
+            exact_s += cpu_s;
+            sampled_s += user_s + seen["system_s"].as_f64().unwrap();
             assert!(seen["threads_max"].as_u64() >= Some(1), "{seen}");
         }
         let opened = &reading["upstream_connections_per_request"];
         assert!(opened.as_f64().unwrap() < 0.5, "{opened}");
     }
+    assert!(
+        (sampled_s / exact_s - 1.0).abs() < 0.25,
+        "{sampled_s} of {exact_s}"
+    );
     let hosts = fs::read_to_string(place.path("far/hosts.json")).unwrap();
     let hosts: Value = serde_json::from_str(&hosts).unwrap();
     for name in ["vm", "client"] {
