@@ -184,42 +184,42 @@ impl Io for SimIo {
     fn recycle(&mut self, _: Buf) {}
 
     fn listen(&mut self, _: TcpListener) -> io::Result<()> {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn send_ordered(&mut self, _: ConnId, _: PayloadId) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn send_copy(&mut self, _: ConnId, _: &[u8]) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn forward(&mut self, _: ConnId, _: Buf) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn finish(&mut self, _: ConnId) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn pause(&mut self, _: ConnId) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn resume(&mut self, _: ConnId) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn abort(&mut self, _: ConnId) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn listen_again(&mut self) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn stop_listening(&mut self) {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn scarce(&self) -> bool {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn peer(&self, _: ConnId) -> Option<SocketAddr> {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
     fn local(&self, _: ConnId) -> Option<SocketAddr> {
-        unimplemented!()
+        unreachable!("a load does not ask for this")
     }
 }
