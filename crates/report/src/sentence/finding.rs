@@ -1,0 +1,31 @@
+//! Bottlenecks, in sentences.
+
+use verdict::text::rate;
+use verdict::{Bottleneck, Finding, Standing};
+
+use super::at;
+
+/// What limits a subject.
+pub(crate) fn finding(finding: &Finding) -> String {
+    let at = at(&finding.condition);
+    let who = &finding.subject;
+    let what = match &finding.server {
+        Some(server) if finding.bottleneck == Bottleneck::Server => {
+            format!("the server `{server}`")
+        }
+        _ => finding.bottleneck.words().to_owned(),
+    };
+    let found = match finding.standing {
+        Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed"),
+        Standing::Suspected => format!("{who}{at} is limited by {what}, suspected"),
+        Standing::Unknown => format!("what limits {who}{at} is unknown"),
+    };
+    let at_least = match finding.at_least {
+        true => format!(
+            "; its throughput is at least the measured one ({} requests/s here)",
+            rate(finding.unchanged_per_s)
+        ),
+        false => String::new(),
+    };
+    format!("{found}: {}{at_least}.", finding.evidence)
+}

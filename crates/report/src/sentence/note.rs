@@ -1,0 +1,100 @@
+//! What qualifies a verdict, as parts of a sentence.
+
+use verdict::text::{counted, grouped, number};
+use verdict::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Note};
+
+use super::joined;
+
+/// What qualifies a verdict, as part of a sentence; nothing without notes.
+pub(crate) fn notes(notes: &[Note]) -> Option<String> {
+    let all: Vec<String> = notes.iter().map(note).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn note(note: &Note) -> String {
+    match note {
+        Note::SmallerThanMatters => "measurable, but smaller than what matters".to_owned(),
+        Note::NotAmong { comparisons } => {
+            format!("a difference on its own, but not among {comparisons} comparisons")
+        }
+        Note::MayMatter => "measurable, but perhaps more than what matters".to_owned(),
+        Note::MoreBlocks(more) => format!(
+            "about {more} more {} would likely settle it",
+            if *more == 1 { "block" } else { "blocks" }
+        ),
+        Note::AsLargeAsMatters => format!(
+            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the difference is \
+             about as large as what matters"
+        ),
+        Note::TooNoisy => format!(
+            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the noise between \
+             blocks is too large"
+        ),
+        Note::Unusable {
+            blocks,
+            tried,
+            subject,
+            reason,
+        } => format!(
+            "{blocks} of {} cannot be used; {subject}: {}",
+            counted(*tried, "block"),
+            reason.as_deref().unwrap_or("no reason was recorded")
+        ),
+        Note::NothingMeasured => "no block was measured".to_owned(),
+        Note::TooFewBlocks { usable, reason } => {
+            let usable = match usable {
+                0 => "no block".to_owned(),
+                usable => format!("only {}", counted(*usable, "block")),
+            };
+            let reason = reason.as_ref().map(|reason| format!("; {reason}"));
+            format!(
+                "{usable} can be used, and a decision needs at least {FEWEST_BLOCKS}{}",
+                reason.unwrap_or_default()
+            )
+        }
+        Note::ClientLimits(None) => {
+            "the client was the bottleneck for both, so this says little about the servers"
+                .to_owned()
+        }
+        Note::ClientLimits(Some(subject)) => {
+            format!("the client was the bottleneck for {subject}, whose figure is 'at least'")
+        }
+        Note::Clock {
+            subject,
+            baseline,
+            closed_loop,
+        } => {
+            let against = match subject == baseline {
+                true => String::new(),
+                false => format!(" against that of {baseline}"),
+            };
+            let queueing = match closed_loop {
+                true => ", in a closed loop, where latency is mostly queueing",
+                false => "",
+            };
+            format!("by the clock of {subject}{against}{queueing}")
+        }
+        Note::Failures(sides) => joined(sides, |side| match side.failed {
+            0 => format!(
+                "{}: 0 of {}, so at most {}%",
+                side.subject,
+                grouped(side.requests),
+                number(side.share_at_most * 100.0, 4, false)
+            ),
+            failed => {
+                let (failed, all) = (grouped(failed), grouped(side.requests));
+                format!("{}: {failed} of {all}", side.subject)
+            }
+        }),
+        Note::FullRate(sides) => joined(sides, |side| {
+            let always = format!("full all the time in {}", counted(side.always, "block"));
+            let never = counted(side.never, "block");
+            let never = format!("not back at the window's end in {never}");
+            match (side.always, side.never) {
+                (0, _) => format!("{} was {never}", side.subject),
+                (_, 0) => format!("{} was {always}", side.subject),
+                _ => format!("{} was {always} and {never}", side.subject),
+            }
+        }),
+    }
+}

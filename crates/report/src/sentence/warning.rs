@@ -1,0 +1,152 @@
+//! What a reader should know before trusting a result, in sentences.
+
+use readings::Condition;
+use verdict::text::{condition, counted, fraction, grouped, number, percent, rate};
+use verdict::{SettingDifference, Warning};
+
+use super::{at, joined, noise_floor};
+use crate::settings;
+
+/// What a reader should know before trusting a result.
+pub(crate) fn warning(warning: &Warning) -> String {
+    let name = |one: &verdict::Place| format!("{}{}", one.subject, at(&one.condition));
+    match warning {
+        Warning::Recorded { text, trials: 1 } => text.clone(),
+        Warning::Recorded { text, trials } => format!("{text} (in {trials} trials)"),
+        Warning::BiasedBaseline { floor, matters } => format!(
+            "{}: more than what matters ({}), so differences of this size mean nothing here",
+            noise_floor(floor).trim_end_matches('.'),
+            fraction(*matters)
+        ),
+        Warning::Unsettled {
+            at,
+            baseline,
+            unsettled,
+            blocks,
+        } => format!(
+            "no steady state: the throughput of {} over that of {baseline} still changed in the \
+             second half of the slices in {unsettled} of {}; a longer warm-up or window is needed",
+            name(at),
+            counted(*blocks, "block")
+        ),
+        Warning::DependentBlocks {
+            at: place,
+            baseline,
+            metric,
+            lag1,
+            blocks,
+        } => format!(
+            "the blocks' ratios of {} to {baseline}, {}{}, correlate with those of the blocks before \
+             (lag-1 autocorrelation {} over {}): they are not independent, and the interval is too \
+             narrow",
+            place.subject,
+            metric.words(),
+            at(&place.condition),
+            number(*lag1, 2, false),
+            counted(*blocks, "block")
+        ),
+        Warning::SliceLength {
+            at,
+            baseline,
+            ratio,
+            blocks,
+        } => format!(
+            "the throughput of {} over that of {baseline} depends on the length of the slices: slices \
+             of twice the length make it {}, over {}; lengthen design.slice until that no longer \
+             changes the result",
+            name(at),
+            percent((ratio - 1.0) * 100.0, 1, true),
+            counted(*blocks, "block")
+        ),
+        Warning::AtLeast {
+            at,
+            limited,
+            trials,
+        } => format!(
+            "the throughput of {} is 'at least': the client was the bottleneck in {limited} of {}",
+            name(at),
+            counted(*trials, "trial")
+        ),
+        Warning::RateNotKept {
+            at,
+            answered_per_s,
+            offered_per_s,
+        } => format!(
+            "{} answered {} of {} requests/s that were offered: its latency is that of an \
+             overload, and grows with the length of the window",
+            name(at),
+            rate(*answered_per_s),
+            rate(*offered_per_s)
+        ),
+        Warning::Errors {
+            at,
+            failed,
+            requests,
+        } => format!(
+            "{} of {} requests to {} failed: the latency figures leave them out",
+            grouped(*failed),
+            grouped(*requests),
+            name(at)
+        ),
+        Warning::IdleConnections {
+            at,
+            busy,
+            connections,
+        } => format!(
+            "the connections of {} stood still for {:.0}% of the time: requests/s times mean \
+             latency is {} of {} connections",
+            name(at),
+            (1.0 - busy / *connections as f64) * 100.0,
+            rate(*busy),
+            grouped(*connections)
+        ),
+        Warning::LostSyns {
+            at,
+            late,
+            connections,
+            median_us,
+        } => format!(
+            "{} of {} connections to {} took a second or more to open, where the median took {:.1} \
+             ms: their first SYN was lost, as by a full accept queue or a link that loses packets",
+            grouped(*late),
+            grouped(*connections),
+            name(at),
+            median_us / 1e3
+        ),
+        Warning::Unresolved { at, metric, blocks } => format!(
+            "the {} of {} is unresolved: too few answers lie beyond it in {}; a longer window \
+             would resolve it",
+            metric.words(),
+            name(at),
+            counted(*blocks, "block")
+        ),
+        Warning::UncountedCpu(servers) => format!(
+            "CPU time of {} may be incomplete: processes that ignore SIGCHLD are not charged \
+             with the CPU time of their children, and there is no control group. Root has one; an \
+             ordinary user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
+            joined(servers, |name| format!("`{name}`"))
+        ),
+        Warning::Settings {
+            difference,
+            conditions,
+        } => setting(difference, conditions),
+    }
+}
+
+fn setting(difference: &SettingDifference, conditions: &[Condition]) -> String {
+    let at: Vec<String> = conditions.iter().map(condition).collect();
+    let at = match at.is_empty() {
+        true => String::new(),
+        false => format!(" at {}", at.join("; ")),
+    };
+    format!(
+        "the compared servers differ in a setting that changes results a lot, {}{at}: {}; unless \
+         that is the question, set it the same",
+        settings::words(&difference.setting),
+        joined(&difference.values, |one| format!(
+            "{} ({})",
+            one.value,
+            one.subjects.join(", ")
+        ))
+    )
+}
