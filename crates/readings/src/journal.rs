@@ -288,8 +288,16 @@ pub struct Trial {
     /// Whether this is the baseline's second copy, measured for the noise floor.
     #[serde(alias = "again")]
     pub baseline_copy: bool,
+    /// Which attempt at the block's trials under this condition it belongs to, from 1. Figures are
+    /// paired within an attempt only. 0 in old journals, where the order of the rows tells.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
     /// Its outcome.
     pub outcome: Outcome,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The outcome of a trial.
@@ -302,7 +310,28 @@ pub enum Outcome {
     Failed {
         /// Why, with the server's own last words where there are any.
         reason: String,
+        /// Who caused it.
+        #[serde(default, skip_serializing_if = "FailureCause::is_subject")]
+        cause: FailureCause,
     },
+}
+
+/// Who caused a trial to fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// The subject: a server of its path did not start, ended, or answered wrongly. Such a failure is
+    /// an outcome. Old journals name no cause, and mean this one.
+    #[default]
+    Subject,
+    /// Anything else: the machine, the load generator, a lost agent, a server of another subject.
+    Other,
+}
+
+impl FailureCause {
+    fn is_subject(&self) -> bool {
+        *self == FailureCause::Subject
+    }
 }
 
 /// All that one trial measured.

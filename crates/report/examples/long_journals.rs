@@ -94,6 +94,7 @@ fn text(trials: u32) -> Vec<u8> {
             condition: conditions[condition as usize].clone(),
             subject: SUBJECTS[subject as usize].into(),
             baseline_copy,
+            attempt: 1,
             outcome: Outcome::Done(Box::new(reading(subject, &mut random))),
         };
         append(&mut lines, &JournalRow::Trial(Box::new(trial)));

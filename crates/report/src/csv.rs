@@ -42,7 +42,7 @@ pub fn csv(journal: &Journal) -> String {
             start.push_str(&field(trial.condition.get(*name).map_or("", |v| v)));
         }
         match &trial.outcome {
-            Outcome::Failed { reason } => {
+            Outcome::Failed { reason, .. } => {
                 out.push_str(&format!("{start},,,,,,,,,,,,,,,,,,,,,,{}\n", field(reason)));
             }
             Outcome::Done(reading) => {

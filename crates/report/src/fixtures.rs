@@ -119,6 +119,7 @@ pub fn trials() -> Vec<Trial> {
                 condition: condition(),
                 subject: subject.into(),
                 baseline_copy,
+                attempt: 1,
                 outcome,
             });
         };
@@ -141,6 +142,7 @@ pub fn trials() -> Vec<Trial> {
         let lighttpd = if block == 6 {
             Outcome::Failed {
                 reason: "did not become ready within 10 s".into(),
+                cause: readings::FailureCause::Subject,
             }
         } else {
             Outcome::Done(Box::new(Reading {

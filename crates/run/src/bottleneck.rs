@@ -136,7 +136,7 @@ pub(crate) fn search(
                 .outcomes
                 .into_iter()
                 .find_map(|(_, outcome)| match outcome {
-                    readings::Outcome::Failed { reason } => Some(reason),
+                    readings::Outcome::Failed { reason, .. } => Some(reason),
                     readings::Outcome::Done(_) => None,
                 });
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{Outcome, RateChoice};
+use readings::{FailureCause, Outcome, RateChoice};
 
 use crate::context::{Context, connection_close, request};
 use crate::measure::{GroupSetup, measurer};
@@ -40,7 +40,8 @@ impl GroupResult {
     fn fail_all(&mut self, group: &Group, reason: &str) {
         let failed = |planned: &PlannedTrial| {
             let reason = reason.to_owned();
-            (planned.clone(), Outcome::Failed { reason })
+            let cause = FailureCause::Other;
+            (planned.clone(), Outcome::Failed { reason, cause })
         };
         self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
@@ -49,12 +50,12 @@ impl GroupResult {
     }
 
     /// Fails the trials that have no outcome yet.
-    pub(crate) fn fail_remaining(&mut self, group: &Group, reason: &str) {
+    pub(crate) fn fail_remaining(&mut self, group: &Group, reason: &str, cause: FailureCause) {
         for planned in &group.trials {
             let has_outcome = |(one, _): &(PlannedTrial, _)| one.trial == planned.trial;
             if !self.outcomes.iter().any(has_outcome) {
                 let reason = reason.to_owned();
-                let failed = Outcome::Failed { reason };
+                let failed = Outcome::Failed { reason, cause };
                 self.outcomes.push((planned.clone(), failed));
             }
         }
@@ -106,7 +107,7 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
     } else if result.disturbed.is_some() {
         result.outcomes.clear();
     } else if let Some(reason) = failure {
-        result.fail_remaining(group, &reason.to_string());
+        result.fail_remaining(group, &reason.to_string(), FailureCause::Other);
         result.agent_lost = matches!(reason, AgentError::Lost(_));
     }
     cx.phase("stopping servers");
@@ -179,6 +180,7 @@ pub(crate) fn ready_subjects(
                 planned.clone(),
                 Outcome::Failed {
                     reason: format!("subject `{}`: {reason}", planned.subject),
+                    cause: FailureCause::Subject,
                 },
             )),
         }

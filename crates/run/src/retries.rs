@@ -46,6 +46,14 @@ impl<'a> RetryTracker<'a> {
         self.trials.push(trial.clone());
     }
 
+    /// The number of a group's next attempt, also after rows of an earlier process.
+    pub(crate) fn next_attempt(&self, block: u32, condition: &Condition) -> u32 {
+        let rows = self.trials.iter();
+        let rows = rows.filter(|t| t.block == block && t.condition == *condition);
+        // Rows of old journals have no number.
+        rows.map(|t| t.attempt.max(1)).max().unwrap_or(0) + 1
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
         self.stopping_rule.is_settled(&self.header, &self.trials)
     }
@@ -62,7 +70,7 @@ impl<'a> RetryTracker<'a> {
 
     fn flaw(&self, trial: &Trial) -> Option<String> {
         match &trial.outcome {
-            Outcome::Failed { reason } => Some(reason.clone()),
+            Outcome::Failed { reason, .. } => Some(reason.clone()),
             Outcome::Done(_) => {
                 let flaws = self.stopping_rule.flaws(&self.header, trial);
                 (!flaws.is_empty()).then(|| flaws.join("; "))
@@ -170,6 +178,7 @@ mod tests {
             condition: Condition::new(),
             subject: "a".into(),
             baseline_copy: false,
+            attempt: 1,
             outcome: Outcome::Done(Box::new(Reading {
                 warnings: flaw.map(str::to_owned).into_iter().collect(),
                 ..Reading::default()

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use readings::{Condition, LoadReading, Outcome};
+use readings::{Condition, FailureCause, LoadReading, Outcome};
 
 use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
@@ -184,12 +184,12 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
         let last = all.outcomes.iter().rev();
         let reason = last
             .filter_map(|(_, outcome)| match outcome {
-                Outcome::Failed { reason } => Some(reason.clone()),
+                Outcome::Failed { reason, .. } => Some(reason.clone()),
                 Outcome::Done(_) => None,
             })
             .next()
             .unwrap_or_else(|| "an agent was lost before this trial".to_owned());
-        all.fail_remaining(group, &reason);
+        all.fail_remaining(group, &reason, FailureCause::Other);
     }
     all
 }

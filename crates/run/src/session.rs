@@ -281,8 +281,10 @@ impl<'a> Session<'a> {
             (self.emit)(RunEvent::RateChosen(choice.clone()));
             self.journal.append(&JournalRow::Rate(choice))?;
         }
+        let attempt = self.retries.next_attempt(block, &group.condition);
         for (planned, outcome) in result.outcomes {
             let trial = Trial {
+                attempt,
                 trial: planned.trial,
                 block,
                 condition: group.condition.clone(),

@@ -82,7 +82,7 @@ impl Finished {
 
     fn failures(&self) -> Vec<String> {
         let reason = |trial: Trial| match trial.outcome {
-            Outcome::Failed { reason } => Some(reason),
+            Outcome::Failed { reason, .. } => Some(reason),
             Outcome::Done(_) => None,
         };
         self.trials().into_iter().filter_map(reason).collect()

@@ -148,7 +148,7 @@ fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
     let mut found: Vec<FailureCount> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for cell in &cells.all {
-        let Outcome::Failed { reason } = &cell.trial.outcome else {
+        let Outcome::Failed { reason, .. } = &cell.trial.outcome else {
             continue;
         };
         let at = *places.entry(reason).or_insert_with(|| {

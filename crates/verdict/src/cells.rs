@@ -242,6 +242,7 @@ mod tests {
     fn a_later_row_replaces_the_earlier_one() {
         let failed = Outcome::Failed {
             reason: "no port".into(),
+            cause: readings::FailureCause::Subject,
         };
         let trials = [
             trial(1, "direct", false, failed.clone()),
@@ -270,6 +271,7 @@ mod tests {
                 false,
                 Outcome::Failed {
                     reason: "no port".into(),
+                    cause: readings::FailureCause::Subject,
                 },
             ),
         ];

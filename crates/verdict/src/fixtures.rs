@@ -71,6 +71,7 @@ pub fn trial(block: u32, subject: &str, baseline_copy: bool, outcome: Outcome) -
         condition: condition(96),
         subject: subject.into(),
         baseline_copy,
+        attempt: 1,
         outcome,
     }
 }

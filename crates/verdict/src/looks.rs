@@ -203,6 +203,7 @@ mod tests {
         for row in rows.iter_mut().filter(|r| r.subject == "balance") {
             row.outcome = Outcome::Failed {
                 reason: "did not become ready".into(),
+                cause: readings::FailureCause::Subject,
             };
         }
         assert!(settled(&analyse(&header(30), &rows)));

@@ -226,7 +226,7 @@ pub(crate) fn enough(count: u64, quantile: f64) -> bool {
 
 fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     let reading = match &cell.trial.outcome {
-        Outcome::Failed { reason } => return Datum::Unusable(reason.clone()),
+        Outcome::Failed { reason, .. } => return Datum::Unusable(reason.clone()),
         Outcome::Done(reading) => reading,
     };
     let (measured, flaws) = match loop_of(cell, metric) {

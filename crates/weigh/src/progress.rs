@@ -99,7 +99,7 @@ impl Progress {
                 }
             }
             RunEvent::TrialEnds { trial } => {
-                if let Outcome::Failed { reason } = &trial.outcome {
+                if let Outcome::Failed { reason, .. } = &trial.outcome {
                     self.line(&format!("trial {} failed: {reason}", trial.trial));
                 }
             }

@@ -235,6 +235,7 @@ impl<'a> ToolTrial<'a> {
         if let Some(reason) = &self.failure {
             return Outcome::Failed {
                 reason: reason.clone(),
+                cause: readings::FailureCause::Subject,
             };
         }
         let throughput = self.load(Pacing::Closed, load, cpus);

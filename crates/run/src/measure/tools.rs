@@ -58,6 +58,7 @@ impl Measurer for Tools {
                     one.planned.clone(),
                     Outcome::Failed {
                         reason: format!("no driver is called `{name}`"),
+                        cause: readings::FailureCause::Other,
                     },
                 )),
             }

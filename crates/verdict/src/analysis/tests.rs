@@ -37,6 +37,7 @@ fn unusable(blocks: usize, subject: &str, reason: &str) -> Note {
 fn failed(reason: &str) -> Outcome {
     Outcome::Failed {
         reason: reason.into(),
+        cause: readings::FailureCause::Subject,
     }
 }
 

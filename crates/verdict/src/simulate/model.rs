@@ -73,6 +73,7 @@ impl Model {
                         condition: condition.clone(),
                         subject: header.subjects[if is_baseline_copy { 0 } else { copy }].clone(),
                         baseline_copy: is_baseline_copy,
+                        attempt: 1,
                         outcome: Outcome::Done(Box::new(Reading {
                             throughput: Some(load(Pacing::Closed)),
                             latency: scenario.latency.then(|| {
