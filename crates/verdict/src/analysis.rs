@@ -11,9 +11,11 @@ use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
+use crate::slices::SliceBias;
 use crate::table::table;
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
+use crate::withhold;
+use crate::{Comparison, Metric, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
 
 /// All that a run's journal says.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,8 +103,18 @@ pub fn analyse_with<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
     let cells = Cells::of(header, trials);
-    let (comparisons, unresolved) = comparisons(rules, &cells);
+    let (mut comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
+    let count = comparisons.len();
+    for c in comparisons
+        .iter_mut()
+        .filter(|c| c.metric == Metric::RequestsPerS)
+    {
+        if let Some(bias) = SliceBias::of(rules, &cells, &c.condition, &c.subject, count) {
+            withhold::by_slices(rules, c, &bias);
+        }
+    }
+    withhold::by_floor(rules, &mut comparisons, &noise_floor);
     let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
     let failures = failures(&cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
@@ -110,7 +122,7 @@ pub fn analyse_with<'a>(
         stage: Stage::of(rules, &cells),
         comparisons,
         table: table(&cells),
-        trials_done: cells.all.len() - trials_failed,
+        trials_done: cells.counted().count() - trials_failed,
         trials_failed,
         failures,
         invalid: invalid(&cells),
@@ -133,21 +145,26 @@ pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
 ///
 /// Faster, slower and the same are settled. So is a comparison without a single usable block, since
-/// more blocks promise nothing. A run with nothing to compare does not stop early.
+/// more blocks promise nothing. What servers cost is not waited for. A run with nothing to compare
+/// does not stop early.
 pub fn settled(analysis: &Analysis) -> bool {
     analysis.stage.look.is_some()
         && !analysis.comparisons.is_empty()
-        && analysis.comparisons.iter().all(|c| match c.verdict {
-            Verdict::Faster | Verdict::Slower | Verdict::Same => true,
-            Verdict::Inconclusive => false,
-            Verdict::Invalid => c.by_block.is_empty(),
-        })
+        && analysis
+            .comparisons
+            .iter()
+            .filter(|c| !c.metric.is_cost())
+            .all(|c| match c.verdict {
+                Verdict::Faster | Verdict::Slower | Verdict::Same => true,
+                Verdict::Inconclusive => false,
+                Verdict::Invalid => c.by_block.is_empty(),
+            })
 }
 
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
     let mut found: Vec<FailureCount> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    for cell in &cells.all {
+    for cell in cells.counted() {
         let Outcome::Failed { reason, .. } = &cell.trial.outcome else {
             continue;
         };
@@ -171,8 +188,7 @@ fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
 
 fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
     cells
-        .all
-        .iter()
+        .counted()
         .filter(|c| !c.reasons.is_empty())
         .map(|c| InvalidTrial {
             trial: c.trial.trial,
@@ -189,3 +205,5 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
 mod driver_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod withheld_tests;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Condition, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial};
+use readings::{
+    Condition, FailureCause, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial,
+};
 
 use crate::machine;
 use crate::validity::{flaws, flaws_beside_failures};
@@ -42,37 +44,39 @@ pub fn latest<'a>(
 
 /// Ranks valid above measured above failed.
 fn worth(header: &RunHeader, trial: &Trial) -> u8 {
-    match trial.outcome {
-        Outcome::Failed { .. } => 0,
-        Outcome::Done(_) if trial_flaws(header, trial).is_empty() => 2,
-        Outcome::Done(_) => 1,
-    }
+    Cell::judge(trial, header.max_error, 0).worth()
 }
 
 /// Why a trial that was measured cannot be used or only in part, each reason with the load that
 /// it is about; empty for a valid trial, and for one that failed.
 pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<String> {
-    Cell::judge(trial, header.max_error).reasons
+    Cell::judge(trial, header.max_error, 0).reasons
 }
 
 /// One trial, judged.
 pub(crate) struct Cell<'a> {
     pub trial: &'a Trial,
+    /// Which attempt at its block's trials it belongs to, from 1.
+    pub attempt: u32,
     /// Why its closed loop cannot be used; empty when it can.
     pub throughput_flaws: Vec<String>,
     /// Why its open loop cannot be used; empty when it can.
     pub latency_flaws: Vec<String>,
     /// All reasons, each with the load that it is about.
     pub reasons: Vec<String>,
+    /// The first reason that the subject itself caused.
+    pub caused_by_subject: Option<String>,
 }
 
 impl<'a> Cell<'a> {
-    fn judge(trial: &'a Trial, max_error: f64) -> Self {
+    fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
         let mut cell = Cell {
             trial,
+            attempt,
             throughput_flaws: Vec::new(),
             latency_flaws: Vec::new(),
             reasons: Vec::new(),
+            caused_by_subject: None,
         };
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
@@ -93,6 +97,9 @@ impl<'a> Cell<'a> {
                 cell.reasons.push(format!("{name}: {}", flaw.reason));
             }
         }
+        let all = throughput.iter().chain(&latency);
+        let by_subject = all.filter(|flaw| flaw.cause == FailureCause::Subject);
+        cell.caused_by_subject = by_subject.map(|flaw| flaw.reason.clone()).next();
         // Wrong answers and failed requests spoil both loads of the trial.
         for flaw in &throughput {
             cell.throughput_flaws.push(flaw.reason.clone());
@@ -107,6 +114,15 @@ impl<'a> Cell<'a> {
             }
         }
         cell
+    }
+
+    /// Ranks valid above measured above failed.
+    fn worth(&self) -> u8 {
+        match self.trial.outcome {
+            Outcome::Failed { .. } => 0,
+            Outcome::Done(_) if self.reasons.is_empty() => 2,
+            Outcome::Done(_) => 1,
+        }
     }
 
     /// What was measured, whether or not it can be used.
@@ -130,10 +146,16 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// One subject's trials under one condition: by block, its attempts in ascending order.
+pub(crate) type Attempts<'c, 'a> = BTreeMap<u32, Vec<&'c Cell<'a>>>;
+
 /// The trials of a run, judged and found by condition, subject and block.
 pub(crate) struct Cells<'a> {
-    pub all: Vec<Cell<'a>>,
-    by_subject: BTreeMap<(&'a Condition, &'a str, bool), BTreeMap<u32, usize>>,
+    /// Every row of the journal.
+    rows: Vec<Cell<'a>>,
+    /// The rows that count, see [`latest`], in the order in which they were first seen.
+    counted: Vec<usize>,
+    by_subject: BTreeMap<SubjectKey<'a>, BTreeMap<u32, BlockRows>>,
     by_condition: BTreeMap<&'a Condition, Vec<usize>>,
     /// Conditions as declared, then those that only the trials name.
     pub conditions: Vec<Condition>,
@@ -143,10 +165,39 @@ pub(crate) struct Cells<'a> {
     declared: usize,
 }
 
+type SubjectKey<'a> = (&'a Condition, &'a str, bool);
+
+/// The rows of one subject in one block.
+struct BlockRows {
+    attempts: Vec<usize>,
+    /// Where in `counted` the row that counts is.
+    place: usize,
+}
+
+/// Numbers the attempts at a block's trials under a condition. Rows of old journals have no number:
+/// there an attempt begins where a subject comes again.
+#[derive(Default)]
+struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), (u32, BTreeSet<(&'a str, bool)>)>);
+
+impl<'a> AttemptCounter<'a> {
+    fn of(&mut self, trial: &'a Trial) -> u32 {
+        let block = self.0.entry((trial.block, &trial.condition)).or_default();
+        let key = (trial.subject.as_str(), trial.baseline_copy);
+        if trial.attempt > block.0 {
+            *block = (trial.attempt, BTreeSet::new());
+        } else if block.1.contains(&key) || block.0 == 0 {
+            *block = (block.0 + 1, BTreeSet::new());
+        }
+        block.1.insert(key);
+        block.0
+    }
+}
+
 impl<'a> Cells<'a> {
     pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
         let mut cells = Cells {
-            all: Vec::new(),
+            rows: Vec::new(),
+            counted: Vec::new(),
             by_subject: BTreeMap::new(),
             by_condition: BTreeMap::new(),
             conditions: header.conditions.clone(),
@@ -154,42 +205,65 @@ impl<'a> Cells<'a> {
             declared: header.conditions.len() * header.subjects.len(),
         };
         let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
-        let latest = latest(header, trials);
-        for trial in &latest {
+        let mut attempts = AttemptCounter::default();
+        for trial in trials {
             if conditions.insert(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
             }
             if !cells.subjects.contains(&trial.subject) {
                 cells.subjects.push(trial.subject.clone());
             }
-            let at = cells.all.len();
-            cells
-                .by_subject
-                .entry((&trial.condition, &trial.subject, trial.baseline_copy))
-                .or_default()
-                .insert(trial.block, at);
-            cells
-                .by_condition
-                .entry(&trial.condition)
-                .or_default()
-                .push(at);
-            cells.all.push(Cell::judge(trial, header.max_error));
+            let cell = Cell::judge(trial, header.max_error, attempts.of(trial));
+            cells.add(cell);
         }
         cells
+    }
+
+    fn add(&mut self, cell: Cell<'a>) {
+        let (trial, at) = (cell.trial, self.rows.len());
+        let key = (
+            &trial.condition,
+            trial.subject.as_str(),
+            trial.baseline_copy,
+        );
+        let blocks = self.by_subject.entry(key).or_default();
+        match blocks.get_mut(&trial.block) {
+            Some(rows) => {
+                let counted = &mut self.counted[rows.place];
+                if cell.worth() >= self.rows[*counted].worth() {
+                    *counted = at;
+                }
+                rows.attempts.push(at);
+            }
+            None => {
+                let place = self.counted.len();
+                self.counted.push(at);
+                let attempts = vec![at];
+                blocks.insert(trial.block, BlockRows { attempts, place });
+                let of_condition = self.by_condition.entry(&trial.condition).or_default();
+                of_condition.push(place);
+            }
+        }
+        self.rows.push(cell);
+    }
+
+    /// The rows that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Cell<'a>> {
+        self.counted.iter().map(|at| &self.rows[*at])
     }
 
     /// How many blocks are complete, and how many were begun. A block is complete when every
     /// declared subject was tried under every declared condition, with whatever outcome.
     pub fn blocks(&self) -> (u32, u32) {
         let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
-        for cell in &self.all {
+        for cell in self.counted() {
             *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.baseline_copy);
         }
         let complete = rows.values().filter(|n| **n >= self.declared).count();
         (complete as u32, rows.len() as u32)
     }
 
-    /// The trials of one subject under one condition, by block.
+    /// The trials of one subject under one condition that count, by block.
     pub fn of_subject(
         &self,
         condition: &Condition,
@@ -198,13 +272,30 @@ impl<'a> Cells<'a> {
     ) -> BTreeMap<u32, &Cell<'a>> {
         let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
         let blocks = blocks.into_iter().flatten();
-        blocks.map(|(block, at)| (*block, &self.all[*at])).collect()
+        let counted = |rows: &BlockRows| &self.rows[self.counted[rows.place]];
+        blocks
+            .map(|(block, rows)| (*block, counted(rows)))
+            .collect()
     }
 
-    /// Every trial of a condition.
+    /// Every attempt of one subject under one condition.
+    pub fn attempts(
+        &self,
+        condition: &Condition,
+        subject: &str,
+        baseline_copy: bool,
+    ) -> Attempts<'_, 'a> {
+        let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
+        let blocks = blocks.into_iter().flatten();
+        let all = |rows: &BlockRows| rows.attempts.iter().map(|at| &self.rows[*at]).collect();
+        blocks.map(|(block, rows)| (*block, all(rows))).collect()
+    }
+
+    /// The trials of a condition that count.
     pub fn of_condition(&self, condition: &Condition) -> impl Iterator<Item = &Cell<'a>> {
         let places = self.by_condition.get(condition);
-        places.into_iter().flatten().map(|at| &self.all[*at])
+        let places = places.into_iter().flatten();
+        places.map(|place| &self.rows[self.counted[*place]])
     }
 
     /// Whether the subjects of a condition have different load drivers.
@@ -221,7 +312,7 @@ impl<'a> Cells<'a> {
     pub fn trial_warnings(&self) -> Vec<(String, usize)> {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         let mut found: Vec<(String, usize)> = Vec::new();
-        let readings = self.all.iter().filter_map(Cell::reading);
+        let readings = self.counted().filter_map(Cell::reading);
         for text in readings.flat_map(|reading| &reading.warnings) {
             let at = *places.entry(text).or_insert_with(|| {
                 found.push((text.clone(), 0));
@@ -298,11 +389,12 @@ mod tests {
         ];
         let header = header(2);
         let cells = Cells::of(&header, &trials);
-        assert!(cells.all[0].throughput().is_some());
-        assert!(cells.all[0].latency().is_none());
-        assert!(cells.all[1].throughput().is_none());
-        assert!(cells.all[1].latency().is_none());
-        assert_eq!(cells.all[1].reasons.len(), 1);
-        assert!(cells.all[1].reasons[0].starts_with("throughput: 1,000 of"));
+        let all: Vec<&Cell<'_>> = cells.counted().collect();
+        assert!(all[0].throughput().is_some());
+        assert!(all[0].latency().is_none());
+        assert!(all[1].throughput().is_none());
+        assert!(all[1].latency().is_none());
+        assert_eq!(all[1].reasons.len(), 1);
+        assert!(all[1].reasons[0].starts_with("throughput: 1,000 of"));
     }
 }

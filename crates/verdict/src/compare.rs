@@ -3,106 +3,10 @@
 use readings::Condition;
 use serde::Serialize;
 
-use crate::cells::{Cell, Cells};
+use crate::cells::{Attempts, Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
-use crate::pairs::{Pairs, Whose};
-use crate::{Note, Rules, Verdict, events, holm};
-
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub enum Metric {
-    /// Good answers per second in a closed loop; more is better.
-    #[serde(rename = "requests_per_s")]
-    RequestsPerS,
-    /// Median response latency in an open loop, microseconds; less is better.
-    #[serde(rename = "latency_us_p50")]
-    LatencyUsP50,
-    /// 99th percentile of response latency in an open loop, microseconds; less is better.
-    #[serde(rename = "latency_us_p99")]
-    LatencyUsP99,
-    /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
-    /// only where subjects have different drivers.
-    #[serde(rename = "driver_cpu_us_per_request")]
-    DriverCpuUsPerRequest,
-    /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
-    /// different drivers.
-    #[serde(rename = "driver_max_rss_bytes")]
-    DriverMaxRssBytes,
-    /// The share of requests that failed around an event, with half a request added to each count so
-    /// that no failures have a ratio, too; less is better.
-    #[serde(rename = "failed_share")]
-    FailedShare,
-    /// Time from the first event until the rate of good answers was full again, seconds; less is
-    /// better.
-    #[serde(rename = "full_rate_after_s")]
-    FullRateAfterS,
-}
-
-impl Metric {
-    /// Every metric, throughput first.
-    pub const ALL: [Metric; 7] = [
-        Metric::RequestsPerS,
-        Metric::LatencyUsP50,
-        Metric::LatencyUsP99,
-        Metric::DriverCpuUsPerRequest,
-        Metric::DriverMaxRssBytes,
-        Metric::FailedShare,
-        Metric::FullRateAfterS,
-    ];
-
-    /// The name in the JSON document.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::RequestsPerS => "requests_per_s",
-            Metric::LatencyUsP50 => "latency_us_p50",
-            Metric::LatencyUsP99 => "latency_us_p99",
-            Metric::DriverCpuUsPerRequest => "driver_cpu_us_per_request",
-            Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
-            Metric::FailedShare => "failed_share",
-            Metric::FullRateAfterS => "full_rate_after_s",
-        }
-    }
-
-    /// The words in a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Metric::RequestsPerS => "throughput",
-            Metric::LatencyUsP50 => "median latency",
-            Metric::LatencyUsP99 => "99th percentile of latency",
-            Metric::DriverCpuUsPerRequest => "driver's CPU time per request",
-            Metric::DriverMaxRssBytes => "driver's peak memory",
-            Metric::FailedShare => "share of failed requests",
-            Metric::FullRateAfterS => "time until the rate is full again",
-        }
-    }
-
-    /// Whether more is better.
-    pub fn higher_is_better(self) -> bool {
-        self == Metric::RequestsPerS
-    }
-
-    /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
-    pub fn quantile(self) -> Option<f64> {
-        match self {
-            Metric::LatencyUsP50 => Some(0.5),
-            Metric::LatencyUsP99 => Some(0.99),
-            _ => None,
-        }
-    }
-
-    /// Whether it is measured around events.
-    pub fn is_of_events(self) -> bool {
-        matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
-    }
-
-    /// Whether it is about the load generator and not about the servers.
-    pub fn is_of_driver(self) -> bool {
-        matches!(
-            self,
-            Metric::DriverCpuUsPerRequest | Metric::DriverMaxRssBytes
-        )
-    }
-}
+use crate::pairs::{Pairs, Whose, is_measured};
+use crate::{Bound, Metric, Note, Rules, Starts, Verdict, events, holm, withhold};
 
 /// One block's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -125,10 +29,14 @@ pub struct Comparison {
     pub baseline: String,
     /// The geometric mean of the blocks' ratios; absent when no block can be used.
     pub ratio: Option<f64>,
-    /// Lower end of the interval of the ratio; absent with fewer than two blocks.
+    /// Lower end of the interval of the ratio; absent with too few blocks, and where no lower end
+    /// is known.
     pub low: Option<f64>,
-    /// Upper end of the interval of the ratio; absent with fewer than two blocks.
+    /// Upper end of the interval of the ratio; absent with too few blocks, and where no upper end
+    /// is known.
     pub high: Option<f64>,
+    /// Which end alone is known, where the client was the bottleneck for one side.
+    pub bound: Option<Bound>,
     /// Confidence of the interval, wherever the run stops: at one of several looks the interval
     /// is wider than it would be at the only one.
     pub confidence: f64,
@@ -151,6 +59,10 @@ pub struct Comparison {
     pub p_adjusted: Option<f64>,
     /// The open loop's rate, where it was the same in all blocks.
     pub rate_per_s: Option<f64>,
+    /// The subject's starts under the condition.
+    pub subject_starts: Starts,
+    /// The baseline's.
+    pub baseline_starts: Starts,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
     /// Blocks used in which the ratio of the closed loops still changed in the second half of the
@@ -170,6 +82,8 @@ struct Draft<'a> {
     metric: Metric,
     subject: &'a str,
     pairs: Pairs,
+    subject_starts: Starts,
+    baseline_starts: Starts,
 }
 
 /// A comparison that was left out because its quantile has too few requests behind it.
@@ -189,13 +103,11 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             if !is_declared(cells, condition, metric, &rules.baseline) {
                 continue;
             }
-            let baseline = cells.of_subject(condition, &rules.baseline, false);
+            let baseline = cells.attempts(condition, &rules.baseline, false);
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
-                let ours = cells.of_subject(condition, subject, false);
+                let ours = cells.attempts(condition, subject, false);
                 let pairs = Pairs::of(metric, &ours, &baseline);
-                // The driver does not report it.
-                let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
-                if pairs.tried == 0 && ours.values().any(outside) {
+                if is_left_out(metric, &pairs, &ours) {
                     continue;
                 }
                 if pairs.unresolved > 0 {
@@ -212,6 +124,8 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     metric,
                     subject,
                     pairs,
+                    subject_starts: Starts::of(&ours),
+                    baseline_starts: Starts::of(&baseline),
                 });
             }
         }
@@ -229,6 +143,16 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
     (comparisons, unresolved)
 }
 
+/// Whether a metric was not measured of a subject: its driver does not report it, or servers were
+/// not sampled in a single block.
+fn is_left_out(metric: Metric, pairs: &Pairs, ours: &Attempts<'_, '_>) -> bool {
+    if metric.is_cost() {
+        return pairs.ratios.is_empty();
+    }
+    let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
+    pairs.tried == 0 && ours.values().flatten().any(outside)
+}
+
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
 /// condition is about when nothing of it was measured.
 ///
@@ -240,6 +164,11 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
     if metric.is_of_driver() && !cells.drivers_differ(condition) {
         return false;
+    }
+    if metric.is_cost() {
+        let mut trials = cells.of_condition(condition);
+        return !cells.drivers_differ(condition)
+            && trials.any(|cell| cell.trial.subject == baseline && is_measured(metric, cell));
     }
     let mut measured_nothing = true;
     for cell in cells.of_condition(condition) {
@@ -304,12 +233,22 @@ impl Draft<'_> {
             }
         };
         let usable = decision.verdict != Verdict::Invalid;
-        let of_drivers = pairs.drivers_differ();
+        let bound = withhold::censored(
+            &mut decision,
+            self.metric,
+            &pairs,
+            self.subject,
+            &rules.baseline,
+        );
+        if let (Some(_), Some(p)) = (self.metric.quantile(), p_adjusted) {
+            withhold::client_lag(&mut decision, &pairs, rules, p, comparisons);
+        }
+        withhold::failed_starts(
+            &mut decision,
+            (self.subject, &self.subject_starts),
+            (&rules.baseline, &self.baseline_starts),
+        );
         let notes = [
-            // Where drivers are compared, the client is meant to be the bottleneck.
-            (!of_drivers)
-                .then(|| client_limit(&pairs, self.subject, &rules.baseline))
-                .flatten(),
             self.metric.quantile().and_then(|_| whose_clock(&pairs)),
             events::note(self.metric, &pairs, self.subject, &rules.baseline),
         ];
@@ -317,7 +256,10 @@ impl Draft<'_> {
         decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
-        let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
+        let interval = sample
+            .filter(|_| !withhold::is_unbounded(self.metric, &pairs))
+            .filter(|sample| sample.blocks >= FEWEST_BLOCKS)
+            .and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
         Comparison {
             condition: self.condition.clone(),
@@ -325,8 +267,13 @@ impl Draft<'_> {
             subject: self.subject.to_owned(),
             baseline: rules.baseline.clone(),
             ratio: sample.map(|s| s.mean.exp()),
-            low: interval.map(|(low, _)| low.exp()),
-            high: interval.map(|(_, high)| high.exp()),
+            low: interval
+                .filter(|_| bound != Some(Bound::AtMost))
+                .map(|(low, _)| low.exp()),
+            high: interval
+                .filter(|_| bound != Some(Bound::AtLeast))
+                .map(|(_, high)| high.exp()),
+            bound,
             confidence: rules.confidence,
             blocks: pairs.ratios.len(),
             matters: rules.matters,
@@ -337,6 +284,8 @@ impl Draft<'_> {
             p_value,
             p_adjusted,
             rate_per_s: pairs.rate_per_s,
+            subject_starts: self.subject_starts,
+            baseline_starts: self.baseline_starts,
             by_block: pairs.ratios,
             unsettled_blocks: pairs.unsettled,
         }
@@ -382,16 +331,4 @@ fn whose_clock(pairs: &Pairs) -> Option<Note> {
         baseline,
         closed_loop: pairs.rate_per_s.is_none(),
     })
-}
-
-/// For which side the client was the bottleneck in most blocks.
-fn client_limit(pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
-    let most = |blocks: usize| blocks * 2 > pairs.ratios.len();
-    let (ours, theirs) = pairs.client_limited;
-    match (most(ours), most(theirs)) {
-        (true, true) => Some(Note::ClientLimits(None)),
-        (false, true) => Some(Note::ClientLimits(Some(baseline.to_owned()))),
-        (true, false) => Some(Note::ClientLimits(Some(subject.to_owned()))),
-        (false, false) => None,
-    }
 }

@@ -228,7 +228,12 @@ mod tests {
 
     /// A sample with the given mean and standard deviation.
     fn sample(blocks: usize, mean: f64, sd: f64) -> Sample {
-        Sample { blocks, mean, sd }
+        Sample {
+            blocks,
+            mean,
+            sd,
+            half_step: 0.0,
+        }
     }
 
     #[test]

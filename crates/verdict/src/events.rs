@@ -4,9 +4,8 @@ use readings::{EventReading, EventsReading};
 use serde::Serialize;
 
 use crate::cells::Cell;
-use crate::compare::Metric;
 use crate::pairs::Pairs;
-use crate::{FailuresOf, FullRateOf, Note};
+use crate::{FailuresOf, FullRateOf, Metric, Note};
 
 /// A rate that was full all the time counts as back after this time, s: rows are no shorter.
 const ROW_S: f64 = 0.1;

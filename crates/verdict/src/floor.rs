@@ -3,10 +3,11 @@
 use readings::Condition;
 use serde::Serialize;
 
-use crate::Rules;
 use crate::cells::Cells;
-use crate::compare::{BlockRatio, Metric};
+use crate::compare::BlockRatio;
+use crate::decide::FEWEST_BLOCKS;
 use crate::pairs::Pairs;
+use crate::{Metric, Rules};
 
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,12 +20,14 @@ pub struct NoiseFloor {
     pub baseline: String,
     /// The geometric mean of the blocks' ratios.
     pub ratio: f64,
-    /// Lower end of the interval; absent with a single block.
+    /// Lower end of the interval; absent with fewer than three blocks.
     pub low: Option<f64>,
-    /// Upper end of the interval; absent with a single block.
+    /// Upper end of the interval; absent with fewer than three blocks.
     pub high: Option<f64>,
     /// Blocks used.
     pub blocks: usize,
+    /// Whether the client was the bottleneck for a copy, so that the floor is the client's.
+    pub client_limited: bool,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
 }
@@ -42,12 +45,27 @@ impl NoiseFloor {
     }
 }
 
+impl NoiseFloor {
+    /// The largest log ratio, in either direction, that the interval holds.
+    pub(crate) fn size(&self) -> f64 {
+        let ends = [self.low, self.high].into_iter().flatten();
+        ends.map(|end| end.ln().abs())
+            .fold(self.ratio.ln().abs(), f64::max)
+    }
+
+    /// Whether the interval reaches further than what matters on either side of its estimate.
+    pub(crate) fn is_wide(&self, matters: f64) -> bool {
+        let width = self.low.zip(self.high).map(|(low, high)| (high / low).ln());
+        width.is_some_and(|width| width / 2.0 > matters.max(0.0).ln_1p())
+    }
+}
+
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
 pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
     let mut floors = Vec::new();
     for place in &cells.conditions {
-        let first = cells.of_subject(place, &rules.baseline, false);
-        let second = cells.of_subject(place, &rules.baseline, true);
+        let first = cells.attempts(place, &rules.baseline, false);
+        let second = cells.attempts(place, &rules.baseline, true);
         let of_drivers = cells.drivers_differ(place);
         let compared = |metric: &Metric| of_drivers || !metric.is_of_driver();
         for metric in Metric::ALL.into_iter().filter(compared) {
@@ -57,6 +75,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
             };
             let interval = sample
                 .interval(rules.look_confidence())
+                .filter(|_| sample.blocks >= FEWEST_BLOCKS)
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
             floors.push(NoiseFloor {
@@ -66,6 +85,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,
+                client_limited: metric == Metric::RequestsPerS && pairs.client_limited != (0, 0),
                 baseline: rules.baseline.clone(),
                 by_block: pairs.ratios,
             });

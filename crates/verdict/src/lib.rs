@@ -12,6 +12,7 @@
 
 mod analysis;
 mod bottleneck;
+mod bound;
 pub mod capacity;
 mod cells;
 mod compare;
@@ -22,6 +23,7 @@ mod floor;
 mod holm;
 mod looks;
 mod machine;
+mod metric;
 mod notes;
 mod pairs;
 mod rules;
@@ -29,6 +31,7 @@ mod sample;
 mod settings;
 pub mod simulate;
 mod slices;
+mod starts;
 pub mod steady;
 mod student;
 mod table;
@@ -36,6 +39,7 @@ pub mod text;
 pub mod usl;
 mod validity;
 mod warnings;
+mod withhold;
 
 #[cfg(test)]
 mod fixtures;
@@ -44,16 +48,19 @@ pub use analysis::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, may_stop, settled,
 };
 pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
+pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
-pub use compare::{BlockRatio, Comparison, Metric};
+pub use compare::{BlockRatio, Comparison};
 pub use decide::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Verdict};
 pub use events::EventsRow;
 pub use floor::NoiseFloor;
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
+pub use metric::Metric;
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use rules::Rules;
 pub use settings::{SettingDifference, SettingValue, SideBySide};
+pub use starts::Starts;
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
 pub use validity::{late_at, reasons};

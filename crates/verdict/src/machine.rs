@@ -34,12 +34,6 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<F
     let Some(probed) = probed else {
         return Vec::new();
     };
-    let flaw = |whole_trial| {
-        move |reason| Flaw {
-            reason,
-            whole_trial,
-        }
-    };
     let of_servers = probed.servers.iter().filter_map(|(name, server)| {
         if server.ended {
             return Some(format!("server `{name}` ended while it was measured"));
@@ -67,8 +61,8 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<F
         .chain(of_machines)
         .flatten();
     of_servers
-        .map(flaw(true))
-        .chain(of_machines.flatten().map(flaw(false)))
+        .map(Flaw::of_subject)
+        .chain(of_machines.flatten().map(Flaw::of_load))
         .collect()
 }
 
@@ -107,7 +101,7 @@ fn swapped(name: &str, machine: &MachineMetrics) -> Option<String> {
 
 /// The servers of which CPU time may be missing.
 pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
-    let readings = cells.all.iter().filter_map(|cell| cell.reading());
+    let readings = cells.counted().filter_map(|cell| cell.reading());
     let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
     let servers = looks.flatten().flat_map(|seen| &seen.servers);
     let names: BTreeSet<&String> = servers
@@ -130,7 +124,7 @@ pub struct ProbesCost {
 /// `None` without samples.
 pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
     let (mut measured_s, mut looks, mut cpu_s) = (0.0, 0, 0.0);
-    for reading in cells.all.iter().filter_map(|cell| cell.reading()) {
+    for reading in cells.counted().filter_map(|cell| cell.reading()) {
         let loads = [
             (&reading.throughput, &reading.probed),
             (&reading.latency, &reading.latency_probed),
@@ -265,9 +259,10 @@ mod tests {
         let trials = [trial(1, "direct", false, outcome)];
         let header = header(1);
         let cells = Cells::of(&header, &trials);
-        assert!(cells.all[0].throughput().is_none());
+        let cell = cells.counted().next().unwrap();
+        assert!(cell.throughput().is_none());
         assert_eq!(
-            cells.all[0].reasons,
+            cell.reasons,
             ["throughput: the machine swapped: 0 pages written, 1,000 read"]
         );
         let cost = cost(&cells).unwrap();

@@ -3,7 +3,7 @@
 
 use readings::Condition;
 
-use crate::{Metric, NoiseFloor, SettingDifference};
+use crate::{Metric, NoiseFloor, SettingDifference, Starts};
 
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,19 @@ pub enum Note {
     },
     /// The client was the bottleneck for one subject, or for both where none is named.
     ClientLimits(Option<String>),
+    /// Starts of these subjects that failed through their own doing.
+    FailedStarts(Vec<(String, Starts)>),
+    /// The client's own lag is a good part of the latency, and service times do not say the same.
+    ClientLag {
+        /// Its largest share of a latency in a block.
+        share: f64,
+        /// The ratio of service times, where they were measured.
+        service_ratio: Option<f64>,
+    },
+    /// The baseline differs from itself by as much.
+    WithinFloor(Box<NoiseFloor>),
+    /// The slices shift the ratio by this factor.
+    SliceBias(f64),
     /// The latency was taken by the clocks of load generators other than the engine.
     Clock {
         subject: String,
@@ -122,14 +135,28 @@ pub enum Warning {
         lag1: f64,
         blocks: usize,
     },
-    /// Longer slices give another ratio.
+    /// The slices shift a throughput ratio by more than what matters.
     SliceLength {
         /// The subject.
         at: Place,
         baseline: String,
-        /// The ratio by slices of twice the length, over that by the others.
+        /// The ratio as measured, over the one by slices without end.
         ratio: f64,
         blocks: usize,
+    },
+    /// The baseline's difference from itself is known too poorly to tell what matters.
+    WideFloor {
+        /// How it differs.
+        floor: NoiseFloor,
+        /// What matters, as a fraction.
+        matters: f64,
+    },
+    /// The steady state of closed loops was not checked: blocks have too few slices.
+    SteadyStateUnchecked {
+        /// The most slices of a block.
+        slices: usize,
+        /// How many the check needs.
+        needed: usize,
     },
     /// The client was the bottleneck.
     AtLeast {

@@ -1,25 +1,32 @@
 //! Pairs of subject and baseline, block by block.
 
-use std::collections::BTreeMap;
+use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
 
-use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Slice};
-
-use crate::cells::Cell;
-use crate::compare::{BlockRatio, Metric};
+use crate::Metric;
+use crate::cells::{Attempts, Cell};
+use crate::compare::BlockRatio;
 use crate::events::{self, Noticed};
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
-use crate::validity::late_at;
+use crate::validity::{lag_share, late_at};
 
 /// What one trial has to say on one metric.
 enum Datum {
-    Value(f64),
+    Value(Value),
     /// The load was not part of the trial.
     NotMeasured,
     /// It failed or is invalid; the reason.
     Unusable(String),
     /// Too few requests stand behind the quantile.
     Unresolved,
+}
+
+/// A figure and how exact it can be.
+#[derive(Clone, Copy)]
+struct Value {
+    value: f64,
+    /// Half of the step in which it can be told, in its unit.
+    half_step: f64,
 }
 
 /// Two subjects' trials under one condition, paired by block.
@@ -45,6 +52,13 @@ pub(crate) struct Pairs {
     pub noticed: (Noticed, Noticed),
     /// The load drivers of the subject and of the baseline, where they are not the engine.
     pub drivers: Option<(String, String)>,
+    /// For a quantile of latency: the log ratios of service times, which are without the client's
+    /// lag; one for each of `ratios`, or none.
+    pub service_logs: Vec<f64>,
+    /// The largest share of a latency that the client's lag has on either side in a block.
+    pub lag_share: f64,
+    /// By how much the steps of the figures can shift a log ratio: the mean over blocks.
+    half_steps: f64,
     subject_logs: f64,
     baseline_logs: f64,
 }
@@ -57,61 +71,102 @@ pub(crate) enum Whose {
 }
 
 impl Pairs {
-    /// Pairs two subjects' trials, given by block.
-    pub fn of(
-        metric: Metric,
-        subject: &BTreeMap<u32, &Cell<'_>>,
-        baseline: &BTreeMap<u32, &Cell<'_>>,
-    ) -> Self {
+    /// Pairs two subjects' trials by block. Both figures of a ratio come from one attempt at the
+    /// block: the last in which both can be used, or else the last in which both were tried.
+    pub fn of(metric: Metric, subject: &Attempts<'_, '_>, baseline: &Attempts<'_, '_>) -> Self {
         let mut pairs = Pairs::default();
         let mut rates: Vec<f64> = Vec::new();
         for (block, ours) in subject {
             let Some(theirs) = baseline.get(block) else {
                 continue;
             };
-            let (our_datum, their_datum) = (datum(ours, metric), datum(theirs, metric));
-            let their_load = load_of(theirs, metric);
-            match (our_datum, their_datum) {
-                (Datum::NotMeasured, _) | (_, Datum::NotMeasured) => continue,
-                (Datum::Unusable(reason), _) => pairs.spoil(Whose::Subject, reason),
-                (_, Datum::Unusable(reason)) => pairs.spoil(Whose::Baseline, reason),
-                (Datum::Unresolved, _) | (_, Datum::Unresolved) => pairs.unresolved += 1,
-                (Datum::Value(a), Datum::Value(b)) => {
-                    pairs.ratios.push(BlockRatio {
-                        block: *block,
-                        ratio: a / b,
-                    });
-                    pairs.subject_logs += a.ln();
-                    pairs.baseline_logs += b.ln();
-                    if metric == Metric::RequestsPerS {
-                        let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
-                        pairs.unsettled += usize::from(unsettled);
-                    }
-                    let limited = |l: Option<&LoadReading>| {
-                        usize::from(l.is_some_and(|l| l.client.saturated))
-                    };
-                    pairs.noticed.0.add(ours);
-                    pairs.noticed.1.add(theirs);
-                    pairs.client_limited.0 += limited(load_of(ours, metric));
-                    pairs.client_limited.1 += limited(their_load);
-                    rates.extend(load_of(ours, metric).and_then(offered));
-                    rates.extend(their_load.and_then(offered));
-                    if let Some(drivers) = label(ours).zip(label(theirs)) {
-                        pairs.drivers = Some(drivers);
-                    }
-                }
+            let of_attempt = |ours: &Cell<'_>| theirs.iter().find(|t| t.attempt == ours.attempt);
+            let both = ours.iter().rev();
+            let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
+            let mut data = both.map(|(ours, theirs)| {
+                let data = (datum(ours, metric), datum(theirs, metric));
+                (ours, theirs, data)
+            });
+            let Some(mut chosen) = data.next() else {
+                continue;
+            };
+            if !are_values(&chosen.2) {
+                chosen = data.find(|one| are_values(&one.2)).unwrap_or(chosen);
             }
-            pairs.tried += 1;
+            pairs.add(metric, *block, chosen, &mut rates);
         }
         if let Some(&first) = rates.first()
             && rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)
         {
             pairs.rate_per_s = Some(first);
         }
+        let blocks = pairs.ratios.len();
+        pairs.half_steps /= blocks.max(1) as f64;
+        if pairs.service_logs.len() != blocks {
+            pairs.service_logs.clear();
+        }
         pairs
     }
 
+    fn add(
+        &mut self,
+        metric: Metric,
+        block: u32,
+        (ours, theirs, data): (&Cell<'_>, &Cell<'_>, (Datum, Datum)),
+        rates: &mut Vec<f64>,
+    ) {
+        let (a, b) = match data {
+            (Datum::NotMeasured, _) | (_, Datum::NotMeasured) => return,
+            (Datum::Value(a), Datum::Value(b)) => (a, b),
+            (Datum::Unusable(reason), _) => return self.spoil(Whose::Subject, reason),
+            (_, Datum::Unusable(reason)) => return self.spoil(Whose::Baseline, reason),
+            (Datum::Unresolved, _) | (_, Datum::Unresolved) => {
+                self.unresolved += 1;
+                self.tried += 1;
+                return;
+            }
+        };
+        self.tried += 1;
+        self.ratios.push(BlockRatio {
+            block,
+            ratio: a.value / b.value,
+        });
+        self.subject_logs += a.value.ln();
+        self.baseline_logs += b.value.ln();
+        // The larger of both directions.
+        let shift = |v: Value| -(-v.half_step / v.value).ln_1p();
+        self.half_steps += shift(a) + shift(b);
+        if metric == Metric::RequestsPerS {
+            let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
+            self.unsettled += usize::from(unsettled);
+        }
+        let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
+        let limited =
+            |load: Option<&LoadReading>| usize::from(load.is_some_and(|l| l.client.saturated));
+        self.noticed.0.add(ours);
+        self.noticed.1.add(theirs);
+        self.client_limited.0 += limited(our_load);
+        self.client_limited.1 += limited(their_load);
+        if let (Some(q), Some(our_load), Some(their_load)) =
+            (metric.quantile(), our_load, their_load)
+        {
+            let lag = lag_share(our_load, q).max(lag_share(their_load, q));
+            self.lag_share = self.lag_share.max(lag);
+            let service = |load: &LoadReading| load.service.quantile_us(q);
+            let ratio = service(our_load) / service(their_load);
+            if ratio > 0.0 && ratio.is_finite() {
+                self.service_logs.push(ratio.ln());
+            }
+        }
+        rates.extend(our_load.and_then(offered));
+        rates.extend(their_load.and_then(offered));
+        if let Some(drivers) = label(ours).zip(label(theirs)) {
+            self.drivers = Some(drivers);
+        }
+    }
+
     fn spoil(&mut self, whose: Whose, reason: String) {
+        self.tried += 1;
         self.unusable += 1;
         let ours_now = whose == Whose::Subject;
         let better = match &self.reason {
@@ -131,10 +186,15 @@ impl Pairs {
             .is_some_and(|(ours, theirs)| ours != theirs)
     }
 
-    /// The log ratios, summarised.
+    /// The log ratios, summarised, with the steps of the figures.
     pub fn sample(&self) -> Option<Sample> {
         let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
-        Sample::of(&logs)
+        Some(Sample::of(&logs)?.with_resolution(self.half_steps))
+    }
+
+    /// The log ratios of service times, summarised; nothing where they were not measured.
+    pub fn service_sample(&self) -> Option<Sample> {
+        Some(Sample::of(&self.service_logs)?.with_resolution(self.half_steps))
     }
 
     /// Geometric means over the blocks used: subject, baseline.
@@ -147,6 +207,10 @@ impl Pairs {
             )
         })
     }
+}
+
+fn are_values(data: &(Datum, Datum)) -> bool {
+    matches!(data, (Datum::Value(_), Datum::Value(_)))
 }
 
 fn cell_slices<'a>(cell: &Cell<'a>) -> &'a [Slice] {
@@ -177,25 +241,16 @@ fn offered(load: &LoadReading) -> Option<f64> {
 
 /// The load that a metric is about. An outside driver may report latency of its closed loop.
 fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
-    match loop_of(cell, metric) {
-        Loop::Closed => cell.throughput(),
-        Loop::Open => cell.latency(),
+    match is_open_loop(cell, metric) {
+        false => cell.throughput(),
+        true => cell.latency(),
     }
 }
 
-enum Loop {
-    Closed,
-    Open,
-}
-
-fn loop_of(cell: &Cell<'_>, metric: Metric) -> Loop {
+fn is_open_loop(cell: &Cell<'_>, metric: Metric) -> bool {
     let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
-    match (metric.quantile(), driver) {
-        (None, _) if metric.is_of_events() => Loop::Open,
-        (None, _) => Loop::Closed,
-        (Some(_), Some(driver)) if driver.latency_loop() == Pacing::Closed => Loop::Closed,
-        (Some(_), _) => Loop::Open,
-    }
+    let closed = driver.is_some_and(|driver| driver.latency_loop() == Pacing::Closed);
+    metric.is_of_open_loop() && !(metric.quantile().is_some() && closed)
 }
 
 fn label(cell: &Cell<'_>) -> Option<String> {
@@ -229,9 +284,9 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         Outcome::Failed { reason, .. } => return Datum::Unusable(reason.clone()),
         Outcome::Done(reading) => reading,
     };
-    let (measured, flaws) = match loop_of(cell, metric) {
-        Loop::Closed => (&reading.throughput, &cell.throughput_flaws),
-        Loop::Open => (&reading.latency, &cell.latency_flaws),
+    let (measured, flaws) = match is_open_loop(cell, metric) {
+        false => (&reading.throughput, &cell.throughput_flaws),
+        true => (&reading.latency, &cell.latency_flaws),
     };
     // A flaw of the whole trial also spoils a load that was then never begun.
     if let Some(reason) = flaws.first() {
@@ -240,39 +295,120 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     let Some(load) = measured else {
         return Datum::NotMeasured;
     };
-    let value = match metric.quantile() {
+    let found = match metric.quantile() {
         Some(_) if reading.events.is_some() => return Datum::NotMeasured,
-        None => match (metric, &reading.driver) {
-            (Metric::RequestsPerS, _) => load.requests_per_s(),
-            (metric, _) if metric.is_of_events() => match &reading.events {
-                Some(noticed) => events::value(metric, noticed),
-                None => return Datum::NotMeasured,
-            },
-            (_, None) => return Datum::NotMeasured,
-            (metric, Some(driver)) => match of_driver(metric, driver) {
-                Some(value) => value,
-                None => return Datum::NotMeasured,
-            },
+        Some(q) => match quantile(reading, load, q) {
+            Ok(found) => found,
+            Err(datum) => return datum,
         },
-        Some(q) if reading.driver.is_some() => {
-            let driver = reading.driver.as_ref();
-            match driver.and_then(|driver| Some((driver, driver.latency_us(q)?))) {
-                None => return Datum::NotMeasured,
-                Some((driver, _)) if !enough(driver.latency_requests(), q) => {
-                    return Datum::Unresolved;
-                }
-                Some((_, us)) => us,
-            }
-        }
-        Some(q) if !resolves(load, q) => return Datum::Unresolved,
-        Some(q) => match late_at(load, q) {
-            Some(reason) => return Datum::Unusable(reason),
-            None => load.response.quantile_us(q),
-        },
+        None => figure(metric, reading, load),
     };
-    if value > 0.0 && value.is_finite() {
-        Datum::Value(value)
-    } else {
-        Datum::Unusable("nothing was measured in its windows".to_owned())
+    match found {
+        None => Datum::NotMeasured,
+        Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
+        Some(_) => Datum::Unusable("nothing was measured in its windows".to_owned()),
     }
+}
+
+/// Whether a trial has a figure of a metric that is no latency.
+pub(crate) fn is_measured(metric: Metric, cell: &Cell<'_>) -> bool {
+    cell.reading().is_some_and(|reading| {
+        let load = match is_open_loop(cell, metric) {
+            false => &reading.throughput,
+            true => &reading.latency,
+        };
+        load.as_ref()
+            .and_then(|load| figure(metric, reading, load))
+            .is_some()
+    })
+}
+
+/// Half of the step in which a histogram tells a value, as a share of it: three significant digits.
+const HISTOGRAM_HALF_STEP: f64 = 0.5e-3;
+/// Half of the step in which memory is counted: a page of 4 KiB.
+const PAGE_HALF_BYTES: f64 = 2048.0;
+/// Half of the step in which the kernel accounts CPU time, where it does not do so exactly.
+const TICK_HALF_US: f64 = 0.5;
+
+/// A quantile of a trial's latency; `None` where its driver does not report it.
+fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Value>, Datum> {
+    if let Some(driver) = &reading.driver {
+        let Some(value) = driver.latency_us(q) else {
+            return Ok(None);
+        };
+        if !enough(driver.latency_requests(), q) {
+            return Err(Datum::Unresolved);
+        }
+        let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
+        return Ok(Some(Value { value, half_step }));
+    }
+    if !resolves(load, q) {
+        return Err(Datum::Unresolved);
+    }
+    if let Some(reason) = late_at(load, q) {
+        return Err(Datum::Unusable(reason));
+    }
+    let value = load.response.quantile_us(q);
+    Ok(Some(Value {
+        value,
+        half_step: value * HISTOGRAM_HALF_STEP,
+    }))
+}
+
+/// A figure of a trial that is no latency; `None` where it was not measured.
+fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value> {
+    let exact = |value: f64| Value {
+        value,
+        half_step: 0.0,
+    };
+    if metric.is_of_events() {
+        return Some(exact(events::value(metric, reading.events.as_ref()?)));
+    }
+    match metric {
+        Metric::RequestsPerS => Some(Value {
+            value: load.requests_per_s(),
+            half_step: 0.5 / load.duration_s.max(f64::MIN_POSITIVE),
+        }),
+        // With events or outside clients of different kinds, the cost of servers says nothing.
+        _ if metric.is_cost() && reading.events.is_some() => None,
+        Metric::ServerCpuUsPerRequest => {
+            let cpu_s: f64 = reading.servers.iter().map(|server| server.cpu_s).sum();
+            let requests = load.requests as f64;
+            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
+                value: cpu_s * 1e6 / requests,
+                half_step: TICK_HALF_US / requests,
+            })
+        }
+        Metric::ServerCpuUsPerRequestAtRate => {
+            let seen = reading.latency_probed.as_ref()?;
+            let servers = seen.servers.values();
+            let cpu_s: f64 = servers.map(|server| server.user_s + server.system_s).sum();
+            let requests = seen.requests as f64;
+            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
+                value: cpu_s * 1e6 / requests,
+                half_step: TICK_HALF_US / requests,
+            })
+        }
+        Metric::ServerRssBytesMax => {
+            let bytes = memory(reading)?;
+            Some(Value {
+                value: bytes as f64,
+                half_step: PAGE_HALF_BYTES,
+            })
+        }
+        _ => Some(exact(of_driver(metric, reading.driver.as_ref()?)?)),
+    }
+}
+
+/// The most resident memory of the servers of a trial together, over both loads.
+fn memory(reading: &Reading) -> Option<u64> {
+    let looks = [&reading.probed, &reading.latency_probed].into_iter();
+    let of = |servers: &std::collections::BTreeMap<String, readings::ServerMetrics>| {
+        servers.values().map(|server| server.rss_bytes_max).sum()
+    };
+    looks
+        .flatten()
+        .map(|seen| of(&seen.servers))
+        .filter(|bytes: &u64| *bytes > 0)
+        .max()
 }

@@ -10,6 +10,9 @@ pub(crate) struct Sample {
     pub mean: f64,
     /// Their standard deviation (n - 1); 0 for a single block.
     pub sd: f64,
+    /// By how much the steps of the figures can shift the mean: intervals are wider by it on each
+    /// side.
+    pub half_step: f64,
 }
 
 impl Sample {
@@ -26,7 +29,18 @@ impl Sample {
         } else {
             0.0
         };
-        Some(Self { blocks, mean, sd })
+        Some(Self {
+            blocks,
+            mean,
+            sd,
+            half_step: 0.0,
+        })
+    }
+
+    /// The same for figures that are told in steps, of which half shifts a log ratio by so much.
+    pub fn with_resolution(mut self, half_step: f64) -> Self {
+        self.half_step = half_step;
+        self
     }
 
     fn degrees(&self) -> f64 {
@@ -42,7 +56,8 @@ impl Sample {
         if self.blocks < 2 {
             return None;
         }
-        let half = t_quantile(0.5 + confidence / 2.0, self.degrees()) * self.standard_error();
+        let half = t_quantile(0.5 + confidence / 2.0, self.degrees()) * self.standard_error()
+            + self.half_step;
         Some((self.mean - half, self.mean + half))
     }
 
@@ -55,8 +70,14 @@ impl Sample {
             return Some(1.0);
         }
         // Without any spread this divides by zero, and the infinite t has p = 0.
-        let t = self.mean / self.standard_error();
-        Some(t_two_sided_p(t, self.degrees()))
+        let beyond = (self.mean.abs() - self.half_step).max(0.0);
+        if beyond == 0.0 {
+            return Some(1.0);
+        }
+        Some(t_two_sided_p(
+            beyond / self.standard_error(),
+            self.degrees(),
+        ))
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use readings::{Condition, DriverReading, ErrorCounts, LoadReading, SystemMetrics};
 use serde::Serialize;
 
+use crate::Starts;
 use crate::cells::{Cell, Cells};
 use crate::events::EventsRow;
 use crate::pairs::{enough, resolves};
@@ -17,10 +18,11 @@ pub struct SubjectRow {
     pub subject: String,
     /// Trials measured, valid or not.
     pub trials: usize,
+    /// Its starts, repeated ones included, and how many failed through its own doing.
+    pub starts: Starts,
     /// Geometric mean of the closed loop's throughput.
     pub requests_per_s: Option<f64>,
-    /// Whether the client was the bottleneck in more than half of the trials, so that the
-    /// throughput is 'at least'.
+    /// Whether the client was the bottleneck in a trial, so that the throughput is 'at least'.
     pub at_least: bool,
     /// The rate at which latency was measured: geometric mean of what was offered.
     pub rate_per_s: Option<f64>,
@@ -71,14 +73,15 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
             let trials = cells.of_subject(condition, subject, false);
             let trials: Vec<&Cell<'_>> = trials.into_values().collect();
             if trials.iter().any(|c| c.reading().is_some()) {
-                rows.push(row(condition, subject, &trials));
+                let starts = Starts::of(&cells.attempts(condition, subject, false));
+                rows.push(row(condition, subject, &trials, starts));
             }
         }
     }
     rows
 }
 
-fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow {
+fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>], starts: Starts) -> SubjectRow {
     let closed: Vec<&LoadReading> = trials.iter().filter_map(|c| c.throughput()).collect();
     let open: Vec<&LoadReading> = trials.iter().filter_map(|c| c.latency()).collect();
     let mut errors = ErrorCounts::default();
@@ -132,8 +135,9 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>]) -> SubjectRow
         condition: condition.clone(),
         subject: subject.to_owned(),
         trials: trials.iter().filter(|c| c.reading().is_some()).count(),
+        starts,
         requests_per_s: geometric_mean(closed.iter().map(|l| l.requests_per_s())),
-        at_least: limited * 2 > closed.len(),
+        at_least: limited > 0,
         rate_per_s: geometric_mean(open.iter().filter_map(|l| match l.pacing {
             readings::Pacing::Open { rate_per_s } => Some(rate_per_s),
             readings::Pacing::Closed => None,

@@ -26,6 +26,19 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
+/// A time of so many microseconds: `85 us`, `1.9 ms`, `2.10 s`.
+pub fn time_us(us: f64) -> String {
+    if us >= 1e6 {
+        format!("{:.2} s", us / 1e6)
+    } else if us >= 10_000.0 {
+        format!("{:.0} ms", us / 1e3)
+    } else if us >= 1_000.0 {
+        format!("{:.1} ms", us / 1e3)
+    } else {
+        format!("{us:.0} us")
+    }
+}
+
 /// A count with its noun in the right number: `1 block`, `10 blocks`.
 pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };

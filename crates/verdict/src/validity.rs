@@ -1,9 +1,9 @@
 //! Which loads count, and why others do not.
 
-use readings::{LoadReading, LoadRow, Pacing, Wrong, WrongKind};
+use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
 
 use crate::steady::unsteady;
-use crate::text::{fraction, grouped, rate};
+use crate::text::{fraction, grouped, rate, time_us};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -25,6 +25,33 @@ pub(crate) struct Flaw {
     pub reason: String,
     /// Whether it spoils the whole trial, and not this load only.
     pub whole_trial: bool,
+    /// Who caused it.
+    pub cause: FailureCause,
+}
+
+impl Flaw {
+    /// A flaw of the whole trial that the subject caused.
+    pub fn of_subject(reason: String) -> Self {
+        Self {
+            reason,
+            whole_trial: true,
+            cause: FailureCause::Subject,
+        }
+    }
+
+    /// A flaw of one load that the machine or the client caused.
+    pub fn of_load(reason: String) -> Self {
+        Self {
+            reason,
+            whole_trial: false,
+            cause: FailureCause::Other,
+        }
+    }
+
+    fn caused_by(mut self, cause: FailureCause) -> Self {
+        self.cause = cause;
+        self
+    }
 }
 
 /// Why a load's figures cannot be used, one sentence fragment each; empty for a valid load.
@@ -68,26 +95,34 @@ fn no_steady_state(load: &LoadReading) -> Vec<String> {
 
 /// `max_error` is the share of requests that may fail on the way.
 pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
-    let broken = |reason| Flaw {
-        reason,
-        whole_trial: true,
-    };
-    let mistimed = |reason| Flaw {
-        reason,
-        whole_trial: false,
-    };
     let mut found = Vec::new();
-    found.extend(wrong_answers(load).map(broken));
-    found.extend(transport_errors(load, max_error).map(broken));
+    found.extend(wrong_answers(load).map(Flaw::of_subject));
+    let by = match no_port_is_free(load) {
+        true => FailureCause::Other,
+        false => FailureCause::Subject,
+    };
+    let failed = transport_errors(load, max_error).map(Flaw::of_subject);
+    found.extend(failed.map(|flaw| flaw.caused_by(by)));
     if load.requests == 0 && found.is_empty() {
-        found.push(broken("no good answer came".to_owned()));
+        found.push(Flaw::of_subject("no good answer came".to_owned()));
     }
     match load.pacing {
-        Pacing::Closed => found.extend(missing_connections(load).map(mistimed)),
-        Pacing::Open { rate_per_s } => found.extend(late_client(load, rate_per_s).map(mistimed)),
+        Pacing::Closed => found.extend(
+            missing_connections(load)
+                .map(|reason| Flaw::of_load(reason).caused_by(FailureCause::Subject)),
+        ),
+        Pacing::Open { rate_per_s } => {
+            found.extend(late_client(load, rate_per_s).map(Flaw::of_load));
+        }
     }
-    found.extend(no_steady_state(load).into_iter().map(mistimed));
+    let unsteady = no_steady_state(load).into_iter().map(Flaw::of_load);
+    found.extend(unsteady.map(|flaw| flaw.caused_by(FailureCause::Subject)));
     found
+}
+
+/// Whether connections failed for want of a local port, which is the client's lack.
+fn no_port_is_free(load: &LoadReading) -> bool {
+    load.wrong.iter().any(|wrong| wrong.found.contains(NO_PORT))
 }
 
 /// The same for a load with events, in which failures are expected: only a client that stalled is a
@@ -101,12 +136,11 @@ pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
             lag / 1e6
         )
     });
+    let late = late.map(|reason| Flaw::of_subject(reason).caused_by(FailureCause::Other));
     let nothing = (load.requests_all == 0).then(|| "no good answer came".to_owned());
-    let broken = |reason| Flaw {
-        reason,
-        whole_trial: true,
-    };
-    late.into_iter().chain(nothing).map(broken).collect()
+    late.into_iter()
+        .chain(nothing.map(Flaw::of_subject))
+        .collect()
 }
 
 fn wrong_answers(load: &LoadReading) -> Option<String> {
@@ -236,25 +270,38 @@ fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
     late_at(load, 0.5)
 }
 
-/// Why a quantile of an open loop's response latency is partly the client's own doing: at that
-/// quantile the client's lag is above 100 us and above a tenth of the median latency.
+/// Why a quantile of an open loop's response latency is the client's own doing in good part: at that
+/// quantile the client's lag is above 100 us and above a tenth of the latency.
 ///
 /// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
-/// tail's quantiles and not the median.
+/// tail's quantiles and not the median. Smaller lag is held against what matters where verdicts
+/// fall ([`lag_share`]).
 pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
     if load.pacing == Pacing::Closed {
         return None;
     }
     let lag = load.schedule_lag.quantile_us(quantile);
-    let median = load.response.quantile_us(0.5);
-    if lag > LAG_US && lag > LAG_SHARE * median {
+    let latency = load.response.quantile_us(quantile);
+    if lag > LAG_US && lag > LAG_SHARE * latency {
+        let p = quantile * 100.0;
         return Some(format!(
-            "the client sent late: p{} of its lag is {lag:.0} us, more than a tenth of the median \
-             latency of {median:.0} us",
-            quantile * 100.0
+            "the client sent late: p{p} of its lag is {}, more than a tenth of the p{p} of \
+             latency, {}",
+            time_us(lag),
+            time_us(latency)
         ));
     }
     None
+}
+
+/// The client's lag as a share of an open loop's latency, both at a quantile; 0 where there is
+/// neither.
+pub(crate) fn lag_share(load: &LoadReading, quantile: f64) -> f64 {
+    let latency = load.response.quantile_us(quantile);
+    match load.pacing {
+        Pacing::Open { .. } if latency > 0.0 => load.schedule_lag.quantile_us(quantile) / latency,
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::compare::Unresolved;
 use crate::floor::NoiseFloor;
 use crate::machine::uncounted;
 use crate::slices::depends_on_length;
-use crate::steady::memory;
-use crate::{Comparison, Place, Rules, Warning};
+use crate::steady::{STEADY_VALUES_MIN, memory};
+use crate::{Comparison, Metric, Place, Rules, Warning};
 
 /// Below this share of the offered rate the servers did not keep up.
 const KEPT_SHARE: f64 = 0.95;
@@ -28,7 +28,14 @@ pub(crate) fn warnings(
             matters: rules.matters,
         });
     }
+    for floor in floors.iter().filter(|f| is_too_wide(rules, f)) {
+        found.push(Warning::WideFloor {
+            floor: floor.clone(),
+            matters: rules.matters,
+        });
+    }
     found.extend(comparisons.iter().filter_map(unsettled));
+    found.extend(steady_state_unchecked(cells));
     found.extend(
         comparisons
             .iter()
@@ -76,6 +83,24 @@ pub(crate) fn warnings(
 
 /// Fewer blocks than this say nothing on how they follow each other.
 const FEWEST_IN_A_ROW: usize = 8;
+
+/// Floors of throughput and median latency that are wider than what matters: more precise verdicts
+/// than that are not to be had here in as many blocks.
+fn is_too_wide(rules: &Rules, floor: &NoiseFloor) -> bool {
+    matches!(floor.metric, Metric::RequestsPerS | Metric::LatencyUsP50)
+        && !floor.is_biased(rules.matters)
+        && floor.is_wide(rules.matters)
+}
+
+/// The steady state of alternating slices is checked from a certain number on.
+fn steady_state_unchecked(cells: &Cells<'_>) -> Option<Warning> {
+    let loads = cells.counted().filter_map(Cell::throughput);
+    let slices = loads.map(|load| load.slices.len()).max()?;
+    (slices > 1 && slices < STEADY_VALUES_MIN).then_some(Warning::SteadyStateUnchecked {
+        slices,
+        needed: STEADY_VALUES_MIN,
+    })
+}
 
 fn place(c: &Comparison) -> Place {
     Place {

@@ -146,7 +146,7 @@ fn times(c: &Comparison) -> (String, String) {
 mod tests {
     use super::*;
     use readings::Condition;
-    use verdict::Note;
+    use verdict::{Note, Starts};
 
     fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
         let [ratio, low, high] = figures;
@@ -158,6 +158,7 @@ mod tests {
             ratio: Some(ratio),
             low: Some(low),
             high: Some(high),
+            bound: None,
             confidence: 0.95,
             blocks: 10,
             matters: 0.03,
@@ -168,6 +169,8 @@ mod tests {
             p_value: None,
             p_adjusted: None,
             rate_per_s: None,
+            subject_starts: Starts::default(),
+            baseline_starts: Starts::default(),
             by_block: vec![],
             unsettled_blocks: 0,
         }

@@ -1,6 +1,6 @@
 //! What qualifies a verdict, as parts of a sentence.
 
-use verdict::text::{counted, grouped, number};
+use verdict::text::{change, counted, grouped, number, percent};
 use verdict::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Note};
 
 use super::joined;
@@ -53,12 +53,47 @@ fn note(note: &Note) -> String {
             )
         }
         Note::ClientLimits(None) => {
-            "the client was the bottleneck for both, so this says little about the servers"
+            "the client was the bottleneck for both, so nothing follows about the servers; give it \
+             more CPUs"
                 .to_owned()
         }
         Note::ClientLimits(Some(subject)) => {
             format!("the client was the bottleneck for {subject}, whose figure is 'at least'")
         }
+        Note::FailedStarts(sides) => joined(sides, |(subject, starts)| {
+            let reason = starts.reason.as_deref().unwrap_or("no reason was recorded");
+            format!(
+                "{} of {} of {subject} failed ({reason})",
+                starts.failed,
+                counted(starts.all, "start")
+            )
+        }),
+        Note::ClientLag {
+            share,
+            service_ratio,
+        } => {
+            let service = match service_ratio {
+                Some(ratio) => format!(
+                    "the service times, without it, differ by {}",
+                    percent((ratio - 1.0) * 100.0, 1, true)
+                ),
+                None => "service times, which are without it, were not measured".to_owned(),
+            };
+            format!(
+                "up to {} of this latency is the client's own lag, and {service}; give the client a \
+                 CPU of its own",
+                percent(share * 100.0, 0, false)
+            )
+        }
+        Note::WithinFloor(floor) => format!(
+            "not more than {} differs from itself here ({})",
+            floor.baseline,
+            change(floor.ratio, floor.low.zip(floor.high))
+        ),
+        Note::SliceBias(factor) => format!(
+            "the slices alone shift this ratio by {}; lengthen design.slice",
+            percent((factor - 1.0) * 100.0, 1, true)
+        ),
         Note::Clock {
             subject,
             baseline,

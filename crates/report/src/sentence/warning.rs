@@ -51,12 +51,23 @@ pub(crate) fn warning(warning: &Warning) -> String {
             ratio,
             blocks,
         } => format!(
-            "the throughput of {} over that of {baseline} depends on the length of the slices: slices \
-             of twice the length make it {}, over {}; lengthen design.slice until that no longer \
-             changes the result",
+            "the throughput of {} over that of {baseline} depends on the length of the slices: by \
+             their two lengths, slices without end would change it by {}, over {}; lengthen \
+             design.slice until that no longer changes the result",
             name(at),
-            percent((ratio - 1.0) * 100.0, 1, true),
+            percent((1.0 / ratio - 1.0) * 100.0, 1, true),
             counted(*blocks, "block")
+        ),
+        Warning::WideFloor { floor, matters } => format!(
+            "{}: wider than what matters ({}), so smaller differences are hard to tell here; more \
+             blocks, or a quieter machine, would narrow it",
+            noise_floor(floor).trim_end_matches('.'),
+            fraction(*matters)
+        ),
+        Warning::SteadyStateUnchecked { slices, needed } => format!(
+            "steady state was not checked: a block has {} and the check needs {needed}; a longer \
+             window has more",
+            counted(*slices, "slice")
         ),
         Warning::AtLeast {
             at,

@@ -1,0 +1,129 @@
+//! What is compared.
+
+use serde::Serialize;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Good answers per second in a closed loop; more is better.
+    RequestsPerS,
+    /// Median response latency in an open loop, microseconds; less is better.
+    LatencyUsP50,
+    /// 99th percentile of response latency in an open loop, microseconds; less is better.
+    LatencyUsP99,
+    /// CPU time of all servers on the subject's path per good answer of the closed loop,
+    /// microseconds; less is better.
+    ServerCpuUsPerRequest,
+    /// The same in the open loop, at the given rate. A server that waits between requests takes
+    /// more for each than a saturated one.
+    ServerCpuUsPerRequestAtRate,
+    /// The most resident memory of all servers on the subject's path together, bytes; less is
+    /// better.
+    ServerRssBytesMax,
+    /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
+    /// only where subjects have different drivers.
+    DriverCpuUsPerRequest,
+    /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
+    /// different drivers.
+    DriverMaxRssBytes,
+    /// The share of requests that failed around an event, with half a request added to each count so
+    /// that no failures have a ratio, too; less is better.
+    FailedShare,
+    /// Time from the first event until the rate of good answers was full again, seconds; less is
+    /// better.
+    FullRateAfterS,
+}
+
+impl Metric {
+    /// Every metric, throughput first.
+    pub const ALL: [Metric; 10] = [
+        Metric::RequestsPerS,
+        Metric::LatencyUsP50,
+        Metric::LatencyUsP99,
+        Metric::ServerCpuUsPerRequest,
+        Metric::ServerCpuUsPerRequestAtRate,
+        Metric::ServerRssBytesMax,
+        Metric::DriverCpuUsPerRequest,
+        Metric::DriverMaxRssBytes,
+        Metric::FailedShare,
+        Metric::FullRateAfterS,
+    ];
+
+    /// The name in the JSON document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::RequestsPerS => "requests_per_s",
+            Metric::LatencyUsP50 => "latency_us_p50",
+            Metric::LatencyUsP99 => "latency_us_p99",
+            Metric::ServerCpuUsPerRequest => "server_cpu_us_per_request",
+            Metric::ServerCpuUsPerRequestAtRate => "server_cpu_us_per_request_at_rate",
+            Metric::ServerRssBytesMax => "server_rss_bytes_max",
+            Metric::DriverCpuUsPerRequest => "driver_cpu_us_per_request",
+            Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
+            Metric::FailedShare => "failed_share",
+            Metric::FullRateAfterS => "full_rate_after_s",
+        }
+    }
+
+    /// The words in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Metric::RequestsPerS => "throughput",
+            Metric::LatencyUsP50 => "median latency",
+            Metric::LatencyUsP99 => "99th percentile of latency",
+            Metric::ServerCpuUsPerRequest => "servers' CPU time per request",
+            Metric::ServerCpuUsPerRequestAtRate => "servers' CPU time per request at that rate",
+            Metric::ServerRssBytesMax => "servers' peak memory",
+            Metric::DriverCpuUsPerRequest => "driver's CPU time per request",
+            Metric::DriverMaxRssBytes => "driver's peak memory",
+            Metric::FailedShare => "share of failed requests",
+            Metric::FullRateAfterS => "time until the rate is full again",
+        }
+    }
+
+    /// Whether more is better.
+    pub fn higher_is_better(self) -> bool {
+        self == Metric::RequestsPerS
+    }
+
+    /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
+    pub fn quantile(self) -> Option<f64> {
+        match self {
+            Metric::LatencyUsP50 => Some(0.5),
+            Metric::LatencyUsP99 => Some(0.99),
+            _ => None,
+        }
+    }
+
+    /// Whether it is measured around events.
+    pub fn is_of_events(self) -> bool {
+        matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
+    }
+
+    /// Whether it is about the load generator and not about the servers.
+    pub fn is_of_driver(self) -> bool {
+        matches!(
+            self,
+            Metric::DriverCpuUsPerRequest | Metric::DriverMaxRssBytes
+        )
+    }
+
+    /// Whether it is what the servers cost at the side of what they did. A run does not go on for
+    /// such a metric alone.
+    pub fn is_cost(self) -> bool {
+        matches!(
+            self,
+            Metric::ServerCpuUsPerRequest
+                | Metric::ServerCpuUsPerRequestAtRate
+                | Metric::ServerRssBytesMax
+        )
+    }
+
+    /// Whether it is measured in the open loop.
+    pub fn is_of_open_loop(self) -> bool {
+        self.quantile().is_some()
+            || self.is_of_events()
+            || self == Metric::ServerCpuUsPerRequestAtRate
+    }
+}
