@@ -2,7 +2,7 @@
 
 use readings::ErrorCounts;
 use verdict::text::{condition, grouped, number, percent, rate};
-use verdict::{EventsRow, SubjectRow};
+use verdict::{EventsRow, Starts, SubjectRow};
 
 use crate::units::{bytes, three_digits, time};
 
@@ -19,7 +19,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 21] = [
+const ALL: [(&str, bool, Cell); 22] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -33,6 +33,10 @@ const ALL: [(&str, bool, Cell); 21] = [
     ("offered/s", true, |r| r.rate_per_s.map(rate)),
     ("p50", true, |r| r.latency_us_p50.map(time)),
     ("p99", true, |r| r.latency_us_p99.map(time)),
+    (STARTS, true, |r| {
+        let Starts { failed, all, .. } = &r.starts;
+        (*all > 0).then(|| format!("{failed} of {all}"))
+    }),
     ("errors", true, |r| {
         (r.errors.total() > 0).then(|| errors(&r.errors))
     }),
@@ -85,6 +89,7 @@ const ALL: [(&str, bool, Cell); 21] = [
     ("driver memory", true, |r| r.driver_max_rss_bytes.map(bytes)),
 ];
 
+const STARTS: &str = "failed starts";
 const FAILED: &str = "failed";
 const FULL_RATE: &str = "full rate after";
 const IN_ROTATION: &str = "in rotation after";
@@ -199,6 +204,10 @@ pub(crate) fn legend(columns: &Columns) -> String {
         (
             MEMORY,
             "the most resident memory of each server; what its processes share counts for each",
+        ),
+        (
+            STARTS,
+            "starts that failed through the subject's own doing, those that were repeated included",
         ),
         ("client", "share of a core that a client thread used"),
         (

@@ -121,7 +121,8 @@ fn compact(all: Columns, table: &[SubjectRow], width: usize) -> Columns {
         }
         kept.push(name);
         let more = without(&kept);
-        if lines(&more) > lines(&columns) {
+        let is_wrapped = lines(&columns) > columns.rows.len() + 1;
+        if is_wrapped || lines(&more) > lines(&columns) {
             kept.pop();
         } else {
             columns = more;

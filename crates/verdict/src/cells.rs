@@ -177,7 +177,10 @@ struct BlockRows {
 /// Numbers the attempts at a block's trials under a condition. Rows of old journals have no number:
 /// there an attempt begins where a subject comes again.
 #[derive(Default)]
-struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), (u32, BTreeSet<(&'a str, bool)>)>);
+struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), LastAttempt<'a>>);
+
+/// Its number, and whose rows it has so far.
+type LastAttempt<'a> = (u32, BTreeSet<(&'a str, bool)>);
 
 impl<'a> AttemptCounter<'a> {
     fn of(&mut self, trial: &'a Trial) -> u32 {

@@ -22,10 +22,11 @@ struct Series<'a> {
     ratios: &'a [BlockRatio],
 }
 
-/// One panel for each condition and metric that has any block; `subjects` fixes the colours.
+/// One panel for each condition and metric that has any block, costs of servers left out; `subjects` fixes the colours.
 pub(crate) fn panels(analysis: &Analysis, subjects: &[String], matters: f64) -> String {
     let mut places: Vec<(&Condition, Metric)> = Vec::new();
-    for c in &analysis.comparisons {
+    // What servers cost hardly varies; its intervals tell enough.
+    for c in analysis.comparisons.iter().filter(|c| !c.metric.is_cost()) {
         if !places.contains(&(&c.condition, c.metric)) {
             places.push((&c.condition, c.metric));
         }

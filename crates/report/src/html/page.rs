@@ -251,10 +251,11 @@ mod tests {
     fn every_picture_is_there_and_has_a_title_and_a_description() {
         let page = page();
         let count = |what: &str| page.matches(what).count();
-        // Throughput, median and p99 of intervals and of blocks; one set of curves.
-        assert_eq!(count("<svg "), 7);
-        assert_eq!(count("<desc id="), 7);
-        assert_eq!(count("</svg>"), 7);
+        // Throughput, median and p99 of intervals and of blocks; intervals of what servers cost;
+        // one set of curves.
+        assert_eq!(count("<svg "), 9);
+        assert_eq!(count("<desc id="), 9);
+        assert_eq!(count("</svg>"), 9);
         assert!(
             page.contains("id=\"forest-requests_per_s\"")
                 || page.contains("forest-requests_per_s-t")
