@@ -73,6 +73,7 @@ impl Servers {
         let servers = self.running.iter().map(|(name, one)| OtherServer {
             server: name.clone(),
             pid: one.child.id() as i32,
+            also: Vec::new(),
             group: self.group_of(name),
         });
         let servers: Vec<OtherServer> = servers.collect();

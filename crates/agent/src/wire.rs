@@ -186,11 +186,15 @@ pub struct FindOrder {
     pub homepage: Option<String>,
 }
 
-/// A server that another agent on this machine has started, in another network namespace.
+/// A server on this machine that the agent has not started: another one did, in another network
+/// namespace, or it ran before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherServer {
     pub server: String,
     pub pid: i32,
+    /// Further processes of it that are no descendants of the first.
+    #[serde(default)]
+    pub also: Vec<i32>,
     /// Its control group, if it has one.
     pub group: Option<String>,
 }

@@ -93,6 +93,10 @@ pub struct MachineMetrics {
     pub steal_s: f64,
     /// CPU time in soft interrupts, such as the network's, over all CPUs, s.
     pub softirq_s: f64,
+    /// CPU time of all programs and of the kernel, soft interrupts included and steal time not, over
+    /// all CPUs, s. Absent in old journals.
+    #[serde(default)]
+    pub busy_s: Option<f64>,
     /// Context switches of all threads.
     pub context_switches: u64,
     /// Pages read back from swap.
@@ -268,6 +272,7 @@ impl MachineMetrics {
         self.cpus = self.cpus.max(other.cpus);
         self.steal_s += other.steal_s;
         self.softirq_s += other.softirq_s;
+        self.busy_s = sum(self.busy_s, other.busy_s);
         self.context_switches += other.context_switches;
         self.swapped_in_pages += other.swapped_in_pages;
         self.swapped_out_pages += other.swapped_out_pages;

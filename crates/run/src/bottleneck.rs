@@ -196,6 +196,9 @@ fn make_probes(
     let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
     let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
     let mut base = cx.order(resolved, ready, vec![segment]);
+    // Which CPUs a server has that ran before is not known, nor may they be limited.
+    let is_started = |name: &String| resolved.servers.iter().any(|one| one.name == *name);
+    base.watch_others.retain(|one| is_started(&one.server));
     // Longer waits, as for a lost SYN, give no further information.
     let enough = Duration::from_millis((ramp_up_ms + window_ms) as u64);
     let job = &mut base.job;

@@ -71,7 +71,13 @@ impl Context<'_> {
         let expect = &self.options.experiment.expect;
         let cpus = self.placement.load_cpus.clone();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
-        let (watch, watch_others) = self.testbed.watched(load.host.as_deref(), resolved);
+        let (watch, mut watch_others) = self.testbed.watched(load.host.as_deref(), resolved);
+        for outside in ready.iter().filter_map(|one| one.outside.as_ref()) {
+            // Several subjects may be paths of one server.
+            if !watch_others.contains(outside) {
+                watch_others.push(outside.clone());
+            }
+        }
         let targets = ready.iter().map(|one| target(one, load, expect));
         let job = Job {
             segments,

@@ -9,10 +9,10 @@ use crate::context::{Context, connection_close, request};
 use crate::measure::{GroupSetup, measurer};
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
-use agent::AgentError;
-use agent::wire::{AwaitServer, Order};
+use agent::wire::{AwaitServer, Order, OtherServer};
+use agent::{AgentError, listening_at};
 use experiment::plan::{Group, PlannedTrial};
-use experiment::{ResolvedCondition, SubjectSpec};
+use experiment::{Experiment, ResolvedCondition, SubjectSpec, Target};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
@@ -68,6 +68,8 @@ pub(crate) struct ReadySubject {
     pub(crate) address: SocketAddr,
     /// The host of the load.
     pub(crate) from: Option<String>,
+    /// What answers, where it ran before on this machine.
+    pub(crate) outside: Option<OtherServer>,
 }
 
 /// Measures the trials of a group with all its servers up at once. `rate` is the common rate, if
@@ -130,6 +132,20 @@ fn measure(
     measurer(setup.resolved, &ready).measure(cx, setup, &ready, random, result)
 }
 
+/// The server that a subject's address leads to, where it ran before on this machine and can be
+/// sampled. What is behind it is not known.
+fn running_before(
+    experiment: &Experiment,
+    subject: &SubjectSpec,
+    address: SocketAddr,
+) -> Option<OtherServer> {
+    let is_here = !experiment.hosts_are_apart() && !experiment.hosts_are_machines();
+    let is_outside = matches!(subject.target, Target::Address(_));
+    (is_here && is_outside)
+        .then(|| listening_at(address))
+        .flatten()
+}
+
 /// The subjects that answer as expected; the others fail here.
 pub(crate) fn ready_subjects(
     cx: &mut Context<'_>,
@@ -170,12 +186,20 @@ pub(crate) fn ready_subjects(
             }
         };
         match outcome {
-            Ok(address) => ready.push(ReadySubject {
-                planned: planned.clone(),
-                subject: subject.clone(),
-                address,
-                from: resolved.load.host.clone(),
-            }),
+            Ok(address) => {
+                let mut subject = subject.clone();
+                let outside = running_before(cx.options.experiment, &subject, address);
+                subject
+                    .through
+                    .extend(outside.iter().map(|one| one.server.clone()));
+                ready.push(ReadySubject {
+                    planned: planned.clone(),
+                    subject,
+                    address,
+                    from: resolved.load.host.clone(),
+                    outside,
+                });
+            }
             Err(reason) => result.outcomes.push((
                 planned.clone(),
                 Outcome::Failed {

@@ -77,7 +77,12 @@ impl Testbed {
         let server = order.server.clone();
         if let Answer::Started { pid, group } = self.agent(host)?.ask(&Order::Start(order))? {
             self.running.retain(|(_, other)| other.server != server);
-            let other = OtherServer { server, pid, group };
+            let other = OtherServer {
+                server,
+                pid,
+                also: Vec::new(),
+                group,
+            };
             self.running.push((self.hosts.key(host), other));
         }
         Ok(())

@@ -177,12 +177,15 @@ pub(crate) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
     Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
 }
 
-/// CPU time of a process: its live threads to the nanosecond, its ended children by the tick.
+/// CPU time of a process: its live threads to the nanosecond, its ended children by the tick. Where
+/// threads have ended, all of its own time is by the tick.
 pub(crate) fn process_cpu_s(pid: i32) -> f64 {
     let threads = threads_of(pid).into_iter();
     let on_cpu_ns = threads.filter_map(|tid| Some(schedstat(pid, tid)?.0));
-    let children_ticks = stat_fields(pid).map_or(0, |all| field(&all, 16) + field(&all, 17));
-    on_cpu_ns.sum::<u64>() as f64 / 1e9 + children_ticks as f64 / TICKS_PER_S
+    let live_s = on_cpu_ns.sum::<u64>() as f64 / 1e9;
+    let fields = stat_fields(pid).unwrap_or_default();
+    let ticks_s = |n: usize| (field(&fields, n) + field(&fields, n + 1)) as f64 / TICKS_PER_S;
+    live_s.max(ticks_s(14)) + ticks_s(16)
 }
 
 /// The most memory that a process has held since its program began. `None` when it has ended.

@@ -373,6 +373,7 @@ mod tests {
         let other = OtherServer {
             server: "busy".to_owned(),
             pid: busy.pid(),
+            also: Vec::new(),
             group: None,
         };
         let watched = BTreeMap::from([("busy".to_owned(), Watched::of_another(&other))]);

@@ -24,6 +24,7 @@ pub(crate) struct SystemCounters {
     cpus: u32,
     steal_ticks: u64,
     softirq_ticks: u64,
+    busy_ticks: u64,
     context_switches: u64,
     swapped_in: u64,
     swapped_out: u64,
@@ -85,6 +86,7 @@ impl SystemCounters {
             cpus: self.cpus,
             steal_s: s(self.steal_ticks, then.steal_ticks),
             softirq_s: s(self.softirq_ticks, then.softirq_ticks),
+            busy_s: Some(s(self.busy_ticks, then.busy_ticks)),
             context_switches: self.context_switches.saturating_sub(then.context_switches),
             swapped_in_pages: self.swapped_in.saturating_sub(then.swapped_in),
             swapped_out_pages: self.swapped_out.saturating_sub(then.swapped_out),
@@ -105,8 +107,11 @@ fn machine(stat: &str, counters: &mut SystemCounters) {
         match words.next() {
             Some("cpu") => {
                 let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
-                counters.softirq_ticks = ticks.get(6).copied().unwrap_or(0);
-                counters.steal_ticks = ticks.get(7).copied().unwrap_or(0);
+                let at = |field: usize| ticks.get(field).copied().unwrap_or(0);
+                counters.softirq_ticks = at(6);
+                counters.steal_ticks = at(7);
+                // A guest's time, in later fields, is in user time as well.
+                counters.busy_ticks = [0, 1, 2, 5, 6].map(at).iter().sum();
             }
             Some(cpu) if cpu.starts_with("cpu") => counters.cpus += 1,
             Some("ctxt") => {
@@ -167,7 +172,7 @@ mod tests {
     #[test]
     fn the_kernels_files_are_read() {
         let mut counters = SystemCounters::default();
-        let stat = "cpu  10 0 10 80 0 0 6 7 0 0\ncpu0 5 1 4 70 10 1 2 7 0 0\ncpu1 1 2\nctxt 99\n";
+        let stat = "cpu  10 1 10 80 3 2 6 7 5 0\ncpu0 5 1 4 70 10 1 2 7 0 0\ncpu1 1 2\nctxt 99\n";
         machine(stat, &mut counters);
         let found = (
             counters.cpus,
@@ -176,6 +181,7 @@ mod tests {
             counters.context_switches,
         );
         assert_eq!(found, (2, 6, 7, 99));
+        assert_eq!(counters.busy_ticks, 29);
         let pressure = "some avg10=9.1 avg60=0.0 avg300=0.0 total=1234\nfull avg10=0 total=1\n";
         assert_eq!(pressure_us(pressure), Some(1234));
         assert_eq!(named("nr_periods 7\nnr_throttled 3\n", "nr_throttled"), 3);
@@ -183,13 +189,22 @@ mod tests {
     }
 
     #[test]
-    fn context_switches_of_the_machine_are_counted() {
+    fn context_switches_and_busy_time_of_the_machine_are_counted() {
         let sources = SystemSources::of(Vec::new(), &[]);
         let before = SystemCounters::read(&sources);
         // A wait, and so a switch.
         let waited = std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_millis(1)));
         waited.join().unwrap();
-        let machine = SystemCounters::read(&sources).since(&before);
+        // And work, until the kernel has counted some.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        let machine = loop {
+            let machine = SystemCounters::read(&sources).since(&before);
+            let is_busy = machine.busy_s.is_some_and(|busy_s| busy_s > 0.0);
+            if is_busy || std::time::Instant::now() > deadline {
+                break machine;
+            }
+        };
+        assert!(machine.busy_s.is_some_and(|busy_s| busy_s > 0.0));
         assert!(
             machine.cpus > 0 && machine.context_switches > 0,
             "{machine:?}"

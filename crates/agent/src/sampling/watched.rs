@@ -25,12 +25,15 @@ impl Watched {
         }
     }
 
-    /// A server of another agent.
+    /// A server that this agent has not started.
     pub(crate) fn of_another(other: &OtherServer) -> Self {
         let folder = other.group.as_ref().map(PathBuf::from);
         match folder.and_then(|folder| Some((CpuTime::of(&folder)?, folder))) {
             Some((time, folder)) => Watched::Group { time, folder },
-            None => Watched::Processes(tree(other.pid)),
+            None => {
+                let roots = std::iter::once(other.pid).chain(other.also.iter().copied());
+                Watched::Processes(roots.flat_map(tree).collect())
+            }
         }
     }
 

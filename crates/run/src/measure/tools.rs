@@ -213,7 +213,8 @@ fn drive(
         }
     };
     let from = resolved.load.host.as_deref();
-    let (watch, watch_others) = cx.testbed.watched(from, resolved);
+    let (watch, mut watch_others) = cx.testbed.watched(from, resolved);
+    watch_others.extend(tool_trial.ready.outside.clone());
     let order = DriveOrder {
         command: command.clone(),
         env,
