@@ -9,11 +9,15 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::interactions::interactions;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
+use crate::tiers::tiers;
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
+use crate::{
+    Comparison, Interaction, NoiseFloor, Rules, Stage, SubjectRow, Tiers, Verdict, Warning,
+};
 
 /// All that a run's journal says.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,10 @@ pub struct Analysis {
     pub stage: Stage,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
+    /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
+    pub tiers: Vec<Tiers>,
+    /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
+    pub interactions: Vec<Interaction>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
     /// Each subject's figures.
@@ -76,7 +84,11 @@ pub struct InvalidTrial {
 /// is valid, the last that was measured.
 pub fn analyse(journal: &Journal) -> Analysis {
     let header = &journal.header;
-    let mut analysis = analyse_with(&Rules::of(header), header, journal.trials());
+    let rules = Rules::of(header);
+    let cells = Cells::of(header, journal.trials());
+    let mut analysis = analyse_cells(&rules, &cells);
+    analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
+    analysis.interactions = interactions(&rules, &cells);
     let recorded = journal
         .warnings()
         .into_iter()
@@ -100,25 +112,32 @@ pub fn analyse_with<'a>(
     header: &RunHeader,
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
-    let cells = Cells::of(header, trials);
-    let (comparisons, unresolved) = comparisons(rules, &cells);
-    let noise_floor = noise_floor(rules, &cells);
-    let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
-    let failures = failures(&cells);
+    analyse_cells(rules, &Cells::of(header, trials))
+}
+
+/// All but what only the whole journal tells, and what neither the stopping rule nor simulations
+/// need.
+fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
+    let (comparisons, unresolved) = comparisons(rules, cells);
+    let noise_floor = noise_floor(rules, cells);
+    let warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
-        stage: Stage::of(rules, &cells),
+        stage: Stage::of(rules, cells),
         comparisons,
-        table: table(&cells),
+        tiers: Vec::new(),
+        interactions: Vec::new(),
+        table: table(cells),
         trials_done: cells.all.len() - trials_failed,
         trials_failed,
         failures,
-        invalid: invalid(&cells),
+        invalid: invalid(cells),
         warnings,
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),
-        probes: machine::cost(&cells),
+        probes: machine::cost(cells),
         settings: Vec::new(),
     }
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
-use crate::{Note, Rules, Verdict, events, holm};
+use crate::pooling::{Pool, pool_of};
+use crate::{Bound, Note, Rules, Verdict, events, holm};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -81,6 +82,19 @@ impl Metric {
         self == Metric::RequestsPerS
     }
 
+    /// Whether it is measured in a closed loop, which factors of the open loop do not change. The
+    /// latency of outside drivers may be.
+    pub(crate) fn is_of_closed_loop(self) -> bool {
+        match self {
+            Metric::RequestsPerS | Metric::DriverCpuUsPerRequest => true,
+            Metric::LatencyUsP50
+            | Metric::LatencyUsP99
+            | Metric::DriverMaxRssBytes
+            | Metric::FailedShare
+            | Metric::FullRateAfterS => false,
+        }
+    }
+
     /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -129,6 +143,8 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of the interval of the ratio; absent with fewer than two blocks.
     pub high: Option<f64>,
+    /// Which end of the interval stands where the other is unknown, and absent.
+    pub bound: Option<Bound>,
     /// Confidence of the interval, wherever the run stops: at one of several looks the interval
     /// is wider than it would be at the only one.
     pub confidence: f64,
@@ -166,7 +182,7 @@ impl Comparison {
 }
 
 struct Draft<'a> {
-    condition: &'a Condition,
+    condition: Condition,
     metric: Metric,
     subject: &'a str,
     pairs: Pairs,
@@ -186,21 +202,26 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
     let mut unresolved = Vec::new();
     for condition in &cells.conditions {
         for metric in Metric::ALL {
-            if !is_declared(cells, condition, metric, &rules.baseline) {
+            let Some(pool) = pool_of(cells, condition, metric) else {
+                continue;
+            };
+            if !is_declared(cells, &pool, metric, &rules.baseline) {
                 continue;
             }
-            let baseline = cells.of_subject(condition, &rules.baseline, false);
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
-                let ours = cells.of_subject(condition, subject, false);
-                let pairs = Pairs::of(metric, &ours, &baseline);
+                let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
                 // The driver does not report it.
-                let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
-                if pairs.tried == 0 && ours.values().any(outside) {
+                let outside = |cell: &Cell<'_>| {
+                    cell.trial.subject == *subject
+                        && cell.reading().is_some_and(|r| r.driver.is_some())
+                };
+                let mut members = pool.members.iter();
+                if pairs.tried == 0 && members.any(|c| cells.of_condition(c).any(outside)) {
                     continue;
                 }
                 if pairs.unresolved > 0 {
                     unresolved.push(Unresolved {
-                        condition: condition.clone(),
+                        condition: pool.condition.clone(),
                         metric,
                         subject: subject.clone(),
                         blocks: pairs.unresolved,
@@ -208,7 +229,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     continue;
                 }
                 drafts.push(Draft {
-                    condition,
+                    condition: pool.condition.clone(),
                     metric,
                     subject,
                     pairs,
@@ -237,12 +258,18 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 ///
 /// Drivers are compared where they differ; latency only at quantiles that the baseline's driver
 /// reports.
-fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
-    if metric.is_of_driver() && !cells.drivers_differ(condition) {
+pub(crate) fn is_declared(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    baseline: &str,
+) -> bool {
+    let members = || pool.members.iter().copied();
+    if metric.is_of_driver() && !members().any(|c| cells.drivers_differ(c)) {
         return false;
     }
     let mut measured_nothing = true;
-    for cell in cells.of_condition(condition) {
+    for cell in members().flat_map(|c| cells.of_condition(c)) {
         let Some(reading) = cell.reading() else {
             continue;
         };
@@ -272,7 +299,7 @@ fn is_invalid(pairs: &Pairs) -> bool {
 }
 
 /// The p value, where the comparison may be decided at all.
-fn p_value(pairs: &Pairs) -> Option<f64> {
+pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
     let sample = pairs.sample()?;
     if is_invalid(pairs) || sample.blocks < FEWEST_BLOCKS {
         return None;
@@ -320,13 +347,14 @@ impl Draft<'_> {
         let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
         Comparison {
-            condition: self.condition.clone(),
+            condition: self.condition,
             metric: self.metric,
             subject: self.subject.to_owned(),
             baseline: rules.baseline.clone(),
             ratio: sample.map(|s| s.mean.exp()),
             low: interval.map(|(low, _)| low.exp()),
             high: interval.map(|(_, high)| high.exp()),
+            bound: None,
             confidence: rules.confidence,
             blocks: pairs.ratios.len(),
             matters: rules.matters,

@@ -12,6 +12,7 @@
 
 mod analysis;
 mod bottleneck;
+mod bound;
 pub mod capacity;
 mod cells;
 mod compare;
@@ -20,10 +21,12 @@ pub mod diagnose;
 mod events;
 mod floor;
 mod holm;
+mod interactions;
 mod looks;
 mod machine;
 mod notes;
 mod pairs;
+mod pooling;
 mod rules;
 mod sample;
 mod settings;
@@ -33,6 +36,7 @@ pub mod steady;
 mod student;
 mod table;
 pub mod text;
+mod tiers;
 pub mod usl;
 mod validity;
 mod warnings;
@@ -44,11 +48,13 @@ pub use analysis::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, may_stop, settled,
 };
 pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
+pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Verdict};
 pub use events::EventsRow;
 pub use floor::NoiseFloor;
+pub use interactions::{Dependence, Interaction, Level};
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
@@ -56,4 +62,5 @@ pub use rules::Rules;
 pub use settings::{SettingDifference, SettingValue, SideBySide};
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
+pub use tiers::{SubjectPair, TierMember, Tiers};
 pub use validity::{late_at, reasons};

@@ -1,5 +1,7 @@
 //! Pairs of subject and baseline, block by block.
 
+mod pooled;
+
 use std::collections::BTreeMap;
 
 use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Slice};

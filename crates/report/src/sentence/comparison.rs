@@ -158,6 +158,7 @@ mod tests {
             ratio: Some(ratio),
             low: Some(low),
             high: Some(high),
+            bound: None,
             confidence: 0.95,
             blocks: 10,
             matters: 0.03,
