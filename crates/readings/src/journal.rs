@@ -246,6 +246,10 @@ pub struct RunHeader {
     /// Figures that others published, to be shown beside what is measured.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// Factors that act on the open loop only, such as its rate: what the closed loop measures
+    /// cannot differ between their levels. Old journals name none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_loop_factors: Vec<String>,
 }
 
 fn one_percent() -> f64 {

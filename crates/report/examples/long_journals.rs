@@ -79,6 +79,7 @@ fn text(trials: u32) -> Vec<u8> {
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),
+        open_loop_factors: Vec::new(),
     };
     let mut random = Random(1);
     let mut lines = Vec::new();

@@ -28,6 +28,7 @@ pub fn header() -> RunHeader {
         max_error: 0.01,
         started_unix_s: 1_700_000_000,
         published: Vec::new(),
+        open_loop_factors: Vec::new(),
     }
 }
 

@@ -172,6 +172,7 @@ mod tests {
             max_error: 0.01,
             started_unix_s: 0,
             published: Vec::new(),
+            open_loop_factors: Vec::new(),
         }
     }
 

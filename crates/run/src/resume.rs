@@ -58,6 +58,7 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
             })
             .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
+        open_loop_factors: experiment.open_loop_factors(),
     };
     journal.append(&JournalRow::Run(header.clone()))?;
     if let Rate::PerSecond(rate_per_s) = experiment.load.rate {

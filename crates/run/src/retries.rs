@@ -156,6 +156,7 @@ mod tests {
             matters: 0.03,
             max_error: 0.01,
             published: Vec::new(),
+            open_loop_factors: Vec::new(),
             started_unix_s: 0,
         }
     }

@@ -9,13 +9,17 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::interactions::interactions;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::slices::SliceBias;
 use crate::table::table;
+use crate::tiers::tiers;
 use crate::warnings::warnings;
 use crate::withhold;
-use crate::{Comparison, Metric, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
+use crate::{
+    Comparison, Interaction, Metric, NoiseFloor, Rules, Stage, SubjectRow, Tiers, Verdict, Warning,
+};
 
 /// All that a run's journal says.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +28,10 @@ pub struct Analysis {
     pub stage: Stage,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
+    /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
+    pub tiers: Vec<Tiers>,
+    /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
+    pub interactions: Vec<Interaction>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
     /// Each subject's figures.
@@ -78,7 +86,11 @@ pub struct InvalidTrial {
 /// is valid, the last that was measured.
 pub fn analyse(journal: &Journal) -> Analysis {
     let header = &journal.header;
-    let mut analysis = analyse_with(&Rules::of(header), header, journal.trials());
+    let rules = Rules::of(header);
+    let cells = Cells::of(header, journal.trials());
+    let mut analysis = analyse_cells(&rules, &cells);
+    analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
+    analysis.interactions = interactions(&rules, &cells);
     let recorded = journal
         .warnings()
         .into_iter()
@@ -102,35 +114,42 @@ pub fn analyse_with<'a>(
     header: &RunHeader,
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
-    let cells = Cells::of(header, trials);
-    let (mut comparisons, unresolved) = comparisons(rules, &cells);
-    let noise_floor = noise_floor(rules, &cells);
+    analyse_cells(rules, &Cells::of(header, trials))
+}
+
+/// All but what only the whole journal tells, and what neither the stopping rule nor simulations
+/// need.
+fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
+    let (mut comparisons, unresolved) = comparisons(rules, cells);
+    let noise_floor = noise_floor(rules, cells);
     let count = comparisons.len();
     for c in comparisons
         .iter_mut()
         .filter(|c| c.metric == Metric::RequestsPerS)
     {
-        if let Some(bias) = SliceBias::of(rules, &cells, &c.condition, &c.subject, count) {
+        if let Some(bias) = SliceBias::of(rules, cells, &c.condition, &c.subject, count) {
             withhold::by_slices(rules, c, &bias);
         }
     }
     withhold::by_floor(rules, &mut comparisons, &noise_floor);
-    let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
-    let failures = failures(&cells);
+    let warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
-        stage: Stage::of(rules, &cells),
+        stage: Stage::of(rules, cells),
         comparisons,
-        table: table(&cells),
+        tiers: Vec::new(),
+        interactions: Vec::new(),
+        table: table(cells),
         trials_done: cells.counted().count() - trials_failed,
         trials_failed,
         failures,
-        invalid: invalid(&cells),
+        invalid: invalid(cells),
         warnings,
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),
-        probes: machine::cost(&cells),
+        probes: machine::cost(cells),
         settings: Vec::new(),
     }
 }

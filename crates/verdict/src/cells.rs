@@ -161,6 +161,8 @@ pub(crate) struct Cells<'a> {
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
     pub subjects: Vec<String>,
+    /// Factors that act on the open loop only.
+    pub open_loop_factors: Vec<String>,
     /// How many pairs of condition and subject a complete block has rows for.
     declared: usize,
 }
@@ -205,6 +207,7 @@ impl<'a> Cells<'a> {
             by_condition: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
+            open_loop_factors: header.open_loop_factors.clone(),
             declared: header.conditions.len() * header.subjects.len(),
         };
         let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();

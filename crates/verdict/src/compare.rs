@@ -3,9 +3,10 @@
 use readings::Condition;
 use serde::Serialize;
 
-use crate::cells::{Attempts, Cell, Cells};
+use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose, is_measured};
+use crate::pooling::{Pool, pool_of};
 use crate::{Bound, Metric, Note, Rules, Starts, Verdict, events, holm, withhold};
 
 /// One block's evidence.
@@ -78,7 +79,7 @@ impl Comparison {
 }
 
 struct Draft<'a> {
-    condition: &'a Condition,
+    condition: Condition,
     metric: Metric,
     subject: &'a str,
     pairs: Pairs,
@@ -100,19 +101,20 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
     let mut unresolved = Vec::new();
     for condition in &cells.conditions {
         for metric in Metric::ALL {
-            if !is_declared(cells, condition, metric, &rules.baseline) {
+            let Some(pool) = pool_of(cells, condition, metric) else {
+                continue;
+            };
+            if !is_declared(cells, &pool, metric, &rules.baseline) {
                 continue;
             }
-            let baseline = cells.attempts(condition, &rules.baseline, false);
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
-                let ours = cells.attempts(condition, subject, false);
-                let pairs = Pairs::of(metric, &ours, &baseline);
-                if is_left_out(metric, &pairs, &ours) {
+                let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
+                if is_left_out(cells, &pool, metric, subject, &pairs) {
                     continue;
                 }
                 if pairs.unresolved > 0 {
                     unresolved.push(Unresolved {
-                        condition: condition.clone(),
+                        condition: pool.condition.clone(),
                         metric,
                         subject: subject.clone(),
                         blocks: pairs.unresolved,
@@ -120,12 +122,12 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     continue;
                 }
                 drafts.push(Draft {
-                    condition,
+                    condition: pool.condition.clone(),
                     metric,
                     subject,
                     pairs,
-                    subject_starts: Starts::of(&ours),
-                    baseline_starts: Starts::of(&baseline),
+                    subject_starts: pool.starts(cells, subject),
+                    baseline_starts: pool.starts(cells, &rules.baseline),
                 });
             }
         }
@@ -145,12 +147,21 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
 
 /// Whether a metric was not measured of a subject: its driver does not report it, or servers were
 /// not sampled in a single block.
-fn is_left_out(metric: Metric, pairs: &Pairs, ours: &Attempts<'_, '_>) -> bool {
+fn is_left_out(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    subject: &str,
+    pairs: &Pairs,
+) -> bool {
     if metric.is_cost() {
         return pairs.ratios.is_empty();
     }
-    let outside = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.driver.is_some());
-    pairs.tried == 0 && ours.values().flatten().any(outside)
+    let outside = |cell: &Cell<'_>| {
+        cell.trial.subject == subject && cell.reading().is_some_and(|r| r.driver.is_some())
+    };
+    let mut members = pool.members.iter();
+    pairs.tried == 0 && members.any(|c| cells.of_condition(c).any(outside))
 }
 
 /// Whether a run has anything to say on a metric under a condition. Throughput is what a
@@ -161,17 +172,23 @@ fn is_left_out(metric: Metric, pairs: &Pairs, ours: &Attempts<'_, '_>) -> bool {
 ///
 /// Drivers are compared where they differ; latency only at quantiles that the baseline's driver
 /// reports.
-fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baseline: &str) -> bool {
-    if metric.is_of_driver() && !cells.drivers_differ(condition) {
+pub(crate) fn is_declared(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    baseline: &str,
+) -> bool {
+    let members = || pool.members.iter().copied();
+    if metric.is_of_driver() && !members().any(|c| cells.drivers_differ(c)) {
         return false;
     }
     if metric.is_cost() {
-        let mut trials = cells.of_condition(condition);
-        return !cells.drivers_differ(condition)
+        let mut trials = members().flat_map(|c| cells.of_condition(c));
+        return !members().any(|c| cells.drivers_differ(c))
             && trials.any(|cell| cell.trial.subject == baseline && is_measured(metric, cell));
     }
     let mut measured_nothing = true;
-    for cell in cells.of_condition(condition) {
+    for cell in members().flat_map(|c| cells.of_condition(c)) {
         let Some(reading) = cell.reading() else {
             continue;
         };
@@ -201,7 +218,7 @@ fn is_invalid(pairs: &Pairs) -> bool {
 }
 
 /// The p value, where the comparison may be decided at all.
-fn p_value(pairs: &Pairs) -> Option<f64> {
+pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
     let sample = pairs.sample()?;
     if is_invalid(pairs) || sample.blocks < FEWEST_BLOCKS {
         return None;
@@ -262,7 +279,7 @@ impl Draft<'_> {
             .and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
         Comparison {
-            condition: self.condition.clone(),
+            condition: self.condition,
             metric: self.metric,
             subject: self.subject.to_owned(),
             baseline: rules.baseline.clone(),

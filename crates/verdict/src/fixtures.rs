@@ -25,6 +25,7 @@ pub fn header(blocks: u32) -> RunHeader {
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),
+        open_loop_factors: Vec::new(),
     }
 }
 

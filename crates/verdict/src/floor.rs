@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cells::Cells;
 use crate::compare::BlockRatio;
 use crate::decide::FEWEST_BLOCKS;
-use crate::pairs::Pairs;
+use crate::pooling::pool_of;
 use crate::{Metric, Rules};
 
 /// What the baseline compared with itself shows: its second copy over its first.
@@ -64,12 +64,14 @@ impl NoiseFloor {
 pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
     let mut floors = Vec::new();
     for place in &cells.conditions {
-        let first = cells.attempts(place, &rules.baseline, false);
-        let second = cells.attempts(place, &rules.baseline, true);
         let of_drivers = cells.drivers_differ(place);
         let compared = |metric: &Metric| of_drivers || !metric.is_of_driver();
         for metric in Metric::ALL.into_iter().filter(compared) {
-            let pairs = Pairs::of(metric, &second, &first);
+            let Some(pool) = pool_of(cells, place, metric) else {
+                continue;
+            };
+            let baseline = rules.baseline.as_str();
+            let pairs = pool.pairs(cells, metric, (baseline, true), (baseline, false));
             let Some(sample) = pairs.sample().filter(|_| pairs.unresolved == 0) else {
                 continue;
             };
@@ -79,7 +81,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
             floors.push(NoiseFloor {
-                condition: place.clone(),
+                condition: pool.condition,
                 metric,
                 ratio,
                 low: interval.map(|(low, _)| low),

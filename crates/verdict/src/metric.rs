@@ -87,6 +87,15 @@ impl Metric {
         self == Metric::RequestsPerS
     }
 
+    /// Whether it is measured in a closed loop, which factors of the open loop do not change. The
+    /// latency of outside drivers may be.
+    pub(crate) fn is_of_closed_loop(self) -> bool {
+        matches!(
+            self,
+            Metric::RequestsPerS | Metric::ServerCpuUsPerRequest | Metric::DriverCpuUsPerRequest
+        )
+    }
+
     /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
     pub fn quantile(self) -> Option<f64> {
         match self {

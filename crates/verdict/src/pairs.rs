@@ -1,5 +1,7 @@
 //! Pairs of subject and baseline, block by block.
 
+mod pooled;
+
 use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
 
 use crate::Metric;

@@ -36,6 +36,12 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
+/// Whether a comparison's condition is this one, without the factors that were pooled.
+fn is_part(place: &Condition, condition: &Condition) -> bool {
+    let same = |(factor, level)| condition.get(factor) == Some(level);
+    place.iter().all(same)
+}
+
 /// By how much the slices shift a log ratio of throughput.
 ///
 /// Where each slice loses a fixed amount, as to a warm-up, what is lost in a ratio is `c / length`.
@@ -58,15 +64,15 @@ impl SliceBias {
         subject: &str,
         comparisons: usize,
     ) -> Option<Self> {
-        let ours = cells.of_subject(place, subject, false);
-        let theirs = cells.of_subject(place, &rules.baseline, false);
-        let biases: Vec<f64> = ours
-            .iter()
-            .filter_map(|(block, ours)| {
+        let mut biases = Vec::new();
+        for condition in cells.conditions.iter().filter(|c| is_part(place, c)) {
+            let ours = cells.of_subject(condition, subject, false);
+            let theirs = cells.of_subject(condition, &rules.baseline, false);
+            biases.extend(ours.iter().filter_map(|(block, ours)| {
                 let (ours, theirs) = (ours.throughput()?, theirs.get(block)?.throughput()?);
                 Some(effect(&ours.slices, &theirs.slices)? * bias_per_effect(&ours.slices)?)
-            })
-            .collect();
+            }));
+        }
         let sample = Sample::of(&biases).filter(|sample| sample.blocks >= 3)?;
         Some(Self {
             log_bias: sample.mean,

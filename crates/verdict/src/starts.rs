@@ -41,6 +41,15 @@ impl Starts {
         starts
     }
 
+    /// The starts of both.
+    pub(crate) fn plus(self, other: Starts) -> Starts {
+        Starts {
+            all: self.all + other.all,
+            failed: self.failed + other.failed,
+            reason: self.reason.or(other.reason),
+        }
+    }
+
     /// Whether these fail more often than the others do, beyond chance: Fisher's exact test,
     /// one-sided.
     pub(crate) fn exceed(&self, other: &Starts) -> bool {

@@ -8,7 +8,7 @@ use readings::{Access, Condition};
 use super::experiment::{
     Effect, Event, EventFault, Experiment, Fault, ParamValue, Role, Server, Target, Upstream,
 };
-use super::load::{Choice, LoadSpec};
+use super::load::{Choice, LoadSpec, Rate};
 use crate::manifest::Value;
 
 /// All that one condition asks for.
@@ -131,6 +131,30 @@ impl Experiment {
                 .filter_map(|event| event_under(event, condition))
                 .collect(),
         }
+    }
+
+    /// The factors that act on the open loop only: under all conditions their levels change nothing
+    /// but its rate.
+    pub fn open_loop_factors(&self) -> Vec<String> {
+        let conditions = self.conditions();
+        let closed_loop = |condition: &Condition| {
+            let mut resolved = self.under(condition);
+            resolved.load.rate = Rate::Auto;
+            resolved
+        };
+        let changes_nothing_else = |name: &str, first: &str| {
+            conditions.iter().all(|condition| {
+                let mut other = condition.clone();
+                other.insert(name.to_owned(), first.to_owned());
+                *condition == other || closed_loop(condition) == closed_loop(&other)
+            })
+        };
+        let factors = self.factors.iter().filter(|factor| {
+            let first = factor.levels.first();
+            factor.levels.len() > 1
+                && first.is_some_and(|first| changes_nothing_else(&factor.name, &first.text))
+        });
+        factors.map(|factor| factor.name.clone()).collect()
     }
 
     /// What makes the load, under any condition: each driver with its parameters once, in the

@@ -92,3 +92,19 @@ fn every_condition_is_checked_before_anything_starts() {
     let shown = rendered(&parse(&text).unwrap_err());
     assert!(shown.contains("percent-encoded"), "{shown}");
 }
+
+#[test]
+fn a_rate_acts_on_the_open_loop_only_unless_something_else_uses_it() {
+    let of = |text: &str| good(parse(text)).open_loop_factors();
+    assert_eq!(of(TEXT), ["rate"]);
+    // A single level compares nothing.
+    assert!(of(&TEXT.replace("[\"auto\", \"100/s\"]", "[\"100/s\"]")).is_empty());
+    // The pages that are asked for differ, too.
+    assert!(of(&TEXT.replace("http://front/{size}", "http://front/{size}?at={rate}")).is_empty());
+    let with_load = |levels: &str| TEXT.replace("rate = [\"auto\", \"100/s\"]", levels);
+    let rates = "load = [{ rate = \"100/s\" }, { rate = \"200/s\" }]";
+    assert_eq!(of(&with_load(rates)), ["load"]);
+    let more =
+        "load = [{ rate = \"100/s\", method = \"GET\" }, { rate = \"200/s\", method = \"POST\" }]";
+    assert!(of(&with_load(more)).is_empty());
+}

@@ -38,6 +38,7 @@ pub(super) fn header(scenario: &Scenario) -> RunHeader {
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),
+        open_loop_factors: Vec::new(),
     }
 }
 

@@ -1,0 +1,137 @@
+use super::*;
+use crate::fixtures::{Normal, closed, done, header, trial};
+use readings::{Journal, JournalRow, RunHeader, Trial};
+
+const NAMES: [&str; 5] = ["direct", "nginx", "haproxy", "balance", "apache"];
+
+/// Blocks in which each subject has its true rate, and what `noise` makes of it.
+fn blocks(rates: &[f64], noise: f64, count: u32, random: &mut Normal) -> (RunHeader, Vec<Trial>) {
+    let mut header = header(count);
+    header.subjects = NAMES[..rates.len()]
+        .iter()
+        .map(|n| (*n).to_owned())
+        .collect();
+    let mut trials = Vec::new();
+    for block in 1..=count {
+        for (name, rate) in NAMES.iter().zip(rates) {
+            let rate = rate * (noise * random.next()).exp();
+            trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
+        }
+    }
+    (header, trials)
+}
+
+fn found(header: RunHeader, trials: Vec<Trial>) -> Vec<Tiers> {
+    let rows = trials.into_iter().map(|t| JournalRow::Trial(Box::new(t)));
+    crate::analyse(&Journal::new(header, rows.collect())).tiers
+}
+
+#[test]
+fn subjects_that_are_not_told_apart_share_a_tier() {
+    let mut random = Normal::with_seed(7);
+    let rates = [20_000.0, 16_000.0, 12_000.0, 12_000.0, 6_000.0];
+    let (header, trials) = blocks(&rates, 0.01, 10, &mut random);
+    let all = found(header, trials);
+    assert_eq!(all.len(), 1);
+    let tiers = &all[0];
+    assert_eq!(tiers.tiers.len(), 4, "{tiers:?}");
+    assert_eq!(tiers.tiers[0], ["direct"]);
+    assert_eq!(tiers.tiers[1], ["nginx"]);
+    let mut third = tiers.tiers[2].clone();
+    third.sort();
+    assert_eq!(third, ["balance", "haproxy"]);
+    assert_eq!(tiers.tiers[3], ["apache"]);
+    assert_eq!(tiers.pairs.len(), 10);
+    let first = &tiers.pairs[0];
+    assert_eq!((&*first.first, &*first.second), ("direct", "nginx"));
+    let (low, ratio, high) = (
+        first.low.unwrap(),
+        first.ratio.unwrap(),
+        first.high.unwrap(),
+    );
+    assert!(
+        low < ratio && ratio < high && low > 1.2 && high < 1.3,
+        "{first:?}"
+    );
+    assert!(first.told_apart && first.p_adjusted.unwrap() > first.p_value.unwrap());
+    assert_eq!(tiers.subjects[4].tiers, [4]);
+}
+
+#[test]
+fn tiers_overlap_where_neighbours_are_not_told_apart() {
+    // Each is 2% from the next, which does not matter; the ends are 4% apart.
+    let mut random = Normal::with_seed(3);
+    let (header, trials) = blocks(&[10_000.0, 9_800.0, 9_604.0], 0.001, 10, &mut random);
+    let tiers = &found(header, trials)[0];
+    let expected = [["direct", "nginx"], ["nginx", "haproxy"]];
+    assert_eq!(tiers.tiers, expected);
+    assert_eq!(tiers.subjects[1].tiers, [1, 2]);
+}
+
+#[test]
+fn equal_subjects_are_rarely_split() {
+    let mut random = Normal::with_seed(20_261_122);
+    let (mut split, runs) = (0, 60);
+    for _ in 0..runs {
+        let (header, trials) = blocks(&[10_000.0; 5], 0.03, 5, &mut random);
+        split += u32::from(found(header, trials)[0].tiers.len() > 1);
+    }
+    // 5% of 60 and more than two standard errors: ten pairs together err as often as one.
+    assert!(split <= 7, "{split} of {runs}");
+}
+
+#[test]
+fn two_subjects_have_no_tiers_and_unmeasured_ones_are_named() {
+    let mut random = Normal::with_seed(1);
+    let (header, trials) = blocks(&[10_000.0, 9_000.0], 0.01, 5, &mut random);
+    assert!(found(header, trials).is_empty());
+    let (header, mut trials) = blocks(&[10_000.0, 9_000.0, 8_000.0, 7_000.0], 0.01, 5, &mut random);
+    for trial in trials.iter_mut().filter(|t| t.subject == "balance") {
+        trial.outcome = readings::Outcome::Failed {
+            reason: "no port".into(),
+            cause: readings::FailureCause::Subject,
+        };
+    }
+    let tiers = &found(header, trials)[0];
+    assert_eq!(tiers.left_out, ["balance"]);
+    assert_eq!(tiers.subjects.len(), 3);
+}
+
+#[test]
+fn a_figure_that_the_client_limited_is_not_the_lower_one() {
+    let mut random = Normal::with_seed(5);
+    let (header, mut trials) = blocks(&[10_000.0, 9_000.0, 5_000.0], 0.01, 8, &mut random);
+    let mut limit = |names: &[&str]| {
+        for trial in trials.iter_mut().filter(|t| names.contains(&&*t.subject)) {
+            let readings::Outcome::Done(reading) = &mut trial.outcome else {
+                continue;
+            };
+            if let Some(load) = &mut reading.throughput {
+                load.client.saturated = true;
+            }
+        }
+        found(header.clone(), trials.clone())[0].tiers.clone()
+    };
+    // Direct does at least so much: it is still the faster one.
+    assert_eq!(limit(&["direct"]).len(), 3);
+    // What nginx could do is not known either; haproxy is slower than both.
+    assert_eq!(
+        limit(&["nginx"]),
+        [vec!["direct", "nginx"], vec!["haproxy"]]
+    );
+}
+
+#[test]
+fn sets_are_the_largest_without_a_pair_that_is_told_apart() {
+    let sets = |n, apart: &[(usize, usize)]| sets(n, apart).unwrap();
+    assert_eq!(sets(3, &[]), [0b111]);
+    assert_eq!(sets(3, &[(0, 2)]), [0b011, 0b110]);
+    assert_eq!(sets(3, &[(0, 1), (0, 2)]), [0b001, 0b110]);
+    assert_eq!(sets(3, &[(0, 1), (0, 2), (1, 2)]), [0b001, 0b010, 0b100]);
+    // The middle one is the noisy one.
+    assert_eq!(sets(4, &[(0, 2), (0, 3), (1, 3)]), [0b0011, 0b0110, 0b1100]);
+    assert_eq!(sets(64, &[(0, 63)]).len(), 2);
+    // Thirty-two pairs that are told apart from nobody else would make 2^32 sets.
+    let matching: Vec<(usize, usize)> = (0..32).map(|i| (i, i + 32)).collect();
+    assert_eq!(super::sets(64, &matching), None);
+}
