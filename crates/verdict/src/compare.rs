@@ -5,8 +5,10 @@ use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
+use crate::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others, widened};
 use crate::pairs::{Pairs, Whose, is_measured};
 use crate::pooling::{Pool, pool_of};
+use crate::sample::Sample;
 use crate::{Bound, Metric, Note, Rules, Starts, Verdict, events, holm, withhold};
 
 /// One block's evidence.
@@ -85,6 +87,10 @@ struct Draft<'a> {
     pairs: Pairs,
     subject_starts: Starts,
     baseline_starts: Starts,
+    /// The blocks' log ratios, summarised.
+    sample: Option<Sample>,
+    /// CPUs that other programs took, where they are many.
+    others: Option<f64>,
 }
 
 /// A comparison that was left out because its quantile has too few requests behind it.
@@ -107,6 +113,12 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             if !is_declared(cells, &pool, metric, &rules.baseline) {
                 continue;
             }
+            let others = cpus_of_others(cells, pool.members.iter().copied());
+            let baseline = rules.baseline.as_str();
+            let floor_sd = others.and_then(|_| {
+                let copies = pool.pairs(cells, metric, (baseline, true), (baseline, false));
+                Some(copies.sample()?.sd)
+            });
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
                 if is_left_out(cells, &pool, metric, subject, &pairs) {
@@ -121,7 +133,13 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     });
                     continue;
                 }
+                let sample = pairs.sample().map(|sample| match others {
+                    Some(_) => widened(sample, floor_sd, pairs.sd_of_slices()),
+                    None => sample,
+                });
                 drafts.push(Draft {
+                    sample,
+                    others,
                     condition: pool.condition.clone(),
                     metric,
                     subject,
@@ -132,7 +150,10 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             }
         }
     }
-    let p_values: Vec<Option<f64>> = drafts.iter().map(|d| p_value(&d.pairs)).collect();
+    let p_values: Vec<Option<f64>> = drafts
+        .iter()
+        .map(|d| p_of_sample(&d.pairs, d.sample?, d.others))
+        .collect();
     let known: Vec<f64> = p_values.iter().map(|p| p.unwrap_or(1.0)).collect();
     let adjusted = holm::adjust(&known);
     let count = drafts.len();
@@ -219,8 +240,12 @@ fn is_invalid(pairs: &Pairs) -> bool {
 
 /// The p value, where the comparison may be decided at all.
 pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
-    let sample = pairs.sample()?;
-    if is_invalid(pairs) || sample.blocks < FEWEST_BLOCKS {
+    p_of_sample(pairs, pairs.sample()?, None)
+}
+
+fn p_of_sample(pairs: &Pairs, sample: Sample, others: Option<f64>) -> Option<f64> {
+    let too_few = sample.blocks < FEWEST_BLOCKS || others::are_too_few(sample.blocks, others);
+    if is_invalid(pairs) || too_few {
         return None;
     }
     sample.p_value()
@@ -238,7 +263,7 @@ impl Draft<'_> {
         let mut decision = if is_invalid(&pairs) {
             invalid(&pairs, self.subject, &rules.baseline)
         } else {
-            match (pairs.sample(), p_adjusted) {
+            match (self.sample, p_adjusted) {
                 (Some(sample), Some(p)) => decide(
                     &sample,
                     rules,
@@ -246,7 +271,7 @@ impl Draft<'_> {
                     comparisons,
                     self.metric.higher_is_better(),
                 ),
-                _ => too_few(&pairs),
+                _ => too_few(&pairs, self.others),
             }
         };
         let usable = decision.verdict != Verdict::Invalid;
@@ -272,7 +297,7 @@ impl Draft<'_> {
         let notes = notes.into_iter().flatten().filter(|_| usable);
         decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
-        let sample = pairs.sample().filter(|_| usable);
+        let sample = self.sample.filter(|_| usable);
         let interval = sample
             .filter(|_| !withhold::is_unbounded(self.metric, &pairs))
             .filter(|sample| sample.blocks >= FEWEST_BLOCKS)
@@ -326,9 +351,15 @@ fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {
     }
 }
 
-fn too_few(pairs: &Pairs) -> Decision {
-    let note = match pairs.tried {
-        0 => Note::NothingMeasured,
+fn too_few(pairs: &Pairs, others: Option<f64>) -> Decision {
+    let blocks = pairs.ratios.len();
+    let note = match (pairs.tried, others) {
+        (0, _) => Note::NothingMeasured,
+        (_, Some(cpus)) if blocks >= FEWEST_BLOCKS => Note::TooFewBesideOthers {
+            usable: blocks,
+            needed: FEWEST_BLOCKS_BESIDE_OTHERS,
+            cpus,
+        },
         _ => Note::TooFewBlocks {
             usable: pairs.ratios.len(),
             reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),

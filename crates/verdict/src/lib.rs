@@ -26,6 +26,7 @@ mod looks;
 mod machine;
 mod metric;
 mod notes;
+mod others;
 mod pairs;
 mod pooling;
 mod rules;

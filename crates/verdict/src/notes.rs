@@ -43,6 +43,14 @@ pub enum Note {
         /// The first reason why another cannot.
         reason: Option<String>,
     },
+    /// Fewer blocks than a decision needs beside other programs that take CPU time.
+    TooFewBesideOthers {
+        /// Blocks that can be used.
+        usable: usize,
+        needed: usize,
+        /// CPUs that they took.
+        cpus: f64,
+    },
     /// The client was the bottleneck for one subject, or for both where none is named.
     ClientLimits(Option<String>),
     /// Starts of these subjects that failed through their own doing.
@@ -150,6 +158,15 @@ pub enum Warning {
         floor: NoiseFloor,
         /// What matters, as a fraction.
         matters: f64,
+    },
+    /// Other programs took CPU time while closed loops were measured.
+    OtherPrograms {
+        /// CPUs that they took.
+        cpus: f64,
+        /// CPUs of the machine.
+        of_cpus: u32,
+        /// The least difference of throughput that can be told beside them, as a fraction.
+        least_difference: Option<f64>,
     },
     /// The steady state of closed loops was not checked: blocks have too few slices.
     SteadyStateUnchecked {

@@ -8,6 +8,7 @@ use crate::Metric;
 use crate::cells::{Attempts, Cell};
 use crate::compare::BlockRatio;
 use crate::events::{self, Noticed};
+use crate::others::sd_of_slices;
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
 use crate::validity::{lag_share, late_at};
@@ -59,6 +60,9 @@ pub(crate) struct Pairs {
     pub service_logs: Vec<f64>,
     /// The largest share of a latency that the client's lag has on either side in a block.
     pub lag_share: f64,
+    /// The standard deviations that the blocks' log ratios of throughput have from their slices
+    /// alone, squared; and how many there are.
+    slices_variance: (f64, usize),
     /// By how much the steps of the figures can shift a log ratio: the mean over blocks.
     half_steps: f64,
     subject_logs: f64,
@@ -141,6 +145,10 @@ impl Pairs {
         if metric == Metric::RequestsPerS {
             let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
             self.unsettled += usize::from(unsettled);
+            if let Some(sd) = sd_of_slices(cell_slices(ours), cell_slices(theirs)) {
+                self.slices_variance.0 += sd * sd;
+                self.slices_variance.1 += 1;
+            }
         }
         let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
         let limited =
@@ -192,6 +200,12 @@ impl Pairs {
     pub fn sample(&self) -> Option<Sample> {
         let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
         Some(Sample::of(&logs)?.with_resolution(self.half_steps))
+    }
+
+    /// The standard deviation that a block's log ratio has from its slices alone, over the blocks.
+    pub fn sd_of_slices(&self) -> Option<f64> {
+        let (sum, blocks) = self.slices_variance;
+        (blocks > 0).then(|| (sum / blocks as f64).sqrt())
     }
 
     /// The log ratios of service times, summarised; nothing where they were not measured.

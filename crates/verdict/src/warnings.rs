@@ -8,7 +8,7 @@ use crate::floor::NoiseFloor;
 use crate::machine::uncounted;
 use crate::slices::depends_on_length;
 use crate::steady::{STEADY_VALUES_MIN, memory};
-use crate::{Comparison, Metric, Place, Rules, Warning};
+use crate::{Comparison, Metric, Place, Rules, Warning, others};
 
 /// Below this share of the offered rate the servers did not keep up.
 const KEPT_SHARE: f64 = 0.95;
@@ -35,6 +35,7 @@ pub(crate) fn warnings(
         });
     }
     found.extend(comparisons.iter().filter_map(unsettled));
+    found.extend(others::warning(cells, comparisons));
     found.extend(steady_state_unchecked(cells));
     found.extend(
         comparisons

@@ -60,6 +60,15 @@ fn note(note: &Note) -> String {
         Note::ClientLimits(Some(subject)) => {
             format!("the client was the bottleneck for {subject}, whose figure is 'at least'")
         }
+        Note::TooFewBesideOthers {
+            usable,
+            needed,
+            cpus,
+        } => format!(
+            "other programs took {} of a CPU meanwhile; beside them {} decide nothing, {needed} may",
+            number(*cpus, 1, false),
+            counted(*usable, "block")
+        ),
         Note::FailedStarts(sides) => joined(sides, |(subject, starts)| {
             let reason = starts.reason.as_deref().unwrap_or("no reason was recorded");
             format!(

@@ -64,6 +64,26 @@ pub(crate) fn warning(warning: &Warning) -> String {
             noise_floor(floor).trim_end_matches('.'),
             fraction(*matters)
         ),
+        Warning::OtherPrograms {
+            cpus,
+            of_cpus,
+            least_difference,
+        } => {
+            let told = match least_difference {
+                Some(least) => format!(
+                    "; no difference of throughput below {} can be told beside them",
+                    percent(least * 100.0, 0, false)
+                ),
+                None => String::new(),
+            };
+            format!(
+                "other programs took {} of the machine's {} CPUs during the closed loops, so \
+                 intervals are as wide as the noise floor and the slices ask for{told}; stop them \
+                 and measure again",
+                number(*cpus, 1, false),
+                of_cpus
+            )
+        }
         Warning::SteadyStateUnchecked { slices, needed } => format!(
             "steady state was not checked: a block has {} and the check needs {needed}; a longer \
              window has more",

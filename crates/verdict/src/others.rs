@@ -1,0 +1,172 @@
+//! CPU time that other programs of the machine took during the closed loops.
+//!
+//! A program that takes a CPU in bursts disturbs blocks in a way that few of them do not show: the
+//! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
+//! no smaller than what the baseline against itself shows, and what the slices inside the blocks show.
+
+use readings::{Condition, Slice};
+
+use crate::cells::{Cell, Cells};
+use crate::sample::Sample;
+use crate::{Comparison, Metric, Warning};
+
+/// CPUs that others may take: a kernel and its services always take some.
+const OTHERS_CPUS: f64 = 0.1;
+/// From here on, ...
+const MANY_CPUS: f64 = 0.25;
+/// ... fewer blocks than this decide nothing.
+pub(crate) const FEWEST_BLOCKS_BESIDE_OTHERS: usize = 5;
+
+/// How many CPUs other programs took during a trial's closed loop; nothing where it was not measured.
+///
+/// An open loop does not tell: a client that polls takes CPU time that it does not count.
+fn of_trial(cell: &Cell<'_>) -> Option<f64> {
+    let reading = cell.reading()?;
+    let (load, seen) = (reading.throughput.as_ref()?, reading.probed.as_ref()?);
+    // Without samples of the servers, and with another load generator, these would count as others.
+    if seen.servers.is_empty() || reading.driver.is_some() || seen.looked_s <= 0.0 {
+        return None;
+    }
+    let servers = seen.servers.values().map(|one| one.user_s + one.system_s);
+    let ours = servers.sum::<f64>() + load.client.cpu_s + seen.cpu_s;
+    Some((seen.machine.busy_s? - ours).max(0.0) / seen.looked_s)
+}
+
+/// The mean of it over the trials of these conditions, where it is more than a quiet machine's.
+pub(crate) fn cpus_of_others<'a>(
+    cells: &Cells<'_>,
+    conditions: impl IntoIterator<Item = &'a Condition>,
+) -> Option<f64> {
+    let conditions = conditions.into_iter();
+    let trials = conditions.flat_map(|condition| cells.of_condition(condition));
+    let each: Vec<f64> = trials.filter_map(of_trial).collect();
+    let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    (mean > OTHERS_CPUS).then_some(mean)
+}
+
+/// Whether so many blocks are too few beside other programs that take so many CPUs.
+pub(crate) fn are_too_few(blocks: usize, others: Option<f64>) -> bool {
+    blocks < FEWEST_BLOCKS_BESIDE_OTHERS && others.is_some_and(|cpus| cpus > MANY_CPUS)
+}
+
+/// A sample whose spread is no smaller than that of the floor and of the slices.
+pub(crate) fn widened(sample: Sample, floor_sd: Option<f64>, slices_sd: Option<f64>) -> Sample {
+    let least = [floor_sd, slices_sd].into_iter().flatten();
+    Sample {
+        sd: least.fold(sample.sd, f64::max),
+        ..sample
+    }
+}
+
+/// The standard deviation that a block's log ratio has from its slices alone; nothing where they
+/// were not taken in turns.
+pub(crate) fn sd_of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
+    if ours.len() != theirs.len() || ours.len() < 4 {
+        return None;
+    }
+    let pairs = ours.iter().zip(theirs);
+    let logs: Option<Vec<f64>> = pairs
+        .map(|(a, b)| {
+            let log = (a.requests_per_s() / b.requests_per_s()).ln();
+            log.is_finite().then_some(log)
+        })
+        .collect();
+    let sample = Sample::of(&logs?)?;
+    Some(sample.sd / (ours.len() as f64).sqrt())
+}
+
+/// What other programs took, and what can still be told beside them: half of the widest interval of
+/// throughput.
+pub(crate) fn warning(cells: &Cells<'_>, comparisons: &[Comparison]) -> Option<Warning> {
+    let cpus = cpus_of_others(cells, &cells.conditions)?;
+    let of_throughput = comparisons
+        .iter()
+        .filter(|c| c.metric == Metric::RequestsPerS);
+    let half = of_throughput
+        .filter_map(|c| c.interval())
+        .map(|(low, high)| (high / low).sqrt() - 1.0)
+        .reduce(f64::max);
+    let readings = cells.counted().filter_map(Cell::reading);
+    let machine = readings
+        .filter_map(|reading| reading.probed.as_ref())
+        .next()?;
+    Some(Warning::OtherPrograms {
+        cpus,
+        of_cpus: machine.machine.cpus,
+        least_difference: half,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::{analyse, header, throughput_blocks};
+    use crate::{Note, Verdict, Warning};
+    use readings::{MachineMetrics, Outcome, ServerMetrics, SystemMetrics, Trial};
+
+    /// Blocks in which the balancer seems 12% faster, each time by nearly the same, while the
+    /// baseline's copies differ by 15% one way or the other; other programs take `others` CPUs.
+    fn blocks(count: usize, others: f64) -> Vec<Trial> {
+        let mut trials = throughput_blocks(&vec![(1000.0, 1120.0); count]);
+        for one in &mut trials {
+            let Outcome::Done(reading) = &mut one.outcome else {
+                unreachable!()
+            };
+            let load = reading.throughput.as_mut().unwrap();
+            if one.baseline_copy {
+                let factor = if one.block % 2 == 0 { 1.15 } else { 0.87 };
+                load.requests = (load.requests as f64 * factor) as u64;
+            }
+            let servers = ServerMetrics {
+                user_s: 2.0,
+                system_s: 4.0,
+                ..ServerMetrics::default()
+            };
+            reading.probed = Some(SystemMetrics {
+                looked_s: 10.0,
+                requests: load.requests,
+                machine: MachineMetrics {
+                    cpus: 2,
+                    busy_s: Some(6.0 + 4.0 + others * 10.0),
+                    ..MachineMetrics::default()
+                },
+                servers: [("origin".to_owned(), servers)].into(),
+                ..SystemMetrics::default()
+            });
+        }
+        trials
+    }
+
+    #[test]
+    fn beside_other_programs_blocks_that_are_alike_by_luck_decide_nothing() {
+        let quiet = analyse(&header(6), &blocks(6, 0.05));
+        assert_eq!(quiet.comparisons[0].verdict, Verdict::Faster);
+        let busy = analyse(&header(6), &blocks(6, 0.9));
+        let c = &busy.comparisons[0];
+        assert_eq!(c.verdict, Verdict::Inconclusive, "{:?}", c.notes);
+        let (low, high) = c.interval().unwrap();
+        assert!(low < 1.0 && high > 1.2, "{low} {high}");
+        let told = busy.warnings.iter().find_map(|warning| match warning {
+            Warning::OtherPrograms {
+                cpus,
+                of_cpus,
+                least_difference,
+            } => Some((*cpus, *of_cpus, *least_difference)),
+            _ => None,
+        });
+        let (cpus, of_cpus, least) = told.unwrap();
+        assert!((cpus - 0.9).abs() < 1e-9 && of_cpus == 2);
+        assert!(least.unwrap() > 0.1, "{least:?}");
+    }
+
+    #[test]
+    fn beside_other_programs_three_blocks_are_too_few() {
+        let busy = analyse(&header(3), &blocks(3, 0.9));
+        let c = &busy.comparisons[0];
+        assert_eq!(c.verdict, Verdict::Inconclusive);
+        assert!(
+            matches!(c.notes[..], [Note::TooFewBesideOthers { needed: 5, .. }]),
+            "{:?}",
+            c.notes
+        );
+    }
+}
