@@ -3,7 +3,7 @@
 use readings::{LoadReading, LoadRow, Pacing, Wrong, WrongKind};
 
 use crate::steady::unsteady;
-use crate::text::{fraction, grouped, rate};
+use crate::text::{fraction, grouped, rate, time};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -249,9 +249,11 @@ pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
     let median = load.response.quantile_us(0.5);
     if lag > LAG_US && lag > LAG_SHARE * median {
         return Some(format!(
-            "the client sent late: p{} of its lag is {lag:.0} us, more than a tenth of the median \
-             latency of {median:.0} us",
-            quantile * 100.0
+            "the client sent late: p{} of its lag is {}, more than a tenth of the median latency \
+             of {}",
+            quantile * 100.0,
+            time(lag),
+            time(median)
         ));
     }
     None
