@@ -24,7 +24,7 @@ pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> Stri
     let measurable = c.interval().is_none_or(is_measurable);
     let worth_saying = |note: &&Note| {
         // How many more blocks would settle what cannot be measured helps nobody.
-        measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy { .. })
+        measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy)
     };
     let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
     let note = notes(&kept);
