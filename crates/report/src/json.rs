@@ -10,7 +10,7 @@ use crate::sentence;
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
-/// are subject over baseline; figures that do not exist are `null`), `noise_floor`, `table`,
+/// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`, `noise_floor`, `table`,
 /// `bottlenecks`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
@@ -27,6 +27,10 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     });
     let floors = analysis.noise_floor.iter();
     let floors = floors.map(|floor| with_sentence(floor, sentence::noise_floor(floor)));
+    let tiers = analysis.tiers.iter();
+    let tiers = tiers.map(|one| with_sentence(one, sentence::tiers(one)));
+    let interactions = analysis.interactions.iter();
+    let interactions = interactions.map(|one| with_sentence(one, sentence::interaction(one)));
     let findings = analysis.bottlenecks.iter();
     let findings: Value = findings.map(bottleneck).collect();
     let rates = analysis.rates.iter().map(sentence::rate_choice);
@@ -47,6 +51,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "matters": header.matters,
         "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
         "comparisons": comparisons.collect::<Value>(),
+        "tiers": tiers.collect::<Value>(),
+        "interactions": interactions.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),
         "table": analysis.table,
         "bottlenecks": findings,

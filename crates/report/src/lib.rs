@@ -20,6 +20,7 @@ mod scaling;
 mod sentence;
 mod settings;
 mod terminal;
+mod tiers;
 mod units;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
-use crate::{sentence, settings};
+use crate::{sentence, settings, tiers};
 
 /// What others published, beside which the figures stand.
 fn published(header: &RunHeader) -> String {
@@ -56,6 +56,12 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     if analysis.comparisons.is_empty() {
         out.push_str("There is nothing to compare.\n");
     }
+    let in_tiers = analysis.tiers.iter().map(sentence::tiers);
+    list(&mut out, tiers::TITLE, in_tiers);
+    if !analysis.tiers.is_empty() {
+        let columns = tiers::table(&analysis.tiers);
+        out.push_str(&format!("\n{}\n({})\n", table(&columns), tiers::LEGEND));
+    }
     if !analysis.table.is_empty() {
         out.push_str("\n## Figures\n\n");
         let columns = Columns::of(&analysis.table);
@@ -69,6 +75,11 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     for text in rates.chain(analysis.probes.iter().map(sentence::probes)) {
         out.push_str(&format!("- {}\n", escaped(&text)));
     }
+    list(
+        &mut out,
+        "Interactions",
+        sentence::interactions(&analysis.interactions).into_iter(),
+    );
     list(
         &mut out,
         "Bottlenecks",

@@ -6,7 +6,7 @@ use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
 use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
-use crate::sentence;
+use crate::{sentence, tiers};
 
 /// How many invalid trials and failures are named one by one.
 const MOST_NAMED: usize = 8;
@@ -34,9 +34,21 @@ pub fn terminal(
     if analysis.comparisons.is_empty() {
         out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
     }
+    if !analysis.tiers.is_empty() {
+        out.push_str(&paint.heading(tiers::TITLE));
+        for one in &analysis.tiers {
+            out.push_str(&wrapped("  ", &sentence::tiers(one), 4, width));
+        }
+    }
     out.push_str(&figures(analysis, width, &paint));
     for choice in &analysis.rates {
         out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
+    }
+    if !analysis.interactions.is_empty() {
+        out.push_str(&paint.heading("Interactions"));
+        for text in sentence::interactions(&analysis.interactions) {
+            out.push_str(&wrapped("  ", &text, 4, width));
+        }
     }
     if !analysis.bottlenecks.is_empty() {
         out.push_str(&paint.heading("Bottlenecks"));
@@ -258,7 +270,10 @@ mod tests {
             lines[1].starts_with("! invalid: lighttpd against direct, throughput"),
             "{text}"
         );
-        assert!(lines[2].contains("balance adds"), "{text}");
+        assert!(
+            lines[2].contains("balance raises the median latency from 0.4"),
+            "{text}"
+        );
     }
 
     #[test]

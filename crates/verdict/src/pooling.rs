@@ -52,7 +52,7 @@ pub(crate) fn pool_of<'a>(
         others.eq(shared.iter())
     };
     let members: Vec<&Condition> = cells.conditions.iter().filter(is_member).collect();
-    (members.first() == Some(&condition)).then(|| Pool {
+    (members.first() == Some(&condition)).then_some(Pool {
         condition: shared,
         members,
     })

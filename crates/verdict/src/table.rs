@@ -9,6 +9,7 @@ use crate::Starts;
 use crate::cells::{Cell, Cells};
 use crate::events::EventsRow;
 use crate::pairs::{enough, resolves};
+use crate::validity::late_at;
 
 /// One subject's figures under one condition, over its valid trials (the baseline's second copy
 /// left out).
@@ -29,7 +30,7 @@ pub struct SubjectRow {
     /// Geometric mean of the trials' median response latencies in the open loop.
     pub latency_us_p50: Option<f64>,
     /// Geometric mean of the trials' 99th percentiles of response latency in the open loop;
-    /// absent where one of them is not resolved.
+    /// absent where one of them is not resolved, or most cannot be used.
     pub latency_us_p99: Option<f64>,
     /// Failures inside the measured windows of all trials, valid or not.
     pub errors: ErrorCounts,
@@ -112,10 +113,13 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>], starts: Start
         [] => open.iter().all(|l| resolves(l, 0.99)),
         some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
     };
-    // A quantile that a trial does not report is left out.
+    // A quantile that a trial does not report is left out, and so is one that most trials cannot
+    // be used for.
     let latency = |q: f64| {
         if drivers.is_empty() {
-            return geometric_mean(open.iter().map(|l| l.response.quantile_us(q)));
+            let usable = open.iter().filter(|l| late_at(l, q).is_none());
+            let told: Vec<f64> = usable.map(|l| l.response.quantile_us(q)).collect();
+            return geometric_mean(told.iter().copied()).filter(|_| told.len() * 2 >= open.len());
         }
         let told: Option<Vec<f64>> = drivers.iter().map(|d| d.latency_us(q)).collect();
         geometric_mean(told?.into_iter())
@@ -323,5 +327,27 @@ mod tests {
         assert_eq!(row.upstream_connections_per_request, Some(1.25));
         assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
         assert!(!row.at_least);
+    }
+
+    #[test]
+    fn a_p99_that_most_trials_cannot_be_used_for_is_no_figure() {
+        let trials_of = |late: u32| -> Vec<readings::Trial> {
+            let of_block = |block| {
+                let mut load = open(2_000.0, 400.0);
+                // One in twenty is sent 50 ms late, as when the machine stops the client.
+                for i in 0..2_000 {
+                    let is_late = block <= late && i % 20 == 0;
+                    load.schedule_lag
+                        .record_ns(if is_late { 50_000_000 } else { 1_000 });
+                }
+                trial(block, "direct", false, done(None, Some(load)))
+            };
+            (1..=4).map(of_block).collect()
+        };
+        let header = header(4);
+        let row = |late| table(&Cells::of(&header, &trials_of(late))).remove(0);
+        assert!(row(2).latency_us_p99.is_some());
+        assert_eq!(row(3).latency_us_p99, None);
+        assert!(row(3).latency_us_p50.is_some());
     }
 }

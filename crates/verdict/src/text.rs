@@ -26,17 +26,22 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
-/// A time of so many microseconds: `85 us`, `1.9 ms`, `2.10 s`.
-pub fn time_us(us: f64) -> String {
-    if us >= 1e6 {
-        format!("{:.2} s", us / 1e6)
-    } else if us >= 10_000.0 {
-        format!("{:.0} ms", us / 1e3)
-    } else if us >= 1_000.0 {
-        format!("{:.1} ms", us / 1e3)
+/// A time in microseconds with three digits in the unit that it is read best in: `412 us`, `1.80
+/// ms`, `2.10 s`.
+pub fn time(us: f64) -> String {
+    let (value, unit) = if us < 999.5 {
+        (us, "us")
+    } else if us < 999_500.0 {
+        (us / 1e3, "ms")
     } else {
-        format!("{us:.0} us")
-    }
+        (us / 1e6, "s")
+    };
+    let decimals = match value {
+        v if v >= 99.95 || unit == "us" => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
 }
 
 /// A count with its noun in the right number: `1 block`, `10 blocks`.
@@ -150,6 +155,20 @@ mod tests {
         assert_eq!(change(1.034, Some((1.003, 1.065))), "+3.4% [+0.3%, +6.5%]");
         assert_eq!(change(1.0, None), "0.0%");
         assert_eq!(change(0.9999, Some((0.97, 1.03))), "0% [-3%, +3%]");
+    }
+
+    #[test]
+    fn times_change_their_unit() {
+        for (us, text) in [
+            (4.0, "4 us"),
+            (999.0, "999 us"),
+            (1_804.0, "1.80 ms"),
+            (43_000.0, "43.0 ms"),
+            (119_734.0, "120 ms"),
+            (2_100_000.0, "2.10 s"),
+        ] {
+            assert_eq!(time(us), text);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
 
 use crate::steady::unsteady;
-use crate::text::{fraction, grouped, rate, time_us};
+use crate::text::{fraction, grouped, rate, time};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -287,8 +287,8 @@ pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
         return Some(format!(
             "the client sent late: p{p} of its lag is {}, more than a tenth of the p{p} of \
              latency, {}",
-            time_us(lag),
-            time_us(latency)
+            time(lag),
+            time(latency)
         ));
     }
     None

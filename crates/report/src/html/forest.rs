@@ -1,10 +1,11 @@
 //! The interval plot: every comparison's ratio, what does not matter, and the noise floor.
 
-use verdict::text::{change, condition, fraction};
+use verdict::text::{condition, fraction};
 use verdict::{Analysis, Comparison, Metric, NoiseFloor};
 
 use super::axis::{Scale, ratio_ticks};
 use super::svg::{Anchor, Picture};
+use crate::sentence::{change_of, shown_change};
 use crate::units::shortened;
 
 const WIDTH: f64 = 880.0;
@@ -96,7 +97,7 @@ fn compared(c: &Comparison) -> Estimate<'_> {
         series: 1,
         ratio: c.ratio,
         interval: c.interval(),
-        figure: c.ratio.map(|ratio| change(ratio, c.interval())),
+        figure: c.ratio.map(|_| change_of(c)),
         word: c.verdict.word(),
     }
 }
@@ -110,7 +111,7 @@ fn noise(f: &NoiseFloor) -> Estimate<'_> {
         series: 3,
         ratio: Some(f.ratio),
         interval,
-        figure: Some(change(f.ratio, interval)),
+        figure: Some(shown_change(f.ratio, interval)),
         word: "baseline against itself",
     }
 }

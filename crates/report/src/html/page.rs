@@ -10,7 +10,7 @@ use super::forest::forests;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
-use crate::{sentence, settings};
+use crate::{sentence, settings, tiers};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -39,12 +39,17 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
         "<p class=\"sub\">{}.</p>\n",
         escaped(&stage(analysis))
     ));
+    main.push_str(&in_tiers(analysis));
     main.push_str(&section("Differences", &forests(analysis, header.matters)));
     main.push_str(&figures(analysis));
     let blocks = panels(analysis, &subjects, header.matters);
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(journal, &subjects)));
+    main.push_str(&list(
+        "Interactions",
+        sentence::interactions(&analysis.interactions).into_iter(),
+    ));
     main.push_str(&list(
         "Bottlenecks",
         analysis.bottlenecks.iter().map(sentence::finding),
@@ -124,6 +129,24 @@ fn verdicts(analysis: &Analysis) -> String {
         return "<p>There is nothing to compare.</p>\n".to_owned();
     }
     format!("<ul class=\"verdicts\">\n{}</ul>\n", items.concat())
+}
+
+/// The tiers in sentences and as a table.
+fn in_tiers(analysis: &Analysis) -> String {
+    if analysis.tiers.is_empty() {
+        return String::new();
+    }
+    let sentences = analysis.tiers.iter().map(sentence::tiers);
+    let sentences = sentences.map(|text| format!("<p>{}</p>\n", escaped(&text)));
+    let table = wrapped_in("scroll", &table(&tiers::table(&analysis.tiers)));
+    section(
+        tiers::TITLE,
+        &format!(
+            "{}{table}<p class=\"sub\">({})</p>\n",
+            sentences.collect::<String>(),
+            escaped(tiers::LEGEND)
+        ),
+    )
 }
 
 /// How the compared servers were set.

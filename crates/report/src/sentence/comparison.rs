@@ -1,38 +1,63 @@
 //! Comparisons and the noise floor, in sentences.
 
-use verdict::text::{
-    change, condition, counted, decimals_for_width, decimals_of_interval, fraction, number,
-    percent, rate,
-};
-use verdict::{Comparison, Metric, NoiseFloor, Verdict};
+use verdict::text::{condition, number};
+use verdict::text::{counted, decimals_of_interval, fraction, percent, rate};
+use verdict::{Bound, Comparison, Metric, NoiseFloor, Note, Verdict};
 
+use super::amount::{
+    Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, names_rate, shown_change,
+    size_of_end, times,
+};
 use super::{at, notes};
+
+/// From this ratio on it is told as so many times.
+const TIMES_FROM: f64 = 2.0;
 
 /// The verdict as a performance engineer would write it.
 pub(crate) fn comparison(c: &Comparison) -> String {
-    let note = notes(&c.notes);
+    comparison_placed(c, None)
+}
+
+/// The same with where servers and client ran, such as `proxy and back end on CPU 1, client on CPU
+/// 0`.
+pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
+    let measurable = c.interval().is_none_or(is_measurable);
+    let worth_saying = |note: &&Note| {
+        // How many more blocks would settle what cannot be measured helps nobody.
+        measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy)
+    };
+    let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
+    let note = notes(&kept);
     let noted = |text: String| match &note {
         Some(note) => format!("{text}; {note}."),
         None => format!("{text}."),
     };
     let over = format!("over {}", counted(c.blocks, "block"));
-    let place = place_and_rate(c);
+    let place = format!("{}{}", place_and_rate(c), placement_clause(placement));
     let about = format!(
         "{} against {}, {}{place}",
         c.subject,
         c.baseline,
         c.metric.words()
     );
-    let changed = change(c.ratio.unwrap_or(1.0), c.interval());
     match c.verdict {
         Verdict::Faster | Verdict::Slower => noted(format!("{}{place}, {over}", difference(c))),
         Verdict::Same => noted(format!(
-            "{about}: no difference that matters (within {}): {changed}, {over}",
-            fraction(c.matters)
+            "{about}: no difference that matters (within {}): {}{}, {over}",
+            fraction(c.matters),
+            both_values(c),
+            change_of(c)
         )),
-        Verdict::Inconclusive if c.ratio.is_some() => {
-            noted(format!("inconclusive: {about}: {changed}, {over}"))
-        }
+        Verdict::Inconclusive if !measurable => noted(format!(
+            "inconclusive: {about}: {NOT_MEASURABLE} ({}the interval spans more than a factor of \
+             ten), {over}",
+            both_values(c)
+        )),
+        Verdict::Inconclusive if c.ratio.is_some() => noted(format!(
+            "inconclusive: {about}: {}{}, {over}",
+            both_values(c),
+            change_of(c)
+        )),
         Verdict::Inconclusive | Verdict::Invalid => format!(
             "{}: {about}: {}.",
             c.verdict.word(),
@@ -41,35 +66,40 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     }
 }
 
-/// The largest ratio that an interval may reach to be printed.
-const HIGH_MAX: f64 = 10.0;
+/// Where servers and client ran, as part of a sentence; empty where that is not known.
+pub(crate) fn placement_clause(placement: Option<&str>) -> String {
+    placement.map_or_else(String::new, |text| format!(" ({text})"))
+}
 
 /// The baseline against itself.
 pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     let interval = floor.low.zip(floor.high);
-    // From -100% to more than tenfold: such an interval is no figure for a reader.
-    let shown = interval.filter(|(_, high)| *high <= HIGH_MAX);
-    let unlike = match (interval, shown) {
-        (Some(_), None) => ": too few, or too different from each other, for an interval",
-        _ => "",
-    };
-    format!(
-        "noise floor, {}{}: {} against itself shows {}, over {}{unlike}.",
+    let about = format!(
+        "noise floor, {}{}: {} against itself",
         floor.metric.words(),
         at(&floor.condition),
-        floor.baseline,
-        change(floor.ratio, shown),
-        counted(floor.blocks, "block")
+        floor.baseline
+    );
+    let blocks = counted(floor.blocks, "block");
+    if interval.is_some_and(|interval| !is_measurable(interval)) {
+        return format!(
+            "{about}: {NOT_MEASURABLE}, over {blocks}: too few, or too different from each other."
+        );
+    }
+    format!(
+        "{about} shows {}, over {blocks}.",
+        shown_change(floor.ratio, interval)
     )
 }
 
-/// ` at connections=96 and 20,000 requests/s`; empty without either.
+/// ` at connections=96 and 20,000 requests/s`; empty without either. A rate that a factor names is
+/// not said again.
 fn place_and_rate(c: &Comparison) -> String {
     let mut parts = Vec::new();
     if !c.condition.is_empty() {
         parts.push(condition(&c.condition));
     }
-    if let Some(per_s) = c.rate_per_s {
+    if let Some(per_s) = c.rate_per_s.filter(|_| !names_rate(&c.condition)) {
         parts.push(format!("{} requests/s", rate(per_s)));
     }
     if parts.is_empty() {
@@ -79,18 +109,58 @@ fn place_and_rate(c: &Comparison) -> String {
     }
 }
 
-/// The difference in the words that its direction wants, the interval in the same sense.
+fn values(c: &Comparison) -> Option<Absolute> {
+    let (baseline, subject) = c.baseline_value.zip(c.subject_value)?;
+    absolute(c.metric, baseline, subject)
+}
+
+/// `direct 0.400, balance 0.402 ms: ` for a time or a size; otherwise empty.
+fn both_values(c: &Comparison) -> String {
+    values(c).map_or_else(String::new, |both| {
+        format!(
+            "{} {}, {} {} {}: ",
+            c.baseline, both.baseline, c.subject, both.subject, both.unit
+        )
+    })
+}
+
+/// The difference in the words that its direction wants: times and sizes first as such, then
+/// relative; throughput by its interval in the same sense.
 fn difference(c: &Comparison) -> String {
+    if let Some(bound) = c.bound {
+        return bounded(c, bound);
+    }
     let (what, subject) = (c.metric.words(), &c.subject);
     let ratio = c.ratio.unwrap_or(1.0);
     let more = ratio > 1.0;
-    if ratio >= 2.0 {
-        let (times, interval) = times(c);
+    if let Some(both) = values(c) {
+        let relative = match c.interval() {
+            Some(interval) if !is_measurable(interval) => at_least_of_wide(c),
+            interval => shown_change(ratio, interval),
+        };
+        return format!(
+            "{subject} {} the {what} from {} to {} {} ({}, {relative})",
+            if more { "raises" } else { "lowers" },
+            both.baseline,
+            both.subject,
+            both.unit,
+            both.difference
+        );
+    }
+    if c.interval()
+        .is_some_and(|interval| !is_measurable(interval))
+    {
+        let verb = if more { "raises" } else { "lowers" };
+        return format!("{subject} {verb} the {what} ({})", at_least_of_wide(c));
+    }
+    if ratio >= TIMES_FROM {
+        let told = times(ratio, c.interval());
+        let (times, interval) = told.split_once(" times").unwrap_or((&told, ""));
         return match c.metric {
             Metric::RequestsPerS => {
-                format!("{subject} brings {times} times the {what} {interval}")
+                format!("{subject} brings {times} times the {what}{interval}")
             }
-            _ => format!("{subject} multiplies the {what} by {times} {interval}"),
+            _ => format!("{subject} multiplies the {what} by {times}{interval}"),
         };
     }
     let (size, interval) = size(c);
@@ -101,6 +171,50 @@ fn difference(c: &Comparison) -> String {
         (Metric::RequestsPerS, true) => format!("{subject} brings {size} more {what} {interval}"),
         (_, true) => format!("{subject} adds {size} to the {what} {interval}"),
         (_, false) => format!("{subject} takes {size} off the {what} {interval}"),
+    }
+}
+
+/// A difference whose interval is too wide to be shown, by the end that is nearer to none.
+fn at_least_of_wide(c: &Comparison) -> String {
+    let near = if c.ratio.unwrap_or(1.0) > 1.0 {
+        c.low
+    } else {
+        c.high
+    };
+    let near = match near {
+        Some(near) if near >= TIMES_FROM => format!("at least {} times", number(near, 1, false)),
+        Some(near) => format!("by at least {}", size_of_end(near)),
+        None => return NOT_MEASURABLE.to_owned(),
+    };
+    format!("{near}; how much is {NOT_MEASURABLE}")
+}
+
+/// A difference of which one end is known, since the client limited one of both.
+fn bounded(c: &Comparison, bound: Bound) -> String {
+    let (what, subject) = (c.metric.words(), &c.subject);
+    let end = match bound {
+        Bound::AtLeast => c.low,
+        Bound::AtMost => c.high,
+    };
+    let end = end.or(c.ratio).unwrap_or(1.0);
+    let size = size_of_end(end);
+    match (c.metric, bound) {
+        (Metric::RequestsPerS, Bound::AtMost) => {
+            format!("{subject} costs at least {size} of the {what}")
+        }
+        (Metric::RequestsPerS, Bound::AtLeast) if end >= TIMES_FROM => {
+            let times = number(end, 1, false);
+            format!("{subject} brings at least {times} times the {what}")
+        }
+        (Metric::RequestsPerS, Bound::AtLeast) => {
+            format!("{subject} brings at least {size} more {what}")
+        }
+        (_, Bound::AtMost) => format!("{subject} takes at least {size} off the {what}"),
+        (_, Bound::AtLeast) if end >= TIMES_FROM => {
+            let times = number(end, 1, false);
+            format!("{subject} multiplies the {what} by at least {times}")
+        }
+        (_, Bound::AtLeast) => format!("{subject} adds at least {size} to the {what}"),
     }
 }
 
@@ -121,23 +235,6 @@ fn size(c: &Comparison) -> (String, String) {
             "[{}, {}]",
             percent(low, decimals, false),
             percent(high, decimals, false)
-        ),
-    )
-}
-
-/// The ratio itself, with its interval.
-fn times(c: &Comparison) -> (String, String) {
-    let ratio = c.ratio.unwrap_or(1.0);
-    let Some((low, high)) = c.interval() else {
-        return (number(ratio, 1, false), String::new());
-    };
-    let decimals = decimals_for_width(high - low);
-    (
-        number(ratio, decimals, false),
-        format!(
-            "[{}, {}]",
-            number(low, decimals, false),
-            number(high, decimals, false)
         ),
     )
 }
@@ -263,6 +360,122 @@ mod tests {
             said(&c),
             "inconclusive: balance against direct, throughput: +2% [-3%, +7%], over 10 blocks; \
              about 12 more blocks would likely settle it."
+        );
+    }
+
+    #[test]
+    fn latency_leads_with_its_values() {
+        let mut c = comparison(Metric::LatencyUsP50, Verdict::Slower, [2.8, 2.6, 3.0]);
+        (c.baseline_value, c.subject_value) = (Some(153.0), Some(428.0));
+        c.rate_per_s = Some(2_000.0);
+        assert_eq!(
+            said(&c),
+            "balance raises the median latency from 0.15 to 0.43 ms (+0.28 ms, 2.8 times [2.6, \
+             3.0]) at 2,000 requests/s, over 10 blocks."
+        );
+        let mut c = comparison(Metric::LatencyUsP50, Verdict::Faster, [0.9, 0.88, 0.92]);
+        (c.baseline_value, c.subject_value) = (Some(40_000.0), Some(36_000.0));
+        assert_eq!(
+            said(&c),
+            "balance lowers the median latency from 40.0 to 36.0 ms (-4.0 ms, -10% [-12%, -8%]), \
+             over 10 blocks."
+        );
+        c.verdict = Verdict::Same;
+        assert!(said(&c).contains("(within 3%): direct 40.0, balance 36.0 ms: -10% [-12%, -8%]"));
+    }
+
+    #[test]
+    fn a_rate_that_a_factor_names_is_said_once() {
+        let mut c = comparison(Metric::LatencyUsP50, Verdict::Slower, [1.091, 1.080, 1.102]);
+        c.rate_per_s = Some(2_000.0);
+        c.condition = Condition::from([("rate".to_owned(), "2000/s".to_owned())]);
+        assert!(said(&c).contains(" at rate=2000/s, over"), "{}", said(&c));
+        c.condition = Condition::from([("rate".to_owned(), "auto".to_owned())]);
+        assert!(said(&c).contains(" at rate=auto and 2,000 requests/s, over"));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_told_once_and_without_absurd_figures() {
+        let wide = [203.88, 9.45, 4396.8];
+        let mut c = comparison(Metric::LatencyUsP99, Verdict::Inconclusive, wide);
+        (c.baseline_value, c.subject_value) = (Some(150.0), Some(30_582.0));
+        c.notes = vec![Note::MoreBlocks(693)];
+        assert_eq!(
+            said(&c),
+            "inconclusive: balance against direct, 99th percentile of latency: not measurable here \
+             (direct 0.150, balance 30.6 ms: the interval spans more than a factor of ten), over \
+             10 blocks."
+        );
+        c.verdict = Verdict::Slower;
+        let text = said(&c);
+        assert!(
+            text.ends_with(
+                "(+30 ms, at least 9.4 times; how much is not measurable here), over 10 blocks."
+            ),
+            "{text}"
+        );
+        let floor = NoiseFloor {
+            condition: Condition::new(),
+            metric: Metric::LatencyUsP99,
+            baseline: "direct".into(),
+            ratio: 1.2,
+            low: Some(0.1),
+            high: Some(14.47),
+            blocks: 2,
+            by_block: Vec::new(),
+        };
+        assert_eq!(
+            noise_floor(&floor),
+            "noise floor, 99th percentile of latency: direct against itself: not measurable here, \
+             over 2 blocks: too few, or too different from each other."
+        );
+    }
+
+    #[test]
+    fn a_bound_has_one_end() {
+        let of = |metric, verdict, bound, end: f64| {
+            let mut c = comparison(metric, verdict, [end, end, end]);
+            match bound {
+                Bound::AtLeast => c.high = None,
+                Bound::AtMost => c.low = None,
+            }
+            c.bound = Some(bound);
+            said(&c)
+        };
+        let rps = |verdict, bound, end| of(Metric::RequestsPerS, verdict, bound, end);
+        assert_eq!(
+            rps(Verdict::Slower, Bound::AtMost, 0.35),
+            "balance costs at least 65% of the throughput, over 10 blocks."
+        );
+        assert_eq!(
+            rps(Verdict::Faster, Bound::AtLeast, 2.84),
+            "balance brings at least 2.8 times the throughput, over 10 blocks."
+        );
+        assert_eq!(
+            rps(Verdict::Faster, Bound::AtLeast, 1.12),
+            "balance brings at least 12% more throughput, over 10 blocks."
+        );
+        let text = rps(Verdict::Inconclusive, Bound::AtMost, 1.04);
+        assert!(
+            text.ends_with("throughput: at most +4.0%, over 10 blocks."),
+            "{text}"
+        );
+        let text = of(Metric::LatencyUsP50, Verdict::Slower, Bound::AtLeast, 1.5);
+        assert!(
+            text.starts_with("balance adds at least 50% to the median latency"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_placement_stands_in_the_sentence() {
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.69, 0.67, 0.71]);
+        c.condition = Condition::from([("connections".to_owned(), "96".to_owned())]);
+        let placed = comparison_placed(&c, Some("proxy and back end on CPU 1, client on CPU 0"));
+        assert_eq!(
+            placed,
+            "balance costs 31% of the throughput [29%, 33%] at connections=96 (proxy and back end \
+             on CPU 1, client on CPU 0), over 10 blocks."
         );
     }
 }

@@ -1,19 +1,35 @@
 //! What was found, in sentences: a file per kind.
 
+mod amount;
 mod comparison;
 mod finding;
+mod interaction;
 mod note;
 mod run;
+mod tiers;
 mod warning;
 
 use readings::Condition;
 use verdict::text::condition;
+use verdict::{Dependence, Interaction};
 
+pub(crate) use amount::{change_of, shown_change};
 pub(crate) use comparison::{comparison, noise_floor};
 pub(crate) use finding::finding;
+pub(crate) use interaction::{interaction, interactions_rest};
 pub(crate) use note::notes;
 pub(crate) use run::{probes, rate_choice, stage};
+pub(crate) use tiers::tiers;
 pub(crate) use warning::warning;
+
+/// The sentences on interactions: those that differ, then what the others came to.
+pub(crate) fn interactions(all: &[Interaction]) -> Vec<String> {
+    let differ = all.iter().filter(|i| i.dependence == Dependence::Differs);
+    differ
+        .map(interaction)
+        .chain(interactions_rest(all))
+        .collect()
+}
 
 fn joined<T>(items: &[T], words: impl Fn(&T) -> String) -> String {
     items.iter().map(words).collect::<Vec<_>>().join(", ")

@@ -4,6 +4,7 @@ use readings::RateChoice;
 use verdict::text::{counted, fraction, number, percent, rate};
 use verdict::{ProbesCost, Stage};
 
+use super::amount::names_rate;
 use super::at;
 
 /// Where in its looks a run stands.
@@ -54,9 +55,12 @@ pub(crate) fn rate_choice(choice: &RateChoice) -> String {
         ),
         None => "as the experiment says".to_owned(),
     };
+    let per_s = match names_rate(&choice.condition) {
+        true => "that rate".to_owned(),
+        false => format!("{} requests/s", rate(choice.rate_per_s)),
+    };
     format!(
-        "latency{} is compared in an open loop at {} requests/s for every subject, {from}",
-        at(&choice.condition),
-        rate(choice.rate_per_s)
+        "latency{} is compared in an open loop at {per_s} for every subject, {from}",
+        at(&choice.condition)
     )
 }
