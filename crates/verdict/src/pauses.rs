@@ -56,8 +56,8 @@ pub fn of_loads<'a>(loads: impl IntoIterator<Item = &'a LoadReading>) -> Option<
         return None;
     }
     found.share_left_out = left_out / time;
-    found.p99_us = (with / count as f64).exp();
-    found.p99_us_without = resolved.then(|| (without / count as f64).exp());
+    found.p99_us = (with / count).exp();
+    found.p99_us_without = resolved.then(|| (without / count).exp());
     Some(found)
 }
 
