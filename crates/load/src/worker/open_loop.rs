@@ -151,7 +151,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 stage.backlog[at % 4] += backlog;
             }
             if at > 0
-                && at % 4 == 0
+                && at.is_multiple_of(4)
                 && let Some(stage) = open.offered.get_mut(at / 4 - 1)
             {
                 stage.backlog[4] += backlog;
