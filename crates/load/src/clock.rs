@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use net::os;
+use net::os::{self, RunQueueWait};
 
 /// Where a worker takes its times from, in ns.
 pub(crate) trait Clock {
@@ -12,13 +12,27 @@ pub(crate) trait Clock {
     /// The CPU time of the calling thread.
     fn thread_cpu_ns(&self) -> u64;
 
+    /// How long the calling thread was ready to run and had no CPU.
+    fn thread_waited_ns(&self) -> u64;
+
     /// Sleeps until a time.
     fn sleep_until(&self, at_ns: u64);
 }
 
-/// CLOCK_MONOTONIC.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Monotonic;
+/// CLOCK_MONOTONIC, for one thread.
+#[derive(Debug)]
+pub(crate) struct Monotonic {
+    run_queue: Option<RunQueueWait>,
+}
+
+impl Monotonic {
+    /// For the calling thread.
+    pub(crate) fn of_this_thread() -> Self {
+        Self {
+            run_queue: RunQueueWait::of_this_thread(),
+        }
+    }
+}
 
 impl Clock for Monotonic {
     #[inline]
@@ -28,6 +42,10 @@ impl Clock for Monotonic {
 
     fn thread_cpu_ns(&self) -> u64 {
         os::thread_cpu_ns()
+    }
+
+    fn thread_waited_ns(&self) -> u64 {
+        self.run_queue.as_ref().map_or(0, RunQueueWait::ns)
     }
 
     fn sleep_until(&self, at_ns: u64) {

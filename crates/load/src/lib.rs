@@ -12,6 +12,7 @@ mod crawl;
 mod expect;
 mod job;
 mod merge;
+mod open_loop;
 mod pacing;
 mod prepare;
 mod record;

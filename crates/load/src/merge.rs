@@ -1,11 +1,15 @@
 //! Merges the threads' recordings into a reading.
 
-use readings::{ClientReading, Fairness, LoadReading, StatusCount, ThreadReading};
+use readings::{
+    ClientReading, Fairness, LoadReading, Peaks, StageReading, StatusCount, ThreadReading,
+};
 
+use crate::open_loop::OpenRecorder;
 use crate::record::{Recorder, RequestStats, StageStats};
 use crate::rows::ReadingRows;
 
-/// Share of its CPU above which a thread's own work affects what it measures.
+/// Share of its CPU above which a thread's own work affects what it measures. What it wants counts:
+/// time on the CPU and in the run queue.
 const SATURATED: f64 = 0.8;
 
 /// In a shorter time no CPU share is known: the work at the edges of the window takes as long.
@@ -20,11 +24,13 @@ pub(crate) fn merge(
     cpus: &[u32],
 ) -> Option<LoadReading> {
     let threads: Vec<ThreadReading> = parts.iter().map(thread).collect();
+    let saturated = parts.iter().any(is_saturated);
     let mut parts = parts.into_iter();
     let mut sum = parts.next()?;
     for part in parts {
         sum.merge(part);
     }
+    let open_loop = sum.open_loop.as_deref();
     Some(LoadReading {
         pacing: sum.pacing,
         connections,
@@ -48,13 +54,14 @@ pub(crate) fn merge(
             .collect(),
         client: ClientReading {
             cpu_s: sum.slices.iter().map(|s| s.client_cpu_s).sum(),
-            saturated: threads.iter().any(|thread| thread.cpu > SATURATED),
+            waited_s: sum.slices.iter().map(|s| s.client_waited_s).sum(),
+            saturated,
             threads,
             io: io.to_string(),
             cpus: cpus.to_vec(),
         },
         fairness: Fairness::of(&sum.by_conn),
-        stages: sum.stages.iter().map(StageStats::reading).collect(),
+        stages: stages(&sum),
         per_request: sum.per_request.iter().map(RequestStats::reading).collect(),
         rows: rows.rows,
         rows_left_out: rows.left_out,
@@ -67,18 +74,47 @@ pub(crate) fn merge(
         receive_lag: sum.receive_lag,
         slices: sum.slices,
         wrong: sum.wrong,
+        offered: open_loop.map(OpenRecorder::offered),
+        peaks: open_loop.map_or_else(Peaks::default, |open| open.peaks.reading()),
+        pauses: open_loop.and_then(|open| open.pauses.reading()),
     })
 }
 
-fn thread(part: &Recorder) -> ThreadReading {
+fn stages(sum: &Recorder) -> Vec<StageReading> {
+    let offered = sum.open_loop.iter().flat_map(|open| &open.offered);
+    let mut readings: Vec<StageReading> = sum.stages.iter().map(StageStats::reading).collect();
+    for (reading, offered) in readings.iter_mut().zip(offered) {
+        reading.offered = Some(*offered);
+    }
+    readings
+}
+
+/// CPU time and waiting time of a thread over its measured time.
+fn shares(part: &Recorder) -> (f64, f64) {
     let time: f64 = part.slices.iter().map(|s| s.duration_s).sum();
+    // A load by count may be over at once.
+    if time < SHORTEST_S {
+        return (0.0, 0.0);
+    }
     let cpu: f64 = part.slices.iter().map(|s| s.client_cpu_s).sum();
+    let waited: f64 = part.slices.iter().map(|s| s.client_waited_s).sum();
+    ((cpu / time).min(1.0), (waited / time).min(1.0))
+}
+
+/// A thread that polls waits for a CPU also when it has no work: there the schedule lag tells.
+fn is_saturated(part: &Recorder) -> bool {
+    let (cpu, waited) = shares(part);
+    match part.polls {
+        true => cpu > SATURATED,
+        false => cpu + waited > SATURATED,
+    }
+}
+
+fn thread(part: &Recorder) -> ThreadReading {
+    let (cpu, waited) = shares(part);
     ThreadReading {
-        // A load by count may be over at once.
-        cpu: match time >= SHORTEST_S {
-            true => (cpu / time).min(1.0),
-            false => 0.0,
-        },
+        cpu,
+        waited,
         requests: part.requests,
     }
 }

@@ -5,6 +5,7 @@ use readings::{
 };
 
 use crate::job::Stage;
+use crate::open_loop::OpenRecorder;
 use crate::target::Target;
 
 /// Wrong answers that are kept as examples.
@@ -73,6 +74,10 @@ pub(crate) struct Recorder {
     /// Open connections at the end of each segment's window.
     pub(crate) open: Vec<u64>,
     pub(crate) wrong: Vec<Wrong>,
+    /// Of an open loop.
+    pub(crate) open_loop: Option<Box<OpenRecorder>>,
+    /// Whether the thread polls, so that it always wants a CPU.
+    pub(crate) polls: bool,
 }
 
 impl Recorder {
@@ -96,6 +101,9 @@ impl Recorder {
                     response: Histogram::new(),
                 })
                 .collect();
+        }
+        if self.open_loop.is_none() && matches!(self.pacing, Pacing::Open { .. }) {
+            self.open_loop = Some(Box::new(OpenRecorder::new(self.stages.len())));
         }
         let count = target.requests.len();
         if count > 1 && self.per_request.is_empty() {
@@ -170,6 +178,7 @@ impl Recorder {
             a.requests += b.requests;
             a.errors += b.errors;
             a.client_cpu_s += b.client_cpu_s;
+            a.client_waited_s += b.client_waited_s;
             a.edges += b.edges;
             a.duration_s = a.duration_s.max(b.duration_s);
         }
@@ -178,6 +187,9 @@ impl Recorder {
         }
         for wrong in part.wrong {
             self.keep_sample(wrong);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {
+            sum.merge(part);
         }
     }
 }
@@ -192,6 +204,7 @@ impl StageStats {
             requests: self.requests,
             errors: self.errors,
             latency_us: self.response.quantiles(),
+            offered: None,
         }
     }
 }

@@ -205,5 +205,5 @@ fn work<I: Io>(
             .sum(),
         source,
     })?;
-    Worker::new(io, Monotonic, job.clone(), thread, events).run(barrier, stop)
+    Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events).run(barrier, stop)
 }

@@ -11,6 +11,7 @@ use readings::Pacing;
 mod answers;
 mod failures;
 mod finish;
+mod open_loop;
 mod request_picker;
 mod requests;
 mod segment;
@@ -22,7 +23,7 @@ mod tests;
 use crate::barrier::Barrier;
 use crate::clock::Clock;
 use crate::conn::{Conn, State};
-use crate::job::{Job, Stop};
+use crate::job::{Job, Stop, Wait};
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
 use crate::run::{LoadError, Message, Progress};
@@ -38,6 +39,11 @@ const TICK_NS: u64 = 250_000_000;
 const REST_NS: u64 = 10_000_000;
 /// The most that a poll without events takes; beyond that the thread did not have its CPU.
 const EMPTY_POLL_NS_MAX: u64 = 20_000;
+/// An open loop's thread that comes back so much later than its work explains had no CPU.
+const PAUSE_NS: u64 = 1_000_000;
+/// The most that sending a request or handling an event takes, and the end of a row.
+const WORK_NS: u64 = 20_000;
+const ROW_WORK_NS: u64 = 2_000_000;
 /// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
@@ -109,6 +115,8 @@ impl<I: Io, C: Clock> Worker<I, C> {
             if let Some(reading) = segment.reading {
                 recorders[reading].pacing = segment.pacing;
                 recorders[reading].target = segment.target;
+                recorders[reading].polls =
+                    job.wait == Wait::Spin && matches!(segment.pacing, Pacing::Open { .. });
                 recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
             }
         }
@@ -151,6 +159,11 @@ impl<I: Io, C: Clock> Worker<I, C> {
     /// The recordings of the readings.
     fn into_recorders(mut self) -> Vec<Recorder> {
         self.recorders.pop();
+        for recorder in &mut self.recorders {
+            if let Some(open) = &mut recorder.open_loop {
+                open.pauses.finish(open.measured_ns);
+            }
+        }
         self.recorders
     }
 

@@ -35,6 +35,31 @@ pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How long one thread was ready to run and had no CPU; its `schedstat`, held open.
+#[derive(Debug)]
+pub struct RunQueueWait(std::fs::File);
+
+impl RunQueueWait {
+    /// That of the calling thread; `None` where the kernel does not count it.
+    pub fn of_this_thread() -> Option<Self> {
+        std::fs::File::open("/proc/thread-self/schedstat")
+            .ok()
+            .map(Self)
+    }
+
+    /// The time so far, in nanoseconds; 0 where it cannot be read.
+    pub fn ns(&self) -> u64 {
+        use std::os::unix::fs::FileExt;
+        // Three numbers of at most 20 digits: time on CPUs, time without one, and how often it got
+        // one.
+        let mut text = [0; 64];
+        let read = self.0.read_at(&mut text, 0).unwrap_or(0);
+        let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
+        let waited = text.split_ascii_whitespace().nth(1);
+        waited.and_then(|ns| ns.parse().ok()).unwrap_or(0)
+    }
+}
+
 /// CPU time of all threads of this process, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)

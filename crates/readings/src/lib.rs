@@ -15,6 +15,7 @@ mod host;
 mod journal;
 mod load;
 mod metrics;
+mod open_loop;
 mod quantiles;
 mod settings;
 mod tool;
@@ -42,6 +43,7 @@ pub use metrics::{
     InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,
     ThreadMetrics,
 };
+pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCounts, Histogram, Quantiles};
+use crate::{ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles};
 
 /// How requests were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,15 @@ pub struct LoadReading {
     /// How evenly the answers fell on the connections.
     #[serde(default)]
     pub fairness: Option<Fairness>,
+    /// What was offered and what was answered in time; of an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<Offered>,
+    /// The largest response latencies over the measured time; of an open loop.
+    #[serde(default, skip_serializing_if = "Peaks::is_empty")]
+    pub peaks: Peaks,
+    /// The pauses of the client; of an open loop in which there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<ClientPauses>,
 }
 
 impl LoadReading {
@@ -103,6 +112,12 @@ impl LoadReading {
             0.0
         }
     }
+
+    /// How many occasions stand behind the response latencies from a threshold on, of which a pause
+    /// of the machine is one; `None` where that was not recorded.
+    pub fn exceedances(&self, threshold_us: f64) -> Option<usize> {
+        (!self.peaks.is_empty()).then(|| self.peaks.exceedances(threshold_us))
+    }
 }
 
 /// One stretch of load on one subject.
@@ -123,6 +138,9 @@ pub struct Slice {
     /// slice come in bursts, and one burst more or less is 10% of the throughput.
     #[serde(default)]
     pub edges: f64,
+    /// Time inside it that the load's threads were ready to run and had no CPU.
+    #[serde(default)]
+    pub client_waited_s: f64,
 }
 
 impl Slice {
@@ -178,6 +196,9 @@ pub struct StageReading {
     pub errors: u64,
     /// The response times of the good answers.
     pub latency_us: Quantiles,
+    /// What was answered while it went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<Offered>,
 }
 
 /// One of several requests that a load sends.
@@ -244,7 +265,11 @@ pub struct StatusCount {
 pub struct ClientReading {
     /// CPU time of all load threads in the measured windows.
     pub cpu_s: f64,
-    /// Whether a thread was too busy for its figures to be the servers' alone.
+    /// Time in the measured windows that load threads were ready to run and had no CPU.
+    #[serde(default)]
+    pub waited_s: f64,
+    /// Whether a thread wanted so much CPU time, had or waited for, that its figures are not the
+    /// servers' alone.
     pub saturated: bool,
     /// Each thread's share.
     pub threads: Vec<ThreadReading>,
@@ -259,6 +284,9 @@ pub struct ClientReading {
 pub struct ThreadReading {
     /// CPU time over measured time, 0 to 1.
     pub cpu: f64,
+    /// The share of measured time that it was ready to run and had no CPU, 0 to 1.
+    #[serde(default)]
+    pub waited: f64,
     /// Good answers this thread counted in the measured windows.
     pub requests: u64,
 }

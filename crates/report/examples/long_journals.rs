@@ -178,7 +178,11 @@ fn load(per_s: f64, pacing: Pacing, random: &mut Random) -> LoadReading {
         transfer: Histogram::empty(),
         client: ClientReading {
             cpu_s: 4.0,
-            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            threads: vec![ThreadReading {
+                cpu: 0.4,
+                requests,
+                ..ThreadReading::default()
+            }],
             io: "epoll".into(),
             ..ClientReading::default()
         },

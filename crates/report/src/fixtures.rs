@@ -65,9 +65,14 @@ pub fn load(requests_per_s: f64, median_us: f64, rate_per_s: Option<f64>) -> Loa
         client: ClientReading {
             cpu_s: 4.0,
             saturated: false,
-            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            threads: vec![ThreadReading {
+                cpu: 0.4,
+                requests,
+                ..ThreadReading::default()
+            }],
             io: "epoll".into(),
             cpus: vec![1],
+            ..ClientReading::default()
         },
         ..LoadReading::empty(pacing)
     }

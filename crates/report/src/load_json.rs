@@ -34,6 +34,14 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
             Pacing::Open { .. } => reading.schedule_lag.quantiles(),
         },
         "receive_lag_us": reading.receive_lag.quantiles(),
+        "offered": reading.offered,
+        "overload": verdict::overload(reading).map(|overload| object!({
+            "carried_per_s": overload.carried_per_s,
+            "offered_per_s": overload.offered_per_s,
+            "backlog_end": overload.backlog_end,
+            "stage": overload.stage,
+        })),
+        "pauses": reading.pauses,
         "client": reading.client,
         "stages": reading.stages,
         "per_request": reading.per_request,
@@ -94,6 +102,7 @@ mod tests {
                 assert!(doc[name][key].is_number(), "{name}.{key}");
             }
         }
+        assert!(doc["overload"].is_null() && doc["pauses"].is_null());
         assert_eq!(doc["client"]["saturated"], false);
         assert_eq!(doc["client"]["threads"][0]["cpu"], 0.4);
         assert_eq!(

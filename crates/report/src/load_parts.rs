@@ -259,6 +259,7 @@ mod tests {
             requests: 2_400,
             errors: 100,
             latency_us,
+            offered: None,
         }];
         reading.per_request = vec![RequestReading {
             name: "GET /a".to_owned(),

@@ -5,6 +5,7 @@ use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
 use crate::load_parts as parts;
+use crate::sentence::without_pauses;
 use crate::units::{bytes, time};
 
 const QUANTILES: [(&str, f64); 5] = [
@@ -14,6 +15,9 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99", 0.99),
     ("p99.9", 0.999),
 ];
+
+/// A share of waiting for a CPU that is told.
+const WAITED: f64 = 0.01;
 
 /// One load for a terminal, laid out as users of wrk know it.
 ///
@@ -94,7 +98,7 @@ fn latencies(reading: &LoadReading) -> String {
     match reading.pacing {
         Pacing::Closed => rows.push(("Latency", &reading.response)),
         Pacing::Open { .. } => {
-            rows.push(("Response (from due)", &reading.response));
+            rows.push((rows_first(reading), &reading.response));
             rows.push(("Service (from sent)", &reading.service));
             rows.push(("Client's lag, to send", &reading.schedule_lag));
         }
@@ -145,6 +149,7 @@ fn latencies(reading: &LoadReading) -> String {
 fn rows_first(reading: &LoadReading) -> &'static str {
     match reading.pacing {
         Pacing::Closed => "Latency",
+        Pacing::Open { .. } if verdict::overload(reading).is_some() => "Response, of a backlog",
         Pacing::Open { .. } => "Response (from due)",
     }
 }
@@ -171,7 +176,14 @@ fn client(reading: &LoadReading) -> String {
         .client
         .threads
         .iter()
-        .map(|t| percent(t.cpu * 100.0, 0, false))
+        .map(|t| match t.waited {
+            waited if waited < WAITED => percent(t.cpu * 100.0, 0, false),
+            waited => format!(
+                "{} (and {} waiting for a CPU)",
+                percent(t.cpu * 100.0, 0, false),
+                percent(waited * 100.0, 0, false)
+            ),
+        })
         .collect();
     if shares.is_empty() {
         return String::new();
@@ -202,6 +214,7 @@ fn notes(reading: &LoadReading) -> Vec<String> {
         ));
     }
     if let Pacing::Open { rate_per_s } = reading.pacing
+        && verdict::overload(reading).is_none()
         && reading.requests_per_s() < 0.95 * rate_per_s
     {
         notes.push(format!(
@@ -210,6 +223,9 @@ fn notes(reading: &LoadReading) -> Vec<String> {
             rate(reading.requests_per_s()),
             rate(rate_per_s)
         ));
+    }
+    if let Some(found) = verdict::without_pauses(reading) {
+        notes.push(without_pauses(&found));
     }
     if reading.errors.total() > 0 {
         notes.push("the latency figures leave out requests that failed".to_owned());
@@ -256,6 +272,46 @@ mod tests {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
         assert!(!text.contains("queueing"));
+    }
+
+    #[test]
+    fn the_latency_of_an_overload_is_labelled() {
+        let mut reading = load(2_000.0, 400.0, Some(2_000.0));
+        assert!(load_terminal(&reading, "http://h/").contains("Response (from due)"));
+        reading.offered = Some(readings::Offered {
+            due: 20_000,
+            answered_within: 10_000,
+            backlog: [0, 2_500, 5_000, 7_500, 10_000],
+        });
+        let text = load_terminal(&reading, "http://h/");
+        assert!(text.contains("  Response, of a backlog"), "{text}");
+        assert!(
+            text.contains("it carries about 1,000/s, was offered 2,000/s"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn pauses_of_the_client_and_the_p99_without_them_are_told() {
+        let mut reading = load(2_000.0, 400.0, Some(2_000.0));
+        reading.pauses = Some(readings::ClientPauses {
+            pauses: vec![readings::Pause {
+                start_s: 1.0,
+                duration_s: 0.02,
+            }],
+            count: 2,
+            sections: 100,
+            sections_left_out: 12,
+            latency_us_without: readings::Quantiles {
+                count: 17_600,
+                p99: 450.0,
+                ..readings::Quantiles::default()
+            },
+            ..readings::ClientPauses::default()
+        });
+        let text = load_terminal(&reading, "http://h/");
+        let told = "p99 without the 12% of the time in which the client's CPU stood still: 450us";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

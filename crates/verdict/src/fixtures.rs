@@ -46,7 +46,11 @@ pub fn closed(requests_per_s: f64) -> LoadReading {
         connections_open_min: 32,
         client: ClientReading {
             cpu_s: 4.0,
-            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            threads: vec![ThreadReading {
+                cpu: 0.4,
+                requests,
+                ..ThreadReading::default()
+            }],
             ..ClientReading::default()
         },
         ..LoadReading::empty(Pacing::Closed)

@@ -3,7 +3,7 @@
 
 use readings::Condition;
 
-use crate::{Metric, NoiseFloor, SettingDifference, Starts};
+use crate::{Metric, NoiseFloor, SettingDifference, Starts, WithoutPauses};
 
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,6 +215,12 @@ pub enum Warning {
         connections: u64,
         /// The median time to open one, us.
         median_us: f64,
+    },
+    /// The client's CPU stood still now and then in the open loops.
+    ClientPauses {
+        /// The subject.
+        at: Place,
+        found: WithoutPauses,
     },
     /// A quantile has too few answers beyond it.
     Unresolved {

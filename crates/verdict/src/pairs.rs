@@ -282,9 +282,15 @@ fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
     }
 }
 
-/// Whether enough answers stand behind a quantile of the response latency.
+/// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
+/// pause of the machine is one, however many requests it delayed.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    // With twenty the share of answers beyond the quantile is known to a fifth.
+    const OCCASIONS_MIN: usize = 20;
     enough(load.response.count(), quantile)
+        && load
+            .exceedances(load.response.quantile_us(quantile))
+            .is_none_or(|occasions| occasions >= OCCASIONS_MIN)
 }
 
 pub(crate) fn enough(count: u64, quantile: f64) -> bool {
@@ -427,4 +433,30 @@ fn memory(reading: &Reading) -> Option<u64> {
         .map(|seen| of(&seen.servers))
         .filter(|bytes: &u64| *bytes > 0)
         .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use readings::Peaks;
+
+    use super::resolves;
+    use crate::fixtures::open;
+
+    #[test]
+    fn a_p99_that_rests_on_one_pause_is_not_resolved() {
+        let mut load = open(2_000.0, 400.0);
+        // 2% of the answers take 800 us: p99 is among them.
+        assert!(resolves(&load, 0.99), "so many requests are enough");
+        let peaks = |is_slow: &dyn Fn(usize) -> bool| {
+            Peaks::new(
+                0.01,
+                (0..1_000).map(|at| if is_slow(at) { 800.0 } else { 400.0 }),
+            )
+        };
+        load.peaks = peaks(&|at| (500..520).contains(&at));
+        assert!(!resolves(&load, 0.99), "all of them came in one pause");
+        assert!(resolves(&load, 0.5));
+        load.peaks = peaks(&|at| at % 25 == 0);
+        assert!(resolves(&load, 0.99), "they came on forty occasions");
+    }
 }

@@ -2,6 +2,7 @@
 
 use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
 
+use crate::overload::overload;
 use crate::steady::unsteady;
 use crate::text::{fraction, grouped, rate, time};
 
@@ -58,7 +59,8 @@ impl Flaw {
 ///
 /// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
 /// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
-/// asked for, an open loop's client could not keep its own schedule, or rows of a second show no
+/// asked for, an open loop's client could not keep its own schedule, an open loop offered more than
+/// was carried, or rows of a second show no
 /// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn reasons(load: &LoadReading) -> Vec<String> {
     flaws(load, TRANSPORT_SHARE)
@@ -267,7 +269,10 @@ fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
             rate(rate_per_s)
         ));
     }
-    late_at(load, 0.5)
+    // Of an overload the lag explains nothing.
+    overload(load)
+        .map(|overload| overload.reason())
+        .or_else(|| late_at(load, 0.5))
 }
 
 /// Why a quantile of an open loop's response latency is the client's own doing in good part: at that

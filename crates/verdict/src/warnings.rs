@@ -6,6 +6,7 @@ use crate::cells::{Cell, Cells};
 use crate::compare::Unresolved;
 use crate::floor::NoiseFloor;
 use crate::machine::uncounted;
+use crate::pauses;
 use crate::slices::depends_on_length;
 use crate::steady::{STEADY_VALUES_MIN, memory};
 use crate::{Comparison, Metric, Place, Rules, Warning, others};
@@ -63,6 +64,7 @@ pub(crate) fn warnings(
                 continue;
             }
             found.extend(rate_not_kept(&at, &trials));
+            found.extend(client_pauses(&at, &trials));
             found.extend(errors(&at, &trials));
             found.extend(idle_connections(&at, &trials));
             found.extend(lost_syns(&at, &trials));
@@ -142,6 +144,18 @@ fn at_least(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
         at: at.clone(),
         limited,
         trials: loads.len(),
+    })
+}
+
+/// Shorter pauses, by the share of time that is left out with them, are not told.
+const LEFT_OUT_SHARE: f64 = 0.005;
+
+fn client_pauses(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
+    let usable = trials.iter().filter(|cell| cell.latency_flaws.is_empty());
+    let found = pauses::of_loads(usable.filter_map(|cell| cell.latency()))?;
+    (found.share_left_out >= LEFT_OUT_SHARE).then(|| Warning::ClientPauses {
+        at: at.clone(),
+        found,
     })
 }
 

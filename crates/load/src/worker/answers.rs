@@ -138,6 +138,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                     let stage = self.stage_ends.partition_point(|&end| end <= intended);
                     record(recorder, conn, arrived, stage);
                 }
+                if P::OPEN {
+                    self.record_answer(intended, (arrived, now));
+                }
             }
             Some(wrong) => {
                 let kind = wrong.kind;

@@ -3,6 +3,7 @@
 use net::Io;
 use readings::Slice;
 
+use super::ROW_WORK_NS;
 use super::segment::SegmentRun;
 use crate::clock::Clock;
 use crate::pacing::Pacer;
@@ -39,6 +40,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }));
         row.number += 1;
         row.from += length;
+        self.presence.worked(ROW_WORK_NS);
     }
 
     /// Sends the last row: the rest of the window, and the answers after its end.
@@ -70,6 +72,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             self.window.end = self.last_done.max(self.window.from + 1);
         }
         self.cross_edges();
+        self.finish_open_loop();
         self.tick();
         self.report(Progress::SegmentEnds {
             segment: self.number,
@@ -86,12 +89,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             }
         }
         recorder.requests += self.requests;
-        let client_cpu_ns = match (self.opened, self.closed) {
+        let (client_cpu_ns, client_waited_ns) = match (self.opened, self.closed) {
             (Some(opened), Some(closed)) => {
                 let cpu = closed.cpu.saturating_sub(opened.cpu);
-                cpu.saturating_sub(closed.wasted - opened.wasted)
+                (
+                    cpu.saturating_sub(closed.wasted - opened.wasted),
+                    closed.waited.saturating_sub(opened.waited),
+                )
             }
-            _ => 0,
+            _ => (0, 0),
         };
         recorder.slices.push(Slice {
             start_s: (self.window.from - self.start) as f64 / 1e9,
@@ -100,6 +106,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             errors: self.errors,
             client_cpu_s: client_cpu_ns as f64 / 1e9,
             edges: self.edges,
+            client_waited_s: client_waited_ns as f64 / 1e9,
         });
         recorder.open.push(self.open);
     }

@@ -2,6 +2,7 @@
 
 use net::{ConnId, Io};
 
+use super::WORK_NS;
 use super::segment::SegmentRun;
 use crate::clock::Clock;
 use crate::conn::State;
@@ -28,6 +29,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 let recorder = &mut self.worker.recorders[self.recorder];
                 recorder.schedule_lag.record_ns(late);
                 recorder.row.row.due += 1;
+                self.count_due(due);
                 if let Some(stage) = self.stage(due) {
                     self.worker.recorders[self.recorder].stages[stage].due += 1;
                 }
@@ -76,6 +78,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         conn.request = request as u32;
         self.busy += 1;
+        self.presence.worked(WORK_NS);
         if let Some(id) = conn.id {
             conn.state = State::Waiting;
             conn.sent = now;

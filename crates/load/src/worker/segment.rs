@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::Io;
 
-use super::{EMPTY_POLL_NS_MAX, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use super::open_loop::{Offer, Presence};
+use super::{EMPTY_POLL_NS_MAX, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
 use crate::clock::Clock;
 use crate::conn::State;
 use crate::job::Wait;
@@ -43,10 +44,11 @@ impl Window {
     }
 }
 
-/// CPU time and wasted polling time at an edge of the window, ns.
+/// CPU time, time in the run queue and wasted polling time at an edge of the window, ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) cpu: u64,
+    pub(super) waited: u64,
     pub(super) wasted: u64,
 }
 
@@ -95,6 +97,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     ticked: u64,
     pub(super) tick_requests: u64,
     pub(super) tick_errors: u64,
+    pub(super) offer: Offer,
+    pub(super) presence: Presence,
 }
 
 impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
@@ -114,16 +118,22 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 Some(*at)
             }));
         }
+        let window = Window {
+            from,
+            end: rule.end_ns(from),
+        };
         Self {
+            offer: match P::OPEN && segment.reading.is_some() {
+                true => Offer::new(segment, window, &stage_ends),
+                false => Offer::default(),
+            },
+            presence: Presence::since(start),
             number,
             target: segment.target,
             reading: segment.reading,
             recorder: segment.reading.unwrap_or(worker.recorders.len() - 1),
             start,
-            window: Window {
-                from,
-                end: rule.end_ns(from),
-            },
+            window,
             stage_ends,
             idle: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -167,6 +177,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         self.worker.clock.sleep_until(self.start);
         self.now = self.worker.clock.now_ns();
         (self.scanned, self.ticked) = (self.now, self.now);
+        self.presence = Presence::since(self.now);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
@@ -188,12 +199,15 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             if was_empty_poll {
                 self.wasted += (self.now - last).min(EMPTY_POLL_NS_MAX);
             }
+            self.watch_for_pause(self.now);
+            self.sample_backlog();
             self.cross_edges();
             self.finish_rows();
             if stopped.is_none() && stop.load(Ordering::Relaxed) {
                 self.window.end = self.window.end.min(self.now);
                 self.rule.stop();
                 stopped = Some(self.now + STOP_DRAIN_NS);
+                self.end_offer(self.now);
                 self.cross_edges();
             }
             let is_over = self.now >= self.window.end;
@@ -210,7 +224,10 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             let wait = self.wait_ns(is_over);
             self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
             was_empty_poll = wait == 0 && !issued;
+            self.presence.polled(wait, self.busy);
             while let Some(event) = self.worker.io.next_event() {
+                self.watch_after_poll();
+                self.presence.worked(WORK_NS);
                 self.handle(event);
                 was_empty_poll = false;
             }
@@ -249,6 +266,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     pub(super) fn cross_edges(&mut self) {
         let edge = |run: &Self| Edge {
             cpu: run.worker.clock.thread_cpu_ns(),
+            waited: run.worker.clock.thread_waited_ns(),
             wasted: run.wasted,
         };
         if self.opened.is_none() && self.now >= self.window.from {

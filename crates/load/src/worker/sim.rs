@@ -19,21 +19,38 @@ pub(super) const MS: u64 = 1_000_000;
 const POLL_NS: u64 = 1_000;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A clock that the event loop moves. Every turn of the loop takes half of its time on the CPU.
-#[derive(Clone, Default)]
-pub(super) struct SimClock(Rc<Cell<u64>>);
+/// A clock that the event loop moves.
+#[derive(Clone)]
+pub(super) struct SimClock {
+    now: Rc<Cell<u64>>,
+    /// What the thread has of each time, in percent: on the CPU, and in the run queue.
+    pub(super) percent: Rc<Cell<(u64, u64)>>,
+}
+
+impl Default for SimClock {
+    fn default() -> Self {
+        Self {
+            now: Rc::default(),
+            percent: Rc::new(Cell::new((50, 0))),
+        }
+    }
+}
 
 impl Clock for SimClock {
     fn now_ns(&self) -> u64 {
-        self.0.get()
+        self.now.get()
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        self.0.get() / 2
+        self.now.get() * self.percent.get().0 / 100
+    }
+
+    fn thread_waited_ns(&self) -> u64 {
+        self.now.get() * self.percent.get().1 / 100
     }
 
     fn sleep_until(&self, at_ns: u64) {
-        self.0.set(self.0.get().max(at_ns));
+        self.now.set(self.now.get().max(at_ns));
     }
 }
 
@@ -47,8 +64,12 @@ enum Happens {
 /// A server that answers each request after `service_ns`, and what else happens.
 #[derive(Default)]
 pub(super) struct SimIo {
-    clock: SimClock,
+    pub(super) clock: SimClock,
     pub(super) service_ns: u64,
+    /// Whether it answers one request after the other; otherwise all at once.
+    pub(super) is_single: bool,
+    /// When a single server is free.
+    free_at: u64,
     /// Whether connections are refused.
     pub(super) refuses: bool,
     /// The thread loses its CPU: from when, and for how long.
@@ -123,7 +144,13 @@ impl Io for SimIo {
         self.sent
             .borrow_mut()
             .push((self.clock.now_ns(), conn.slot()));
-        self.happens(self.service_ns, Happens::Answer, conn.slot());
+        let now = self.clock.now_ns();
+        let mut after = self.service_ns;
+        if self.is_single {
+            self.free_at = self.free_at.max(now) + self.service_ns;
+            after = self.free_at - now;
+        }
+        self.happens(after, Happens::Answer, conn.slot());
     }
 
     fn close(&mut self, conn: ConnId) {

@@ -289,3 +289,109 @@ fn an_answer_that_does_not_come_is_a_timeout_and_its_connection_is_replaced() {
     assert_eq!(done.reading.errors.timeout, 6);
     assert_eq!(done.reading.connects, 8);
 }
+
+#[test]
+fn a_thread_that_waits_for_its_cpu_is_saturated() {
+    let of = |job: &Job, percent| {
+        run_thread(job, 0, |io| io.clock.percent.set(percent))
+            .reading
+            .client
+    };
+    let closed = job(3, Segment::closed(Stop::After(ms(300))));
+    let client = of(&closed, (55, 40));
+    assert!(client.saturated, "it wanted 95% of a CPU");
+    let thread = client.threads[0];
+    assert!((thread.cpu - 0.55).abs() < 0.001 && (thread.waited - 0.4).abs() < 0.001);
+    assert!((client.waited_s - 0.12).abs() < 0.001);
+    assert!(!of(&closed, (55, 10)).saturated);
+    // A thread that polls always wants a CPU: its schedule lag tells whether it was late.
+    let mut polling = open_loop(4, 100);
+    polling.wait = Wait::Spin;
+    assert!(!of(&polling, (55, 40)).saturated);
+    assert!(of(&open_loop(4, 100), (55, 40)).saturated);
+}
+
+#[test]
+fn the_backlog_of_an_overload_grows_and_that_of_a_slow_server_does_not() {
+    // Half of 1,000 requests/s.
+    let half = |io: &mut SimIo| {
+        io.is_single = true;
+        io.service_ns = 2 * MS;
+    };
+    for (connections, stop) in [
+        (2_000, Stop::After(ms(1_000))),
+        // Most of them wait for a connection.
+        (4, Stop::After(ms(1_000))),
+        (4, Stop::Requests(1_000)),
+    ] {
+        let job = job(connections, Segment::open(1_000.0, stop));
+        let offered = run_thread(&job, 0, half).reading.offered.unwrap();
+        assert_eq!(offered.due, 1_000);
+        assert!(offered.answered_within.abs_diff(500) <= 2, "{offered:?}");
+        for (quarter, backlog) in (0..).zip(offered.backlog) {
+            assert!(backlog.abs_diff(quarter * 125) <= 12, "{offered:?}");
+        }
+    }
+    let slow = |io: &mut SimIo| io.service_ns = 200 * MS;
+    let offered = run_thread(&open_loop(500, 1_000), 0, slow).reading.offered;
+    let offered = offered.unwrap();
+    assert!(offered.answered_within.abs_diff(800) <= 2, "{offered:?}");
+    for backlog in &offered.backlog[1..] {
+        assert!(backlog.abs_diff(200) <= 12, "{offered:?}");
+    }
+}
+
+#[test]
+fn each_stage_and_each_slice_has_its_backlog() {
+    let stage = |per_s| Stage {
+        duration: ms(200),
+        from_per_s: per_s,
+        to_per_s: per_s,
+    };
+    let segment = Segment {
+        stages: vec![stage(250.0), stage(1_000.0)],
+        ..Segment::open(625.0, Stop::After(ms(400)))
+    };
+    let half = |io: &mut SimIo| {
+        io.is_single = true;
+        io.service_ns = 2 * MS;
+    };
+    let reading = run_thread(&job(400, segment), 0, half).reading;
+    let of = |stage: usize| reading.stages[stage].offered.unwrap();
+    assert_eq!((of(0).due, of(1).due), (50, 200));
+    assert!(of(0).backlog_end() <= 2 && of(1).backlog_start() <= 2);
+    assert!(of(1).backlog_end().abs_diff(100) <= 12, "{:?}", of(1));
+    assert_eq!(reading.offered.unwrap().due, 250);
+    // Two slices of one reading: sums.
+    let slice = Segment::open(1_000.0, Stop::After(ms(200)));
+    let slices = job(400, slice.clone()).segment(slice);
+    let offered = run_thread(&slices, 0, half).reading.offered.unwrap();
+    assert_eq!(offered.due, 400);
+    assert!(offered.backlog_end().abs_diff(200) <= 24, "{offered:?}");
+    assert_eq!(
+        offered.backlog_start(),
+        0,
+        "each slice starts when the last is answered"
+    );
+}
+
+#[test]
+fn a_pause_of_the_client_is_recorded_and_its_section_left_out() {
+    for wait in [Wait::Spin, Wait::Sleep] {
+        let mut job = open_loop(64, 1_000);
+        job.wait = wait;
+        let stalled = |io: &mut SimIo| io.stall = Some((420 * MS, 30 * MS));
+        let reading = run_thread(&job, 0, stalled).reading;
+        let pauses = reading.pauses.clone().unwrap();
+        assert_eq!(pauses.count, 1, "{wait:?}");
+        let pause = pauses.pauses[0];
+        assert!((pause.start_s - 0.42).abs() < 0.002, "{pause:?}");
+        assert!((pause.duration_s - 0.03).abs() < 0.002, "{pause:?}");
+        assert_eq!((pauses.sections, pauses.sections_left_out), (10, 1));
+        assert!(reading.response.quantile_us(0.99) > 10_000.0);
+        assert!(pauses.latency_us_without.p99 < 305.0);
+        // However many requests it delayed, it is one occasion.
+        assert_eq!(reading.exceedances(10_000.0), Some(1));
+        assert_eq!(run(&job).reading.pauses, None);
+    }
+}

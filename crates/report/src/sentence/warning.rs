@@ -4,7 +4,7 @@ use readings::Condition;
 use verdict::text::{condition, counted, fraction, grouped, number, percent, rate};
 use verdict::{SettingDifference, Warning};
 
-use super::{at, joined, noise_floor};
+use super::{at, joined, noise_floor, without_pauses};
 use crate::settings;
 
 /// What a reader should know before trusting a result.
@@ -109,6 +109,9 @@ pub(crate) fn warning(warning: &Warning) -> String {
             rate(*answered_per_s),
             rate(*offered_per_s)
         ),
+        Warning::ClientPauses { at, found } => {
+            format!("{}: {}", name(at), without_pauses(found))
+        }
         Warning::Errors {
             at,
             failed,

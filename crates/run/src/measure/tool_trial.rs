@@ -100,7 +100,7 @@ impl<'a> ToolTrial<'a> {
                 requests: good(&run),
                 errors: run.errors.total(),
                 client_cpu_s: run.cpu_s,
-                edges: 0.0,
+                ..Slice::default()
             },
         ));
         if let Some(mut seen) = driven.measured.metrics.clone() {
@@ -195,6 +195,7 @@ impl<'a> ToolTrial<'a> {
             let thread = ThreadReading {
                 cpu: busy,
                 requests: share,
+                ..ThreadReading::default()
             };
             vec![thread; self.threads as usize]
         };
@@ -215,6 +216,7 @@ impl<'a> ToolTrial<'a> {
                 threads,
                 io: String::new(),
                 cpus: cpus.to_vec(),
+                ..ClientReading::default()
             },
             slices: self
                 .slices

@@ -5,7 +5,8 @@ use std::fmt;
 use readings::{LoadReading, Pacing};
 
 use crate::late_at;
-use crate::pairs::resolves;
+use crate::overload::overload;
+use crate::pairs::enough;
 use crate::text::{fraction, grouped, number, rate};
 
 /// At least this share of the offered rate has to be answered, unless the objective says
@@ -175,7 +176,7 @@ fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
     };
     match quantity {
         Quantity::Quantile(q) => {
-            if load.response.count() > 0 && !resolves(load, q) {
+            if load.response.count() > 0 && !enough(load.response.count(), q) {
                 return Err(format!(
                     "too few requests stand behind p{}: {} of the {} that it takes",
                     number_of(q * 100.0),
@@ -190,9 +191,11 @@ fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
         Quantity::Errors if counted == 0 => Ok(1.0),
         Quantity::Errors => Ok(load.errors.total() as f64 / counted as f64),
         Quantity::Achieved => match load.pacing {
-            Pacing::Open { rate_per_s } if rate_per_s > 0.0 => {
-                Ok(load.requests_per_s() / rate_per_s)
-            }
+            // Of an overload all are answered in the end.
+            Pacing::Open { rate_per_s } if rate_per_s > 0.0 => Ok(match overload(load) {
+                Some(overload) => overload.carried_per_s / overload.offered_per_s,
+                None => load.requests_per_s() / rate_per_s,
+            }),
             _ => Err("a closed loop offers no rate".to_owned()),
         },
     }

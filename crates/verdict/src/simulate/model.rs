@@ -252,7 +252,11 @@ fn load(pacing: Pacing) -> LoadReading {
         connects: 32,
         connections_open_min: 32,
         client: ClientReading {
-            threads: vec![ThreadReading { cpu: 0.4, requests }],
+            threads: vec![ThreadReading {
+                cpu: 0.4,
+                requests,
+                ..ThreadReading::default()
+            }],
             ..ClientReading::default()
         },
         ..LoadReading::empty(pacing)

@@ -15,6 +15,7 @@ mod kill;
 mod links;
 mod load;
 mod load_live;
+mod load_overload;
 mod load_shapes;
 mod load_stopped;
 mod load_times;
