@@ -56,6 +56,9 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     if analysis.comparisons.is_empty() {
         out.push_str("There is nothing to compare.\n");
     }
+    if let Some(text) = sentence::placement(&analysis.placements) {
+        out.push_str(&format!("\n{}\n", escaped(&text)));
+    }
     if !analysis.table.is_empty() {
         out.push_str("\n## Figures\n\n");
         let columns = Columns::of(&analysis.table);

@@ -25,6 +25,9 @@ pub struct NoiseFloor {
     pub high: Option<f64>,
     /// Blocks used.
     pub blocks: usize,
+    /// Whether the second copy had servers of its own in every block used. Otherwise both copies
+    /// were the same processes, and the floor lacks the variance of starts.
+    pub separate: bool,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
 }
@@ -59,6 +62,10 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .interval(rules.look_confidence())
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
+            let used = pairs.ratios.iter().filter_map(|one| second.get(&one.block));
+            let separate = used
+                .filter_map(|cell| cell.reading())
+                .all(|reading| reading.separate_copy);
             floors.push(NoiseFloor {
                 condition: place.clone(),
                 metric,
@@ -66,6 +73,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,
+                separate,
                 baseline: rules.baseline.clone(),
                 by_block: pairs.ratios,
             });

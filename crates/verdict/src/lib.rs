@@ -24,6 +24,7 @@ mod looks;
 mod machine;
 mod notes;
 mod pairs;
+mod path;
 mod rules;
 mod sample;
 mod settings;

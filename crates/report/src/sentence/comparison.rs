@@ -53,8 +53,14 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
         (Some(_), None) => ": too few, or too different from each other, for an interval",
         _ => "",
     };
+    let copies = match floor.separate {
+        true => "",
+        false => {
+            "; both copies were the same processes, so this floor lacks the variance of starts"
+        }
+    };
     format!(
-        "noise floor, {}{}: {} against itself shows {}, over {}{unlike}.",
+        "noise floor, {}{}: {} against itself shows {}, over {}{unlike}{copies}.",
         floor.metric.words(),
         at(&floor.condition),
         floor.baseline,

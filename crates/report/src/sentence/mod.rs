@@ -3,6 +3,7 @@
 mod comparison;
 mod finding;
 mod note;
+mod placement;
 mod run;
 mod warning;
 
@@ -12,6 +13,7 @@ use verdict::text::condition;
 pub(crate) use comparison::{comparison, noise_floor};
 pub(crate) use finding::finding;
 pub(crate) use note::notes;
+pub(crate) use placement::placement;
 pub(crate) use run::{probes, rate_choice, stage};
 pub(crate) use warning::warning;
 
