@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use net::fetch::{Answer, exchange, fetch};
 
-use super::wire::AwaitServer;
+use super::wire::{AnswerSummary, AwaitServer};
 
 /// Asks once; the error says what was found instead of the expected answer. `None` as soon as `stop`
-/// is set. An answer in another protocol than HTTP is all body.
+/// is set. An answer in another protocol than HTTP is all body, and has no summary.
 pub(super) fn ask(
     order: &AwaitServer,
     limit: Duration,
     stop: &AtomicBool,
-) -> Option<Result<(), String>> {
+) -> Option<Result<Option<AnswerSummary>, String>> {
     // The bound on reference bodies.
     const BYTES_MAX: usize = 64 << 20;
     let (sender, receiver) = mpsc::channel();
@@ -36,12 +36,32 @@ pub(super) fn ask(
     while !stop.load(Ordering::Relaxed) {
         match receiver.recv_timeout(Duration::from_millis(20)) {
             Ok(Err(error)) => return Some(Err(error.to_string())),
-            Ok(Ok(answer)) => return Some(fits(order, &answer)),
+            Ok(Ok(answer)) => {
+                let summary = (!order.raw).then(|| summary(&answer));
+                return Some(fits(order, &answer).map(|()| summary));
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
         }
     }
     None
+}
+
+fn summary(answer: &Answer) -> AnswerSummary {
+    let coding = answer.field("content-encoding").unwrap_or_default();
+    AnswerSummary {
+        status: answer.status,
+        body_bytes: answer.body.len() as u64,
+        body_hash: fnv_1a(&answer.body),
+        coding: String::from_utf8_lossy(coding).trim().to_ascii_lowercase(),
+    }
+}
+
+/// The 64-bit FNV-1a hash, which is the same on every machine.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {

@@ -164,7 +164,7 @@ fn carry_out(
         }),
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
-            .map(|()| Answer::Done),
+            .map(|summary| summary.map_or(Answer::Done, Answer::Ready)),
         Order::Stop { server, signals } => {
             let signals = signals
                 .iter()

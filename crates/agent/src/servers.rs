@@ -18,7 +18,7 @@ use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
 use super::readiness;
-use super::wire::{AwaitServer, OtherServer, StartServer};
+use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
 use crate::leftovers::Owner;
 use crate::sampling::proc_files::tree;
 use crate::sampling::sampler::Sampler;
@@ -187,12 +187,13 @@ impl Servers {
         Ok(())
     }
 
-    /// Waits until a server answers as expected, or `stop` is set.
+    /// Waits until a server answers as expected, or `stop` is set. Returns what it answered, where
+    /// it was asked by HTTP.
     pub(super) fn wait_until_ready(
         &mut self,
         order: &AwaitServer,
         stop: &AtomicBool,
-    ) -> Result<(), String> {
+    ) -> Result<Option<AnswerSummary>, String> {
         let end = Instant::now() + Duration::from_millis(order.timeout_ms);
         let name = order
             .server
@@ -203,12 +204,16 @@ impl Servers {
             let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
             if order.request.is_empty() && TcpStream::connect_timeout(&order.address, limit).is_ok()
             {
-                return self.must_be_alive(order.server.as_deref());
+                return self.must_be_alive(order.server.as_deref()).map(|()| None);
             }
             let answered = readiness::ask(order, limit, stop)
                 .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
-            let Err(found) = answered else {
-                return self.must_be_alive(order.server.as_deref());
+            let found = match answered {
+                Ok(summary) => {
+                    let alive = self.must_be_alive(order.server.as_deref());
+                    return alive.map(|()| summary);
+                }
+                Err(found) => found,
             };
             self.must_be_alive(order.server.as_deref())?;
             if Instant::now() >= end {

@@ -274,6 +274,8 @@ pub enum Answer {
     },
     /// The order was carried out.
     Done,
+    /// What a server that was waited for answered; [`Self::Done`] where it is no HTTP.
+    Ready(AnswerSummary),
     /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.
@@ -318,6 +320,18 @@ pub enum Answer {
         /// Why.
         reason: String,
     },
+}
+
+/// An HTTP answer in short, to be compared with other answers to the same request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerSummary {
+    pub status: u16,
+    /// Length of the body without its transfer coding.
+    pub body_bytes: u64,
+    /// FNV-1a of the body.
+    pub body_hash: u64,
+    /// The content coding, such as `gzip`; empty without one.
+    pub coding: String,
 }
 
 /// What a load measured.

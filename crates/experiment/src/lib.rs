@@ -18,5 +18,5 @@ pub use recipes::{LoadError, Recipes};
 pub use spec::{
     Apart, BodyCheck, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment, Factor,
     Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate, ResolvedCondition,
-    Role, Server, ServerSpec, SliceLength, Subject, SubjectSpec, Target, Upstream,
+    Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectSpec, Target, Upstream,
 };

@@ -142,6 +142,16 @@ impl Journal {
         rows.collect()
     }
 
+    /// The CPUs of load and servers, each placement once.
+    pub fn placements(&self) -> Vec<&Placement> {
+        let mut seen = BTreeSet::new();
+        let rows = self.rows.iter().filter_map(|row| match row {
+            JournalRow::Placement(placement) => Some(placement),
+            _ => None,
+        });
+        rows.filter(|placement| seen.insert(*placement)).collect()
+    }
+
     /// The warnings, each once.
     pub fn warnings(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
@@ -188,6 +198,8 @@ pub enum JournalRow {
     Bottleneck(Box<BottleneckReading>),
     /// How the servers of the subjects were set under a condition.
     Settings(SettingsReading),
+    /// The CPUs of load and servers from here on.
+    Placement(Placement),
     /// Something the reader of the result should know.
     Warning {
         /// The sentence.
@@ -268,6 +280,14 @@ pub struct Published {
     pub source: String,
 }
 
+/// The CPUs that load and servers may use; an empty list is all of a machine's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Placement {
+    pub client_cpus: Vec<u32>,
+    /// By server.
+    pub server_cpus: BTreeMap<String, Vec<u32>>,
+}
+
 /// The open-loop rate under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateChoice {
@@ -298,6 +318,10 @@ pub struct Trial {
     pub attempt: u32,
     /// Its outcome.
     pub outcome: Outcome,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -366,6 +390,13 @@ pub struct Reading {
     /// Events in the open loop's window, and the failures around them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReading>,
+    /// Of the baseline's second copy: whether it had servers of its own, started separately.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub separate_copy: bool,
+    /// The servers of the path that another server has to ask for every request, with that
+    /// server's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked_by: BTreeMap<String, String>,
 }
 
 /// What one server did while a trial's load ran on it.

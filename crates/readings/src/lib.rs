@@ -32,8 +32,8 @@ pub use host::{
     Access, DirectionCounters, HostSpec, LinkCounters, LinkKind, LinkSpec, PACKET_BYTES_MAX,
 };
 pub use journal::{
-    Condition, FailureCause, Journal, JournalRow, JournalTextError, Outcome, Published, RateChoice,
-    Reading, RunHeader, ServerReading, Trial,
+    Condition, FailureCause, Journal, JournalRow, JournalTextError, Outcome, Placement, Published,
+    RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
 pub use load::{
     ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,

@@ -56,6 +56,9 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     if analysis.comparisons.is_empty() {
         out.push_str("There is nothing to compare.\n");
     }
+    if let Some(text) = sentence::placement(&analysis.placements) {
+        out.push_str(&format!("\n{}\n", escaped(&text)));
+    }
     let in_tiers = analysis.tiers.iter().map(sentence::tiers);
     list(&mut out, tiers::TITLE, in_tiers);
     if !analysis.tiers.is_empty() {

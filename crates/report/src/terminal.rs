@@ -34,6 +34,9 @@ pub fn terminal(
     if analysis.comparisons.is_empty() {
         out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
     }
+    if let Some(text) = sentence::placement(&analysis.placements) {
+        out.push_str(&wrapped("  ", &text, 4, width));
+    }
     if !analysis.tiers.is_empty() {
         out.push_str(&paint.heading(tiers::TITLE));
         for one in &analysis.tiers {

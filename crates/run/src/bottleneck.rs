@@ -111,6 +111,7 @@ pub(crate) fn search(
     let mut up = Vec::new();
     cx.phase(&format!("looking for the bottleneck of {subject}"));
     let measured = start_servers(cx, &resolved, &mut up, &mut random)
+        .map_err(|failure| failure.error)
         .and_then(|addresses| ready_subjects(cx, &resolved, &group, &addresses, &mut result))
         .and_then(|ready| match ready.is_empty() {
             true => Ok(()),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 use serde_json::Value;
 
+use crate::copies::original;
 use crate::group::ReadySubject;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
@@ -164,7 +165,7 @@ pub(crate) fn request(
     fields: &[(String, String)],
 ) -> String {
     let host = match &subject.target {
-        Target::Server(name) => name.clone(),
+        Target::Server(name) => original(name).to_owned(),
         Target::Address(text) => text.clone(),
     };
     let mut fields = fields.to_vec();

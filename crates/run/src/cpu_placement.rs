@@ -4,6 +4,7 @@ use std::net::TcpListener;
 
 use crate::RunError;
 use experiment::{Experiment, ServerSpec, Upstream};
+use readings::Placement;
 
 /// The CPUs of the load, and of servers on hosts without CPUs of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,6 +137,19 @@ impl CpuPlacement {
             server_cpus: Vec::new(),
             warnings,
             load_candidates: Vec::new(),
+        }
+    }
+
+    /// The CPUs of the load and of these servers.
+    pub(crate) fn of_servers(&self, servers: &[ServerSpec]) -> Placement {
+        let cpus = |server: &ServerSpec| match server.cpus.is_empty() {
+            true => self.server_cpus.clone(),
+            false => server.cpus.clone(),
+        };
+        let of_each = servers.iter();
+        Placement {
+            client_cpus: self.load_cpus.clone(),
+            server_cpus: of_each.map(|one| (one.name.clone(), cpus(one))).collect(),
         }
     }
 

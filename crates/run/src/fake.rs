@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use agent::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
+use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
 use readings::{BottleneckSample, LoadReading, ServerSample, Slice};
@@ -17,6 +17,10 @@ pub(crate) struct Script {
     pub(crate) log: Vec<String>,
     /// Number of readiness checks that fail first, by server or `subject NAME`.
     pub(crate) not_ready: BTreeMap<String, usize>,
+    /// What subjects answer, by their server: a text each.
+    pub(crate) answers: BTreeMap<String, String>,
+    /// Servers that cannot be started.
+    pub(crate) broken: BTreeSet<String>,
     pub(crate) loads: usize,
     /// The load, counted from 1, during which the agent dies.
     pub(crate) dies_in_load: Option<usize>,
@@ -36,6 +40,8 @@ impl Default for Script {
         Self {
             log: Vec::new(),
             not_ready: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            broken: BTreeSet::new(),
             loads: 0,
             dies_in_load: None,
             fails_in_load: None,
@@ -103,6 +109,10 @@ impl AgentHandle for FakeAgent {
             },
             Order::Start(start) => {
                 script.log.push(format!("start {}", start.server));
+                if script.broken.contains(&start.server) {
+                    let words = "its last words:\n  no such directive";
+                    return Err(Self::failed(format!("it ended by itself; {words}")));
+                }
                 script.running.insert(start.server.clone());
                 Answer::Started {
                     pid: 1,
@@ -113,13 +123,22 @@ impl AgentHandle for FakeAgent {
                 // A request names its subject's server.
                 let host = ready.request.split("Host: ").nth(1);
                 let host = host.and_then(|rest| rest.split_whitespace().next());
-                let subject = host.map(|host| format!("subject {host}"));
-                let name = ready.server.clone().or(subject).unwrap_or_default();
+                let host = host.unwrap_or_default().to_owned();
+                let subject = format!("subject {host}");
+                let name = ready.server.clone().unwrap_or(subject);
                 if let Some(left) = script.not_ready.get_mut(&name).filter(|left| **left > 0) {
                     *left -= 1;
                     return Err(Self::failed("it does not answer"));
                 }
-                Answer::Done
+                match script.answers.get(&host).filter(|_| ready.server.is_none()) {
+                    Some(body) => Answer::Ready(AnswerSummary {
+                        status: 200,
+                        body_bytes: body.len() as u64,
+                        body_hash: body.bytes().map(u64::from).sum(),
+                        coding: String::new(),
+                    }),
+                    None => Answer::Done,
+                }
             }
             Order::Stop { server, .. } => {
                 script.log.push(format!("stop {server}"));

@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{FailureCause, Outcome, RateChoice};
+use readings::{FailureCause, Outcome, RateChoice, Reading};
 
+use crate::answers::{self, FirstAnswer};
 use crate::context::{Context, connection_close, request};
+use crate::copies;
 use crate::measure::{GroupSetup, measurer};
 use crate::sequential;
-use crate::servers::{start_servers, stop_servers};
-use agent::wire::{AwaitServer, Order, OtherServer};
+use crate::servers::{broken_servers, start_servers, stop_servers};
+use crate::start_failures::{self, GroupFailure};
+use crate::upstream_connections;
+use agent::wire::{Answer, AnswerSummary, AwaitServer, Order, OtherServer};
 use agent::{AgentError, listening_at};
 use experiment::plan::{Group, PlannedTrial};
-use experiment::{Experiment, ResolvedCondition, SubjectSpec, Target};
+use experiment::{Experiment, ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
@@ -27,12 +31,19 @@ pub(crate) struct GroupResult {
     pub(crate) agent_lost: bool,
     /// Why the subjects cannot be measured side by side; nothing was measured then.
     pub(crate) disturbed: Option<String>,
+    /// Whether the baseline's second copy cannot have servers of its own: they disturb the others,
+    /// or do not start beside them. Nothing was measured then.
+    pub(crate) no_copies: bool,
+    /// The first answers.
+    pub(crate) answers: Vec<FirstAnswer>,
 }
 
 impl GroupResult {
     fn has_failures(&self) -> bool {
         let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
-        self.disturbed.is_some() || self.outcomes.iter().any(|(_, one)| is_failed(one))
+        self.disturbed.is_some()
+            || self.no_copies
+            || self.outcomes.iter().any(|(_, one)| is_failed(one))
     }
 
     /// Fails all trials of a group after a loss that affects all of them: which of them were
@@ -45,19 +56,36 @@ impl GroupResult {
         };
         self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
-        self.disturbed = None;
+        (self.disturbed, self.no_copies) = (None, false);
         self.agent_lost = true;
     }
 
     /// Fails the trials that have no outcome yet.
-    pub(crate) fn fail_remaining(&mut self, group: &Group, reason: &str, cause: FailureCause) {
+    pub(crate) fn fail_remaining(
+        &mut self,
+        group: &Group,
+        reason: &str,
+        cause_of: impl Fn(&PlannedTrial) -> FailureCause,
+    ) {
         for planned in &group.trials {
             let has_outcome = |(one, _): &(PlannedTrial, _)| one.trial == planned.trial;
             if !self.outcomes.iter().any(has_outcome) {
-                let reason = reason.to_owned();
+                let (reason, cause) = (reason.to_owned(), cause_of(planned));
                 let failed = Outcome::Failed { reason, cause };
                 self.outcomes.push((planned.clone(), failed));
             }
+        }
+    }
+
+    /// Fails the trials whose first answers differ from the baseline's, also those that were
+    /// measured.
+    pub(crate) fn fail_differing(&mut self, differing: Vec<(PlannedTrial, String)>) {
+        for (planned, reason) in differing {
+            self.outcomes
+                .retain(|(other, _)| other.trial != planned.trial);
+            let cause = FailureCause::Subject;
+            let failed = Outcome::Failed { reason, cause };
+            self.outcomes.push((planned, failed));
         }
     }
 }
@@ -75,7 +103,10 @@ pub(crate) struct ReadySubject {
 /// Measures the trials of a group with all its servers up at once. `rate` is the common rate, if
 /// known.
 pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> GroupResult {
-    let resolved = sequential::resolve_group(cx.options.experiment, group);
+    let mut resolved = sequential::resolve_group(cx.options.experiment, group);
+    if cx.sequential.has_copies(&group.condition) {
+        copies::add(&mut resolved, group);
+    }
     let mut result = GroupResult::default();
     let mut up = Vec::new();
     // Uses other ports than the block's other trials: connection state that IPVS or a socket in
@@ -92,12 +123,27 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
                 up: &up,
                 rate,
             };
-            measure(cx, &setup, &addresses, &mut random, &mut result).err()
+            let measured = measure(cx, &setup, &addresses, &mut random, &mut result);
+            measured.err().map(|error| GroupFailure {
+                servers: match error {
+                    AgentError::Failed(_) if !cx.stopped() => broken_servers(cx, &up),
+                    _ => Vec::new(),
+                },
+                ..error.into()
+            })
         }
-        Err(reason) => {
-            let design = &cx.options.experiment.design;
-            sequential::note_start_failure(design, group, &resolved, &reason, &mut result);
-            Some(reason)
+        Err(mut failure) => {
+            if failure.servers.iter().any(|server| copies::is_copy(server)) {
+                result.no_copies = true;
+            } else if !cx.stopped() {
+                let design = &cx.options.experiment.design;
+                sequential::note_start_failure(design, group, &resolved, &failure, &mut result);
+                let start = up.last().map(|server| &server.start);
+                if result.disturbed.is_none() {
+                    start_failures::tell(cx, &mut failure, start, &mut result);
+                }
+            }
+            Some(failure)
         }
     };
     let failed = failure.is_some() || result.has_failures();
@@ -106,16 +152,60 @@ pub(crate) fn side_by_side(cx: &mut Context<'_>, group: &Group, rate: Option<f64
         result.outcomes.clear();
     } else if let Some(reason) = lost {
         result.fail_all(group, &reason);
-    } else if result.disturbed.is_some() {
+    } else if result.disturbed.is_some() || result.no_copies {
         result.outcomes.clear();
-    } else if let Some(reason) = failure {
-        result.fail_remaining(group, &reason.to_string(), FailureCause::Other);
-        result.agent_lost = matches!(reason, AgentError::Lost(_));
+    } else if let Some(failure) = failure {
+        let cause_of = |planned: &PlannedTrial| {
+            let subject = copies::subject_of(&resolved, planned);
+            let path = subject.map(|one| one.through).unwrap_or_default();
+            match path.iter().any(|server| failure.servers.contains(server)) {
+                true => FailureCause::Subject,
+                false => FailureCause::Other,
+            }
+        };
+        result.fail_remaining(group, &failure.reason(), cause_of);
+        result.agent_lost = matches!(failure.error, AgentError::Lost(_));
+    }
+    for (planned, outcome) in &mut result.outcomes {
+        if let Outcome::Done(reading) = outcome {
+            add_path(cx, &resolved, group, planned, reading);
+            let warning = upstream_connections::warning(cx, &resolved, planned, reading);
+            result.warnings.extend(warning);
+        }
     }
     cx.phase("stopping servers");
     stop_servers(cx, group, &up, &mut result);
     result.agent_lost |= cx.testbed.hosts.lost(false).is_some();
     result
+}
+
+/// Adds what is known of the servers of a trial's path.
+fn add_path(
+    cx: &Context<'_>,
+    resolved: &ResolvedCondition,
+    group: &Group,
+    planned: &PlannedTrial,
+    reading: &mut Reading,
+) {
+    reading.separate_copy = copies::is_separate(resolved, group, planned);
+    let subject = resolved.subjects.iter().find(|s| s.name == planned.subject);
+    let Some(subject) = subject.filter(|_| cx.options.experiment.expect.every_server) else {
+        return;
+    };
+    let spec = |name: &String| resolved.servers.iter().find(|one| one.name == *name);
+    let asks_always = |server: &&ServerSpec| {
+        let settings = cx.configurations.get(&server.name);
+        let caching = settings.and_then(|one| one["settings"]["caching"].as_str());
+        // What caches answers to requests has `on`; `scripts` and the like are other caches.
+        caching.is_none_or(|caching| caching != "on")
+    };
+    for front in subject.through.iter().filter_map(spec).filter(asks_always) {
+        for upstream in &front.upstreams {
+            if let Upstream::Server(name) = upstream {
+                reading.asked_by.insert(name.clone(), front.name.clone());
+            }
+        }
+    }
 }
 
 fn measure(
@@ -146,7 +236,7 @@ fn running_before(
         .flatten()
 }
 
-/// The subjects that answer as expected; the others fail here.
+/// The subjects that answer as expected, and as the baseline does; the others fail here.
 pub(crate) fn ready_subjects(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
@@ -154,60 +244,110 @@ pub(crate) fn ready_subjects(
     addresses: &BTreeMap<String, SocketAddr>,
     result: &mut GroupResult,
 ) -> Result<Vec<ReadySubject>, AgentError> {
-    let expect = cx.options.experiment.expect.clone();
     let mut ready = Vec::new();
     for planned in &group.trials {
-        let Some(subject) = resolved.subjects.iter().find(|s| s.name == planned.subject) else {
+        let Some(mut subject) = copies::subject_of(resolved, planned) else {
             continue;
         };
         let from = resolved.load.host.as_deref();
-        let outcome = match cx.resolve(from, &subject.target, addresses) {
-            Err(reason) => Err(reason),
-            Ok(address) => {
-                let fields = [resolved.load.headers.as_slice(), &connection_close()].concat();
-                let request = match subject.scheme.as_str() {
-                    "http" => request(subject, &resolved.load, &fields),
-                    _ => String::new(),
-                };
-                let order = Order::Await(AwaitServer {
-                    server: None,
-                    address,
-                    request,
-                    raw: false,
-                    status: Some(expect.status),
-                    contains: expect.contains.clone(),
-                    timeout_ms: SUBJECT_READY_MS,
-                });
-                match cx.testbed.agent(from)?.ask_unless(&order, cx.stop) {
-                    Ok(_) => Ok(address),
-                    Err(AgentError::Failed(reason)) => Err(reason),
-                    Err(lost) => return Err(lost),
-                }
+        let address = match cx.resolve(from, &subject.target, addresses) {
+            Ok(address) => address,
+            Err(reason) => {
+                fail(result, planned, &reason, FailureCause::Other);
+                continue;
             }
         };
-        match outcome {
-            Ok(address) => {
-                let mut subject = subject.clone();
-                let outside = running_before(cx.options.experiment, &subject, address);
-                subject
-                    .through
-                    .extend(outside.iter().map(|one| one.server.clone()));
-                ready.push(ReadySubject {
-                    planned: planned.clone(),
-                    subject,
-                    address,
-                    from: resolved.load.host.clone(),
-                    outside,
-                });
+        match ask(cx, resolved, &subject, address) {
+            Ok(answer) => {
+                let planned = planned.clone();
+                let first = answer.map(|answer| FirstAnswer { planned, answer });
+                result.answers.extend(first);
             }
-            Err(reason) => result.outcomes.push((
-                planned.clone(),
-                Outcome::Failed {
-                    reason: format!("subject `{}`: {reason}", planned.subject),
-                    cause: FailureCause::Subject,
-                },
-            )),
+            Err(AgentError::Failed(reason)) => {
+                fail(result, planned, &reason, FailureCause::Subject);
+                continue;
+            }
+            Err(lost) => return Err(lost),
         }
+        let outside = running_before(cx.options.experiment, &subject, address);
+        let sampled = outside.iter().map(|one| one.server.clone());
+        subject.through.extend(sampled);
+        ready.push(ReadySubject {
+            planned: planned.clone(),
+            subject,
+            address,
+            from: resolved.load.host.clone(),
+            outside,
+        });
     }
+    fail_those_that_differ(cx, resolved, &mut ready, result)?;
     Ok(ready)
+}
+
+fn fail(result: &mut GroupResult, planned: &PlannedTrial, reason: &str, cause: FailureCause) {
+    let reason = format!("subject `{}`: {reason}", planned.subject);
+    let failed = Outcome::Failed { reason, cause };
+    result.outcomes.push((planned.clone(), failed));
+}
+
+/// Asks a subject once for what the load asks for.
+fn ask(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    subject: &SubjectSpec,
+    address: SocketAddr,
+) -> Result<Option<AnswerSummary>, AgentError> {
+    let expect = &cx.options.experiment.expect;
+    let fields = [resolved.load.headers.as_slice(), &connection_close()].concat();
+    let request = match subject.scheme.as_str() {
+        "http" => request(subject, &resolved.load, &fields),
+        _ => String::new(),
+    };
+    let order = Order::Await(AwaitServer {
+        server: None,
+        address,
+        request,
+        raw: false,
+        status: Some(expect.status),
+        contains: expect.contains.clone(),
+        timeout_ms: SUBJECT_READY_MS,
+    });
+    let agent = cx.testbed.agent(resolved.load.host.as_deref())?;
+    Ok(match agent.ask_unless(&order, cx.stop)? {
+        Answer::Ready(answer) => Some(answer),
+        _ => None,
+    })
+}
+
+/// Fails the subjects that do not answer as the baseline does. Before that the baseline is asked
+/// again: what changes by itself cannot be compared byte by byte.
+fn fail_those_that_differ(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    ready: &mut Vec<ReadySubject>,
+    result: &mut GroupResult,
+) -> Result<(), AgentError> {
+    let experiment = cx.options.experiment;
+    let (expect, baseline) = (&experiment.expect, &experiment.design.baseline);
+    let seen = &result.answers;
+    if answers::differing(expect, resolved, baseline, seen, None).is_empty() || cx.stopped() {
+        return Ok(());
+    }
+    let mut again = None;
+    if let Some(one) = ready.iter().find(|one| one.planned.subject == *baseline) {
+        std::thread::sleep(answers::ASK_AGAIN_AFTER);
+        again = match ask(cx, resolved, &one.subject, one.address) {
+            Ok(answer) => answer,
+            Err(AgentError::Failed(_)) => None,
+            Err(lost) => return Err(lost),
+        };
+    }
+    let found = answers::differing(expect, resolved, baseline, seen, again.as_ref());
+    ready.retain(|one| {
+        !found
+            .iter()
+            .any(|(planned, _)| planned.trial == one.planned.trial)
+    });
+    result.fail_differing(found);
+    Ok(())
 }

@@ -5,8 +5,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod answers;
 mod bottleneck;
 mod context;
+mod copies;
 mod cpu_placement;
 mod error;
 mod event;
@@ -27,7 +29,9 @@ mod server_configs;
 mod servers;
 mod session;
 mod settings;
+mod start_failures;
 mod testbed;
+mod upstream_connections;
 
 #[cfg(test)]
 mod fake;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, Outcome, RunHeader, Trial};
+use readings::{Condition, FailureCause, Outcome, RunHeader, Trial};
 
-use experiment::plan::Group;
+use experiment::plan::{Group, PlannedTrial};
 
 /// Judges a run's rows. Statistics are not this crate's task, so the caller supplies the rule.
 pub trait StoppingRule {
@@ -52,6 +52,31 @@ impl<'a> RetryTracker<'a> {
         let rows = rows.filter(|t| t.block == block && t.condition == *condition);
         // Rows of old journals have no number.
         rows.map(|t| t.attempt.max(1)).max().unwrap_or(0) + 1
+    }
+
+    /// Why a subject, or the baseline's copy, has never worked under a condition: the reason of its
+    /// last failure. `None` where it was measured once, or where something else was at fault.
+    pub(crate) fn never_worked(
+        &self,
+        condition: &Condition,
+        planned: &PlannedTrial,
+    ) -> Option<String> {
+        let is_of = |trial: &&Trial| {
+            trial.condition == *condition
+                && trial.subject == planned.subject
+                && trial.baseline_copy == planned.baseline_copy
+        };
+        let mut last = None;
+        for trial in self.trials.iter().filter(is_of) {
+            let Outcome::Failed { reason, cause } = &trial.outcome else {
+                return None;
+            };
+            if *cause != FailureCause::Subject {
+                return None;
+            }
+            last = Some(reason.clone());
+        }
+        last
     }
 
     pub(crate) fn is_settled(&self) -> bool {
@@ -126,7 +151,6 @@ impl<'a> RetryTracker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::plan::PlannedTrial;
     use readings::Reading;
 
     struct ByWarnings;

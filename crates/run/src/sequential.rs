@@ -9,6 +9,8 @@ use readings::{Condition, FailureCause, LoadReading, Outcome};
 use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
 use crate::measure::rate::choose_rate_of;
+use crate::start_failures::GroupFailure;
+use crate::{answers, copies};
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::plan::Group;
@@ -24,6 +26,10 @@ const IDLE_SHARE_MIN: f64 = 0.005;
 pub(crate) struct Sequential {
     reasons: BTreeMap<Condition, String>,
     sampled: BTreeSet<Condition>,
+    /// Conditions in which the baseline's second copy has no servers of its own.
+    without_copies: BTreeSet<Condition>,
+    /// Servers of which it was told that they do not start.
+    pub(crate) told: BTreeSet<String>,
     /// Whether only closed loops are measured for now, to find the common rate.
     closed_only: bool,
 }
@@ -73,6 +79,11 @@ impl Sequential {
         }
         design
     }
+
+    /// Whether the baseline's second copy may have servers of its own.
+    pub(crate) fn has_copies(&self, condition: &Condition) -> bool {
+        !self.without_copies.contains(condition)
+    }
 }
 
 /// Servers that do not all start side by side may start alone.
@@ -80,13 +91,14 @@ pub(crate) fn note_start_failure(
     design: &Design,
     group: &Group,
     resolved: &ResolvedCondition,
-    reason: &AgentError,
+    failure: &GroupFailure,
     result: &mut GroupResult,
 ) {
-    if let AgentError::Failed(reason) = reason
+    if let AgentError::Failed(_) = failure.error
         && design.apart == Apart::Auto
         && !share_one_path(resolved, group)
     {
+        let reason = failure.reason();
         result.disturbed = Some(format!("not all servers started side by side: {reason}"));
     }
 }
@@ -102,11 +114,16 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
     if apart {
         return sequentially(cx, group, rate);
     }
-    let first = side_by_side(cx, group, rate);
+    let mut first = side_by_side(cx, group, rate);
+    if first.no_copies {
+        cx.sequential.without_copies.insert(group.condition.clone());
+        first = side_by_side(cx, group, rate);
+    }
     let Some(reason) = first.disturbed.clone() else {
         return first;
     };
     let mut result = sequentially(cx, group, rate);
+    result.warnings.splice(0..0, first.warnings);
     let all = result
         .outcomes
         .iter()
@@ -148,13 +165,19 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
         }
         let resolved = resolve_group(cx.options.experiment, group);
         let all = closed.len() == group.trials.len();
+        result.warnings = found.warnings;
         rate = all
             .then(|| choose_rate_of(group, &resolved, &closed, &mut result))
             .flatten();
     }
-    let chosen = result.rate.take();
+    let GroupResult {
+        rate: chosen,
+        mut warnings,
+        ..
+    } = result;
     let mut result = measure_each(cx, group, rate);
-    result.rate = chosen;
+    warnings.append(&mut result.warnings);
+    (result.rate, result.warnings) = (chosen, warnings);
     result
 }
 
@@ -171,6 +194,7 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
         let one = side_by_side(cx, &alone, rate);
         cx.sequential.closed_only = closed_only;
         all.outcomes.extend(one.outcomes);
+        all.answers.extend(one.answers);
         all.logs.extend(one.logs);
         all.warnings.extend(one.warnings);
         all.agent_lost |= one.agent_lost;
@@ -189,7 +213,14 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
             })
             .next()
             .unwrap_or_else(|| "an agent was lost before this trial".to_owned());
-        all.fail_remaining(group, &reason, FailureCause::Other);
+        all.fail_remaining(group, &reason, |_| FailureCause::Other);
+    }
+    let experiment = cx.options.experiment;
+    let (expect, baseline) = (&experiment.expect, &experiment.design.baseline);
+    let resolved = resolve_group(experiment, group);
+    let differing = answers::differing(expect, &resolved, baseline, &all.answers, None);
+    if !cx.stopped() {
+        all.fail_differing(differing);
     }
     all
 }
@@ -240,17 +271,20 @@ pub(crate) fn check_disturbance(
             .filter(|subject| is_planned(&subject.name))
             .all(|subject| subject.through.iter().any(|one| one == server))
     };
-    let worst = quietest
+    let disturbing = quietest
         .into_iter()
-        .filter(|(server, share)| *share > limit && !shared(server))
-        .max_by(|a, b| a.1.total_cmp(&b.1));
+        .filter(|(server, share)| *share > limit && !shared(server));
+    let (of_copies, others): (Vec<_>, Vec<_>) =
+        disturbing.partition(|(server, _)| copies::is_copy(server));
+    let worst = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    result.no_copies = worst.is_none() && !of_copies.is_empty();
     result.disturbed = worst.map(|(server, share)| {
         format!(
             "server `{server}` takes {:.1}% of a CPU without load",
             share * 100.0
         )
     });
-    Ok(result.disturbed.is_some())
+    Ok(result.disturbed.is_some() || result.no_copies)
 }
 
 fn warning(condition: &Condition, reason: &str) -> String {

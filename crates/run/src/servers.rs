@@ -9,8 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::context::{Context, connection_close};
+use crate::copies::{is_copy, original};
 use crate::cpu_placement;
 use crate::group::GroupResult;
+use crate::start_failures::GroupFailure;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
@@ -19,6 +21,8 @@ use experiment::{ResolvedCondition, ServerSpec, Upstream};
 
 /// Longer files are left out of a recorded configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
+/// How long a server may take to show that it still answers.
+const STILL_READY_MS: u64 = 1_000;
 
 pub(crate) struct StartedServer {
     pub(crate) name: String,
@@ -37,7 +41,7 @@ pub(crate) fn start_servers(
     resolved: &ResolvedCondition,
     up: &mut Vec<StartedServer>,
     random: &mut fastrand::Rng,
-) -> Result<BTreeMap<String, SocketAddr>, AgentError> {
+) -> Result<BTreeMap<String, SocketAddr>, GroupFailure> {
     let mut addresses = BTreeMap::new();
     for server in cpu_placement::start_order(&resolved.servers, random) {
         let host = server.host.as_deref();
@@ -58,7 +62,7 @@ fn start_server(
     address: SocketAddr,
     addresses: &BTreeMap<String, SocketAddr>,
     up: &mut Vec<StartedServer>,
-) -> Result<(), AgentError> {
+) -> Result<(), GroupFailure> {
     let recipe = cx
         .options
         .recipes
@@ -73,7 +77,7 @@ fn start_server(
         user: user.clone(),
     })? {
         Answer::Folder { path } => PathBuf::from(path),
-        other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}")).into()),
     };
     let cpus = if server.cpus.is_empty() {
         cx.placement.server_cpus.clone()
@@ -82,7 +86,7 @@ fn start_server(
     };
     let upstreams = upstreams(cx, server, addresses, up)?;
     let context = RenderContext {
-        name: server.name.clone(),
+        name: original(&server.name).to_owned(),
         dir: folder.clone(),
         listen_addr: address,
         upstreams,
@@ -91,8 +95,11 @@ fn start_server(
         weigh: weigh.unwrap_or_else(|| cx.options.weigh.to_path_buf()),
         cpus: cpus.len().max(1),
     };
-    let rendered = recipe.render(&context).map_err(|e| failed(&e))?;
-    record_configuration(cx, server, address, &cpus, &rendered);
+    let at_fault = |error| GroupFailure::of_server(error, &server.name);
+    let rendered = recipe.render(&context).map_err(|e| at_fault(failed(&e)))?;
+    if !is_copy(&server.name) {
+        record_configuration(cx, server, address, &cpus, &rendered);
+    }
     let signals = rendered
         .stop
         .iter()
@@ -107,10 +114,10 @@ fn start_server(
         start: start.clone(),
         ready: ready.clone(),
     });
-    cx.testbed.start_server(host, start)?;
+    cx.testbed.start_server(host, start).map_err(at_fault)?;
     let order = Order::Await(ready);
-    cx.testbed.agent(host)?.ask_unless(&order, cx.stop)?;
-    Ok(())
+    let ready = cx.testbed.agent(host)?.ask_unless(&order, cx.stop);
+    ready.map(drop).map_err(at_fault)
 }
 
 /// The upstreams of a server as its recipe sees them.
@@ -128,7 +135,7 @@ fn upstreams(
         };
         let folder = up.iter().find(|one| one.name == *name);
         let behind = addr.map(|addr| Behind {
-            name: name.clone(),
+            name: original(name).to_owned(),
             addr,
             dir: folder.map(|one| one.folder.clone()),
         });
@@ -177,6 +184,24 @@ fn record_configuration(
             "files": files,
         }),
     );
+}
+
+/// The servers that have ended, or do not answer any more as when they were started.
+pub(crate) fn broken_servers(cx: &mut Context<'_>, up: &[StartedServer]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for server in up {
+        let order = Order::Await(AwaitServer {
+            timeout_ms: STILL_READY_MS,
+            ..server.ready.clone()
+        });
+        let Ok(agent) = cx.testbed.agent(server.host.as_deref()) else {
+            continue;
+        };
+        if let Err(AgentError::Failed(_)) = agent.ask_unless(&order, cx.stop) {
+            broken.push(server.name.clone());
+        }
+    }
+    broken
 }
 
 /// Stops the servers, upstreams last, and collects their logs.
@@ -251,7 +276,12 @@ fn orders(
     let ready = rendered.ready;
     let raw = ready.send.is_some();
     let request = ready.send.unwrap_or_else(|| {
-        let http = net::fetch::request("GET", &server.name, &ready.path, &connection_close());
+        let http = net::fetch::request(
+            "GET",
+            original(&server.name),
+            &ready.path,
+            &connection_close(),
+        );
         String::from_utf8_lossy(&http).into_owned()
     });
     let ready = AwaitServer {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use readings::{Condition, JournalRow, Trial};
+use readings::{Condition, JournalRow, Placement, Trial};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::{
     CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, bottleneck, folder, measure, resume,
     settings,
 };
-use experiment::plan::{Group, Plan};
+use experiment::plan::{Group, Plan, PlannedTrial};
 
 pub(crate) struct Session<'a> {
     open: OpenHosts<'a>,
@@ -39,6 +39,12 @@ pub(crate) struct Session<'a> {
     sequential: Sequential,
     settings: settings::ReportedSettings,
     inventory: Inventory<'a>,
+    /// The placement that was recorded last.
+    cpus: Option<Placement>,
+    /// Subjects that never worked, by condition.
+    left_out: Vec<(Condition, String)>,
+    /// Whether groups were given up, since nothing was left to compare in them.
+    nothing_left: bool,
 }
 
 /// The result of a group, with its servers' configurations and its placement.
@@ -107,6 +113,9 @@ impl<'a> Session<'a> {
             sequential: Sequential::default(),
             settings: settings::ReportedSettings::of(earlier.as_ref()),
             inventory: Inventory::of(options),
+            cpus: None,
+            left_out: Vec::new(),
+            nothing_left: false,
         };
         // If all is settled, the blocks that an earlier part did not reach are skipped.
         if options.resume && !session.next_has_failed_before() && session.retries.is_settled() {
@@ -275,6 +284,11 @@ impl<'a> Session<'a> {
         if let Some(row) = row {
             self.journal.append(&row)?;
         }
+        let cpus = placement.of_servers(&resolved.servers);
+        if self.cpus.as_ref() != Some(&cpus) && !cpus.server_cpus.is_empty() {
+            self.journal.append(&JournalRow::Placement(cpus.clone()))?;
+            self.cpus = Some(cpus);
+        }
         if let Some(choice) = result.rate {
             self.rates
                 .insert(group.condition.clone(), choice.rate_per_s);
@@ -334,6 +348,8 @@ impl<'a> Session<'a> {
         if let Some((reasons, left)) = self.retries.retry(block, group, design.retries) {
             (self.emit)(RunEvent::Retry { reasons, left });
             self.queue.push_front((block, group.clone()));
+        } else {
+            self.leave_out(block, group)?;
         }
         let block_ends = self.queue.front().is_some_and(|(next, _)| *next != block);
         if block_ends && !self.next_has_failed_before() && self.retries.is_settled() {
@@ -342,6 +358,73 @@ impl<'a> Session<'a> {
                 blocks: design.blocks,
             });
             self.queue.clear();
+        }
+        Ok(())
+    }
+
+    /// Leaves subjects that have never worked out of the blocks that follow, and a condition in which
+    /// nothing is left to compare.
+    fn leave_out(&mut self, block: u32, group: &Group) -> Result<(), RunError> {
+        let (condition, baseline) = (&group.condition, &self.options.experiment.design.baseline);
+        let never = |planned: &&PlannedTrial| {
+            let reason = self.retries.never_worked(condition, planned);
+            reason.map(|reason| (planned.subject.clone(), planned.baseline_copy, reason))
+        };
+        let never: Vec<(String, bool, String)> =
+            group.trials.iter().filter_map(|one| never(&one)).collect();
+        let is_left_out = |one: &PlannedTrial| {
+            let is_of = |(subject, copy, _): &(String, bool, String)| {
+                *subject == one.subject && *copy == one.baseline_copy
+            };
+            never.iter().any(is_of)
+        };
+        let names = |left: bool| {
+            let trials = group.trials.iter();
+            let trials = trials.filter(|one| !one.baseline_copy && is_left_out(one) != left);
+            trials.map(|one| one.subject.clone()).collect::<Vec<_>>()
+        };
+        let (left, gone) = (names(true), names(false));
+        if never.is_empty() {
+            return Ok(());
+        }
+        for subject in &gone {
+            self.left_out.push((condition.clone(), subject.clone()));
+        }
+        let is_left = left.contains(baseline) && left.len() > 1
+            || (left.contains(baseline) && gone.is_empty());
+        let mut affected = 0;
+        for (_, later) in &mut self.queue {
+            if later.condition == *condition {
+                affected += 1;
+                later.trials.retain(|one| is_left && !is_left_out(one));
+            }
+        }
+        self.queue.retain(|(_, later)| !later.trials.is_empty());
+        if affected == 0 {
+            return Ok(());
+        }
+        let at: Vec<String> = condition.iter().map(|(k, v)| format!(" {k}={v}")).collect();
+        let at = at.concat();
+        if !is_left {
+            self.nothing_left = true;
+            let gone = gone.join("`, `");
+            let ends = match self.queue.is_empty() {
+                true => "the run ends".to_owned(),
+                false => format!("the blocks that follow leave out{at}"),
+            };
+            return self.warn(format!(
+                "{ends} after block {block}, since nothing is left to compare: `{gone}` never worked"
+            ));
+        }
+        for (subject, is_copy, reason) in &never {
+            let what = match is_copy {
+                true => "the second copy of",
+                false => "subject",
+            };
+            self.warn(format!(
+                "{what} `{subject}`{at} never worked in block {block}, and is left out of those that \
+                 follow: {reason}"
+            ))?;
         }
         Ok(())
     }
@@ -356,6 +439,10 @@ impl<'a> Session<'a> {
         }
         let mut searches = bottleneck::searches(experiment);
         searches.retain(|one| !self.earlier_results.bottlenecks.contains(one));
+        searches.retain(|one| !self.left_out.contains(one));
+        if self.nothing_left {
+            searches.clear();
+        }
         for (number, (condition, subject)) in searches.iter().enumerate() {
             if self.is_stopped() {
                 break;
@@ -383,14 +470,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Closes the hosts and ends the journal. Returns whether the run was completed.
+    /// Closes the hosts and ends the journal. Returns whether the run was completed: it was neither
+    /// stopped, nor was nothing left to compare.
     pub(crate) fn finish(mut self) -> Result<bool, RunError> {
         let faults = self.testbed.as_mut().map(|it| it.hosts.link_faults());
         for text in faults.unwrap_or_default() {
             self.warn(text)?;
         }
         self.testbed = None;
-        let complete = !self.is_stopped();
+        let complete = !self.is_stopped() && !self.nothing_left;
         self.journal.append(&JournalRow::End { complete })?;
         Ok(complete)
     }

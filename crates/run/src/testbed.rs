@@ -8,6 +8,7 @@ use agent::{AgentError, AgentHandle};
 use experiment::{Experiment, ResolvedCondition};
 use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions};
 
+use crate::copies::original;
 use crate::{CpuPlacement, RunError};
 
 /// A host from which servers can be sampled: its name, the servers of its own agent, and those of
@@ -97,7 +98,7 @@ impl Testbed {
         addresses: &BTreeMap<String, SocketAddr>,
     ) -> Option<SocketAddr> {
         let port = addresses.get(server)?.port();
-        let host = experiment.server(server)?.host.as_deref();
+        let host = experiment.server(original(server))?.host.as_deref();
         Some(SocketAddr::new(self.hosts.address(from, host), port))
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec};
-use readings::{Change, Journal, JournalRow, Outcome, RunHeader, Trial};
+use readings::{Change, FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fake::{FakeHost, SharedScript};
 use crate::journal;
@@ -88,6 +88,15 @@ impl Finished {
         self.trials().into_iter().filter_map(reason).collect()
     }
 
+    /// How many warnings have these words.
+    fn warnings(&self, words: &str) -> usize {
+        let has = |event: &&RunEvent| match event {
+            RunEvent::Warning { text } => text.contains(words),
+            _ => false,
+        };
+        self.events.iter().filter(has).count()
+    }
+
     fn retries(&self) -> usize {
         let is_retry = |event: &&RunEvent| matches!(event, RunEvent::Retry { .. });
         self.events.iter().filter(is_retry).count()
@@ -149,7 +158,10 @@ fn every_planned_trial_is_measured_once() {
     assert_eq!((ran.failures().len(), ran.retries(), ran.opened), (0, 0, 1));
     let log = &script.borrow().log;
     // A warm-up and slices per block, with both servers up.
-    assert_eq!(log.iter().filter(|it| *it == "load on a+b").count(), 4);
+    assert_eq!(
+        log.iter().filter(|it| *it == "load on a+a.copy+b").count(),
+        4
+    );
 }
 
 #[test]
@@ -170,11 +182,164 @@ fn a_subject_that_fails_all_retries_is_given_up() {
         .not_ready
         .insert("subject b".into(), usize::MAX);
     let ran = run(TWO, &script, &GOOD);
+    // One retry in the first block; only the baseline is left for the second.
     let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
-    // One retry in the first block, none in the second.
-    assert_eq!((of_block(1), of_block(2), ran.retries()), (6, 3, 1));
-    assert_eq!(ran.failures().len(), 3);
+    assert_eq!((of_block(1), of_block(2), ran.retries()), (6, 0, 1));
+    assert_eq!(ran.failures().len(), 2);
     assert!(ran.failures().iter().all(|it| it.contains("subject `b`")));
+    assert!(!ran.complete);
+    assert_eq!(
+        ran.warnings("nothing is left to compare: `b` never worked"),
+        1
+    );
+}
+
+/// [`TWO`] with a third server and subject.
+fn three() -> String {
+    TWO.replace(
+        "[subjects]\n",
+        "[servers.c]\nrecipe = \"origin\"\n[subjects]\nc = \"http://c/\"\n",
+    )
+    .replace("[design]\n", "[design]\nbaseline = \"a\"\n")
+}
+
+#[test]
+fn a_subject_that_never_worked_is_left_out_of_later_blocks() {
+    let script = script();
+    script
+        .borrow_mut()
+        .not_ready
+        .insert("subject b".into(), usize::MAX);
+    let ran = run(&three(), &script, &GOOD);
+    assert!(ran.complete);
+    let later = ran.trials().into_iter().filter(|it| it.block == 2);
+    let mut later: Vec<String> = later.map(|it| it.subject).collect();
+    later.sort_unstable();
+    assert_eq!(later, ["a", "a", "c"]);
+    assert_eq!(ran.warnings("subject `b` never worked in block 1"), 1);
+}
+
+#[test]
+fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
+    let script = script();
+    script.borrow_mut().broken.insert("b".into());
+    let ran = run(&three(), &script, &GOOD);
+    assert!(ran.complete);
+    assert_eq!(ran.warnings("no such directive"), 1, "{:?}", ran.events);
+    assert_eq!(ran.warnings("its command: /fake/weigh origin"), 1);
+    let failed = ran.trials().into_iter().filter_map(|it| match it.outcome {
+        Outcome::Failed { reason, cause } => Some((it.subject, reason, cause)),
+        Outcome::Done(_) => None,
+    });
+    let failed: Vec<_> = failed.collect();
+    let reason = "it ended by itself".to_owned();
+    let expected = ("b".to_owned(), reason, FailureCause::Subject);
+    assert_eq!(failed, [expected.clone(), expected]);
+    // In the second block the others are side by side.
+    let log = &script.borrow().log;
+    assert_eq!(log.iter().filter(|it| *it == "start b").count(), 4);
+}
+
+#[test]
+fn without_measuring_apart_a_broken_server_is_the_cause_of_its_own_subjects_only() {
+    let script = script();
+    script.borrow_mut().broken.insert("b".into());
+    let text = three().replace("[design]\n", "[design]\napart = \"never\"\n");
+    let ran = run(&text, &script, &GOOD);
+    let of_block = |block: u32| ran.trials().into_iter().filter(move |it| it.block == block);
+    assert!(of_block(2).all(|it| matches!(it.outcome, Outcome::Done(_))));
+    for trial in of_block(1) {
+        let Outcome::Failed { cause, .. } = trial.outcome else {
+            panic!("{trial:?}");
+        };
+        let expected = match trial.subject.as_str() {
+            "b" => FailureCause::Subject,
+            _ => FailureCause::Other,
+        };
+        assert_eq!(cause, expected);
+    }
+}
+
+#[test]
+fn a_subject_that_answers_otherwise_than_the_baseline_fails() {
+    let script = script();
+    for (subject, body) in [("a", "hello"), ("b", ""), ("c", "hello")] {
+        let answers = &mut script.borrow_mut().answers;
+        answers.insert(subject.to_owned(), body.to_owned());
+    }
+    let text = three()
+        .replace("blocks = 2", "blocks = 1\nretries = 0")
+        .replace("retries = 1", "");
+    let ran = run(&text, &script, &GOOD);
+    let failures = ran.failures();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    let told = "the answer of `b` to its first request is 0 bytes long, and that of the baseline `a` \
+                5 bytes";
+    assert!(failures[0].starts_with(told), "{failures:?}");
+    // Measured one after the other, the answers are compared as well.
+    let apart = text.replace("[design]\n", "[design]\napart = \"always\"\n");
+    assert_eq!(run(&apart, &script, &GOOD).failures(), failures);
+    let differ = text + "[expect]\nsame = false\n";
+    assert!(run(&differ, &script, &GOOD).failures().is_empty());
+}
+
+/// The baseline copy's readings.
+fn copies(ran: &Finished) -> Vec<readings::Reading> {
+    let copies = ran.trials().into_iter().filter(|it| it.baseline_copy);
+    let done = copies.filter_map(|it| match it.outcome {
+        Outcome::Done(reading) => Some(*reading),
+        Outcome::Failed { .. } => None,
+    });
+    done.collect()
+}
+
+#[test]
+fn the_baselines_copy_has_servers_of_its_own() {
+    let script = script();
+    let ran = run(TWO, &script, &GOOD);
+    assert!(copies(&ran).iter().all(|it| it.separate_copy));
+    let named = |it: &readings::Reading| it.servers.iter().all(|s| s.server == "a");
+    assert!(copies(&ran).iter().all(named));
+    let log = &script.borrow().log;
+    assert_eq!(log.iter().filter(|it| *it == "start a.copy").count(), 2);
+    assert_eq!(log.iter().filter(|it| *it == "stop a.copy").count(), 2);
+}
+
+#[test]
+fn a_back_end_that_all_share_is_copied_for_a_direct_baseline() {
+    let script = script();
+    let text = TWO.replace(
+        "[servers.b]\nrecipe = \"origin\"",
+        "[servers.b]\nrecipe = \"balance\"\nupstreams = [\"a\"]",
+    );
+    let ran = run(&text, &script, &GOOD);
+    assert!(copies(&ran).iter().all(|it| it.separate_copy));
+    assert!(script.borrow().log.contains(&"start a.copy".to_owned()));
+    assert!(!script.borrow().log.contains(&"start b.copy".to_owned()));
+    // With the proxy as the baseline only the proxy is copied.
+    let proxy = text.replace("[design]\n", "[design]\nbaseline = \"b\"\n");
+    let script = self::script();
+    run(&proxy, &script, &GOOD);
+    assert!(!script.borrow().log.contains(&"start a.copy".to_owned()));
+    assert!(script.borrow().log.contains(&"start b.copy".to_owned()));
+}
+
+#[test]
+fn a_copy_that_cannot_be_is_said_not_to_be() {
+    let fixed = TWO.replacen("recipe = \"origin\"", "recipe = \"origin\"\nport = 1", 1);
+    let ran = run(&fixed, &script(), &GOOD);
+    assert!(copies(&ran).iter().all(|it| !it.separate_copy));
+    assert_eq!((copies(&ran).len(), ran.failures().len()), (2, 0));
+    // One that does not start, and one that takes CPU time while it is idle.
+    let broken = script();
+    broken.borrow_mut().broken.insert("a.copy".into());
+    let busy = script();
+    busy.borrow_mut().idle_cpus.insert("a.copy".into(), 0.5);
+    for script in [broken, busy] {
+        let ran = run(TWO, &script, &GOOD);
+        assert!(copies(&ran).iter().all(|it| !it.separate_copy));
+        assert_eq!((copies(&ran).len(), ran.failures().len()), (2, 0));
+    }
 }
 
 #[test]
@@ -234,7 +399,7 @@ fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
     assert!(warned, "{:?}", ran.events);
     let log = script.borrow().log.clone();
     // The first warm-up was side by side; then one server is up at a time.
-    let together = log.iter().filter(|it| *it == "load on a+b").count();
+    let together = log.iter().filter(|it| *it == "load on a+a.copy+b").count();
     let alone = |it: &&String| *it == "load on a" || *it == "load on b";
     assert_eq!((together, log.iter().filter(alone).count()), (1, 12));
 }

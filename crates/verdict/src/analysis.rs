@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, Journal, Outcome, RateChoice, RunHeader, Trial};
+use readings::{Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial};
 use serde::Serialize;
 
 use crate::bottleneck::Finding;
@@ -54,6 +54,8 @@ pub struct Analysis {
     pub probes: Option<ProbesCost>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
+    /// The CPUs of client and servers; several where they were drawn for each block.
+    pub placements: Vec<Placement>,
 }
 
 /// A reason for which trials failed.
@@ -105,6 +107,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     }
     analysis.take_bottlenecks(&journal.bottlenecks());
     analysis.take_settings(&journal.settings());
+    analysis.placements = journal.placements().into_iter().cloned().collect();
     analysis
 }
 
@@ -151,6 +154,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         rates: Vec::new(),
         probes: machine::cost(cells),
         settings: Vec::new(),
+        placements: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use readings::{
 };
 
 use crate::machine;
+use crate::path;
 use crate::validity::{flaws, flaws_beside_failures};
 
 /// The rows that count, in the order in which they were first seen.
@@ -87,7 +88,11 @@ impl<'a> Cell<'a> {
                 Some(_) => flaws_beside_failures(load),
                 None => flaws(load, max_error),
             };
+            path::name_the_queue(&mut found, reading, load, probed.as_ref());
             found.extend(machine::flaws(load, probed.as_ref()));
+            if reading.events.is_none() {
+                found.extend(path::unasked(reading, probed.as_ref()));
+            }
             found
         };
         let throughput = judged(&reading.throughput, &reading.probed);
@@ -259,13 +264,23 @@ impl<'a> Cells<'a> {
     }
 
     /// How many blocks are complete, and how many were begun. A block is complete when every
-    /// declared subject was tried under every declared condition, with whatever outcome.
+    /// declared subject was tried under every declared condition, with whatever outcome. A subject
+    /// that was never measured under a condition may be left out of it.
     pub fn blocks(&self) -> (u32, u32) {
         let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
-        for cell in self.counted() {
-            *rows.entry(cell.trial.block).or_default() += usize::from(!cell.trial.baseline_copy);
+        let mut measured: BTreeMap<(&Condition, &str), bool> = BTreeMap::new();
+        for cell in self.counted().filter(|cell| !cell.trial.baseline_copy) {
+            let key = (&cell.trial.condition, cell.trial.subject.as_str());
+            *measured.entry(key).or_default() |= cell.reading().is_some();
         }
-        let complete = rows.values().filter(|n| **n >= self.declared).count();
+        for cell in self.counted() {
+            let key = (&cell.trial.condition, cell.trial.subject.as_str());
+            let counts = !cell.trial.baseline_copy && measured.get(&key) == Some(&true);
+            *rows.entry(cell.trial.block).or_default() += usize::from(counts);
+        }
+        let never = measured.values().filter(|measured| !**measured).count();
+        let needed = self.declared.saturating_sub(never);
+        let complete = rows.values().filter(|n| **n >= needed).count();
         (complete as u32, rows.len() as u32)
     }
 
@@ -376,6 +391,31 @@ mod tests {
         // What was measured, though wrong, says more than that nothing could be.
         assert_eq!(latest(&header, &trials[2..]), [&trials[2]]);
         assert!(trial_flaws(&header, &trials[2])[0].starts_with("throughput: "));
+    }
+
+    #[test]
+    fn a_block_is_complete_without_a_subject_that_never_worked() {
+        let failed = || Outcome::Failed {
+            reason: "no port".into(),
+            cause: readings::FailureCause::Subject,
+        };
+        let header = header(2);
+        let mut trials = Vec::new();
+        for (block, outcome) in [(1, failed()), (2, done(Some(closed(900.0)), None))] {
+            for subject in &header.subjects[1..] {
+                trials.push(trial(block, subject, false, outcome.clone()));
+            }
+            let good = done(Some(closed(1000.0)), None);
+            trials.push(trial(block, &header.subjects[0], false, good));
+        }
+        let others = header.subjects.len() - 1;
+        assert_eq!(Cells::of(&header, &trials).blocks(), (2, 2));
+        // Left out of the second block.
+        trials.drain(others + 1..2 * others + 1);
+        assert_eq!(Cells::of(&header, &trials).blocks(), (2, 2));
+        // One that worked is missing.
+        trials[0].outcome = done(Some(closed(900.0)), None);
+        assert_eq!(Cells::of(&header, &trials).blocks(), (1, 2));
     }
 
     #[test]

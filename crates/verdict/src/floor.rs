@@ -28,6 +28,9 @@ pub struct NoiseFloor {
     pub blocks: usize,
     /// Whether the client was the bottleneck for a copy, so that the floor is the client's.
     pub client_limited: bool,
+    /// Whether the second copy had servers of its own in every block used. Otherwise both copies
+    /// were the same processes, and the floor lacks the variance of starts.
+    pub separate: bool,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
 }
@@ -80,6 +83,11 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .filter(|_| sample.blocks >= FEWEST_BLOCKS)
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
+            let copies = pool.members.iter();
+            let copies = copies.flat_map(|c| cells.of_subject(c, baseline, true).into_values());
+            let separate = copies
+                .filter_map(|cell| cell.reading())
+                .all(|reading| reading.separate_copy);
             floors.push(NoiseFloor {
                 condition: pool.condition,
                 metric,
@@ -88,6 +96,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,
                 client_limited: metric == Metric::RequestsPerS && pairs.client_limited != (0, 0),
+                separate,
                 baseline: rules.baseline.clone(),
                 by_block: pairs.ratios,
             });

@@ -29,6 +29,7 @@ mod notes;
 mod others;
 mod overload;
 mod pairs;
+mod path;
 mod pauses;
 mod pooling;
 mod rules;

@@ -153,6 +153,10 @@ pub struct CompareArgs {
     /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that.
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub bottleneck: bool,
+    /// Whether all subjects have to give the same answer, by length and content [default: those that
+    /// are asked for the same path].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub same: Option<bool>,
     /// Folder of the run [default: weigh-runs/compare-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -59,6 +59,9 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     }
     let written = format!("--matters {}", args.matters);
     builder.option(&written, &["design", "matters"], args.matters.as_str());
+    if let Some(same) = args.same {
+        builder.option(&format!("--same={same}"), &["expect", "same"], same);
+    }
     builder.set(&["design", "bottleneck"], args.bottleneck);
     builder.build(recipes).map_err(Failure::file)
 }

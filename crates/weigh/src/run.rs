@@ -19,6 +19,8 @@ use crate::progress::Progress;
 use crate::recipes::{own_program, recipes};
 use crate::signals::Signals;
 
+/// Exit status when nothing could be measured.
+const FAILED: u8 = 1;
 /// Exit status when it was measured, but is invalid.
 const INVALID: u8 = 4;
 
@@ -228,5 +230,9 @@ fn status(analysis: &Analysis) -> u8 {
         comparison.verdict == Verdict::Invalid && comparison.metric != Metric::LatencyUsP99
     });
     let nothing = analysis.trials_done == 0 && analysis.trials_failed > 0;
-    if invalid || nothing { INVALID } else { 0 }
+    match (nothing, invalid) {
+        (true, _) => FAILED,
+        (false, true) => INVALID,
+        (false, false) => 0,
+    }
 }

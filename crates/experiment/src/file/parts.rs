@@ -1,6 +1,6 @@
 //! `[expect]`, `[sysctls]` and `[[published]]`.
 
-use crate::spec::{BodyCheck, Expect, Published};
+use crate::spec::{BodyCheck, Expect, Published, SameAnswers};
 use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::Tree;
@@ -12,7 +12,10 @@ pub(super) fn expect(reader: &mut Reader, top: &Section<'_>) -> Expect {
     let Some(section) = top.section(reader, "expect") else {
         return expect;
     };
-    section.only(reader, &["status", "contains", "body"]);
+    section.only(
+        reader,
+        &["status", "contains", "body", "same", "every_server"],
+    );
     if let Some(status) = section.integer(reader, "status", 100..=599) {
         // The range fits.
         expect.status = u16::try_from(status).unwrap_or_default();
@@ -26,6 +29,14 @@ pub(super) fn expect(reader: &mut Reader, top: &Section<'_>) -> Expect {
         Some("varies") => BodyCheck::Varies,
         _ => BodyCheck::Auto,
     };
+    expect.same = match section.boolean(reader, "same") {
+        Some(true) => SameAnswers::All,
+        Some(false) => SameAnswers::Differ,
+        None => SameAnswers::Auto,
+    };
+    if let Some(every) = section.boolean(reader, "every_server") {
+        expect.every_server = every;
+    }
     expect
 }
 

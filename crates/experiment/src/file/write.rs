@@ -6,7 +6,7 @@ use toml::{Table, Value as Toml};
 
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, EventFault, Experiment, LoadSpec, ParamValue, Rate,
-    Server, SliceLength, Target, Upstream,
+    SameAnswers, Server, SliceLength, Target, Upstream,
 };
 use config::units;
 use readings::{Access, HostSpec};
@@ -71,6 +71,14 @@ impl Experiment {
             BodyCheck::Auto => "auto",
         };
         put(&mut expect, "body", text(body));
+        match self.expect.same {
+            SameAnswers::Auto => {}
+            SameAnswers::All => put(&mut expect, "same", true.into()),
+            SameAnswers::Differ => put(&mut expect, "same", false.into()),
+        }
+        if !self.expect.every_server {
+            put(&mut expect, "every_server", false.into());
+        }
         put(&mut top, "expect", Toml::Table(expect));
         put(&mut top, "design", Toml::Table(design(&self.design)));
         let sysctls = self

@@ -226,6 +226,11 @@ pub struct Expect {
     pub contains: Option<String>,
     /// Whether all its bodies are the same.
     pub body: BodyCheck,
+    /// Whether the subjects' answers are the same.
+    pub same: SameAnswers,
+    /// Whether requests reach every server of a subject's path; not so where a server in front
+    /// answers some of them itself.
+    pub every_server: bool,
 }
 
 impl Default for Expect {
@@ -234,8 +239,22 @@ impl Default for Expect {
             status: 200,
             contains: None,
             body: BodyCheck::Auto,
+            same: SameAnswers::Auto,
+            every_server: true,
         }
     }
+}
+
+/// Which subjects answer the same, by length and content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameAnswers {
+    /// Those that are asked for the same path; of the others none may be empty where another is
+    /// not.
+    Auto,
+    /// All of them.
+    All,
+    /// They differ.
+    Differ,
 }
 
 /// Whether the bodies of good answers are all the same.

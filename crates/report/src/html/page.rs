@@ -39,6 +39,9 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
         "<p class=\"sub\">{}.</p>\n",
         escaped(&stage(analysis))
     ));
+    if let Some(text) = sentence::placement(&analysis.placements) {
+        main.push_str(&format!("<p class=\"sub\">{}</p>\n", escaped(&text)));
+    }
     main.push_str(&in_tiers(analysis));
     main.push_str(&section("Differences", &forests(analysis, header.matters)));
     main.push_str(&figures(analysis));

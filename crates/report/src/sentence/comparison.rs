@@ -86,8 +86,15 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
             "{about}: {NOT_MEASURABLE}, over {blocks}: too few, or too different from each other."
         );
     }
+    let copies = match (floor.separate, floor.client_limited) {
+        (_, true) => "; the client was the bottleneck, so this floor is the client's",
+        (true, _) => "",
+        (false, _) => {
+            "; both copies were the same processes, so this floor lacks the variance of starts"
+        }
+    };
     format!(
-        "{about} shows {}, over {blocks}.",
+        "{about} shows {}, over {blocks}{copies}.",
         shown_change(floor.ratio, interval)
     )
 }
@@ -422,6 +429,8 @@ mod tests {
             low: Some(0.1),
             high: Some(14.47),
             blocks: 2,
+            client_limited: false,
+            separate: true,
             by_block: Vec::new(),
         };
         assert_eq!(

@@ -11,6 +11,7 @@ mod tools;
 use readings::SystemMetrics;
 
 use crate::context::Context;
+use crate::copies;
 use crate::group::{GroupResult, ReadySubject};
 use crate::servers::StartedServer;
 use agent::AgentError;
@@ -61,5 +62,5 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> 
 /// Samples of the servers of a subject during its load.
 fn metrics_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<SystemMetrics> {
     let metrics = loaded.measured.get(number)?.metrics.clone()?;
-    Some(metrics.of_servers(&one.subject.through))
+    Some(copies::of_path(metrics, &one.subject.through))
 }

@@ -9,10 +9,22 @@ use experiment::SliceLength;
 
 /// Shortest slice; in a shorter one its edges would dominate.
 const SLICE_MIN_MS: f64 = 100.0;
-/// Median response times per slice.
+/// Median response times per slice, where the window has room for [`ROUNDS_MIN`] of such slices, ...
 const ANSWERS_PER_SLICE: f64 = 25.0;
-/// Shortest open-loop slice, so that a stall stays within one.
-const LATENCY_SLICE_MIN_MS: f64 = 1_000.0;
+/// ... and at least.
+const ANSWERS_MIN: f64 = 5.0;
+/// Rounds per window: with fewer, one disturbance decides a block.
+const ROUNDS_MIN: f64 = 10.0;
+/// A subject does not fit the others' slices if fewer of its median response times fill one, ...
+const ANSWERS_TO_FIT: f64 = 10.0;
+/// ... and its median is this many times theirs.
+const SLOWER_TO_NOT_FIT: f64 = 4.0;
+/// Open-loop slices where the window has room for more than [`ROUNDS_MIN`] of them.
+const LATENCY_SLICE_MS: f64 = 500.0;
+/// Shortest open-loop slice.
+const LATENCY_SLICE_MIN_MS: f64 = 10.0;
+/// Requests per open-loop slice at least.
+const REQUESTS_PER_SLICE: f64 = 5.0;
 /// A slice's ramp-up is the longest of this share of it, ...
 const RAMP_UP_SHARE: f64 = 0.1;
 /// ... this many median response times ...
@@ -92,17 +104,27 @@ pub(crate) fn median_ms(warm: &[LoadReading]) -> f64 {
         .fold(0.0, f64::max)
 }
 
+/// Each target's median response time in a warm-up, ms. A target that was asked and has not answered
+/// takes at least as long as the warm-up.
+pub(crate) fn medians_ms(warm: &[LoadReading], warmup: Duration) -> Vec<f64> {
+    let of_one = |reading: &LoadReading| match reading.response.count() {
+        0 if reading.errors_all.timeout > 0 => ms(warmup),
+        _ => reading.response.quantile_us(0.5) / 1e3,
+    };
+    warm.iter().map(of_one).collect()
+}
+
 /// Rounds of slices: each has every target once, in random order.
 fn rounds(
-    targets: usize,
+    targets: &[usize],
     count: usize,
     window_ms: f64,
     ramp_up_ms: f64,
     pacing: Pacing,
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(count * targets);
-    let mut order: Vec<usize> = (0..targets).collect();
+    let mut segments = Vec::with_capacity(count * targets.len());
+    let mut order = targets.to_vec();
     for _ in 0..count {
         random.shuffle(&mut order);
         for &target in &order {
@@ -113,48 +135,93 @@ fn rounds(
 }
 
 /// The closed-loop slices of a block.
+pub(crate) struct ClosedSlices {
+    pub(crate) segments: Vec<Segment>,
+    /// Targets that answer too slowly for the others' slices. They are measured after those, in
+    /// slices of their own.
+    pub(crate) apart: Vec<usize>,
+}
+
+/// The closed-loop slices of a block, for targets with these median response times.
 ///
 /// With [`SliceLength::Auto`], rounds of two lengths alternate in random order, the long slices
 /// twice the short ones: the difference of their ratios shows whether the result depends on the
 /// length.
 pub(crate) fn throughput(
-    targets: usize,
+    medians_ms: &[f64],
     window: Duration,
     slice: SliceLength,
+    random: &mut fastrand::Rng,
+) -> ClosedSlices {
+    let all: Vec<usize> = (0..medians_ms.len()).collect();
+    let slowest = |targets: &[usize]| {
+        let medians = targets.iter().map(|&target| medians_ms[target]);
+        medians.fold(0.0, f64::max)
+    };
+    if let SliceLength::Fixed(length) = slice {
+        let segments = fixed(&all, window, ms(length), slowest(&all), random);
+        let apart = Vec::new();
+        return ClosedSlices { segments, apart };
+    }
+    let fits = |target: &usize| ANSWERS_TO_FIT * medians_ms[*target] <= short_slice_ms(window);
+    let quick: Vec<usize> = all.iter().copied().filter(fits).collect();
+    let limit_ms = SLOWER_TO_NOT_FIT * slowest(&quick);
+    let is_apart =
+        |target: &usize| !quick.is_empty() && !fits(target) && medians_ms[*target] > limit_ms;
+    let (apart, together): (Vec<usize>, Vec<usize>) = all.into_iter().partition(is_apart);
+    let mut segments = alternating(&together, window, slowest(&together), random);
+    for &target in &apart {
+        segments.extend(alternating(&[target], window, medians_ms[target], random));
+    }
+    ClosedSlices { segments, apart }
+}
+
+/// The short slices' length with [`ROUNDS_MIN`] rounds, of which every second is twice as long.
+fn short_slice_ms(window: Duration) -> f64 {
+    ms(window) / (1.5 * ROUNDS_MIN)
+}
+
+fn alternating(
+    targets: &[usize],
+    window: Duration,
     median_ms: f64,
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
-    let wanted = match slice {
-        SliceLength::Fixed(length) => ms(length),
-        SliceLength::Auto => SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms),
-    };
+    let room_ms = short_slice_ms(window).max(ANSWERS_MIN * median_ms);
+    let wanted = SLICE_MIN_MS.max((ANSWERS_PER_SLICE * median_ms).min(room_ms));
     let pairs = (ms(window) / (3.0 * wanted)).round();
-    if slice == SliceLength::Auto && pairs >= 2.0 {
-        let short_ms = ms(window) / (3.0 * pairs);
-        let ramp_up_ms = ramp_up_ms(short_ms, median_ms);
-        let mut segments = Vec::new();
-        for _ in 0..pairs as usize {
-            let mut lengths = [short_ms, 2.0 * short_ms];
-            random.shuffle(&mut lengths);
-            for length in lengths {
-                segments.extend(rounds(
-                    targets,
-                    1,
-                    length,
-                    ramp_up_ms,
-                    Pacing::Closed,
-                    random,
-                ));
-            }
-        }
-        return segments;
+    if pairs < 2.0 {
+        return fixed(targets, window, wanted, median_ms, random);
     }
-    let count = (ms(window) / wanted).round().max(1.0);
+    let short_ms = ms(window) / (3.0 * pairs);
+    let ramp_up_ms = ramp_up_ms(short_ms, median_ms);
+    let mut segments = Vec::new();
+    for _ in 0..pairs as usize {
+        let mut lengths = [short_ms, 2.0 * short_ms];
+        random.shuffle(&mut lengths);
+        for length in lengths {
+            let round = rounds(targets, 1, length, ramp_up_ms, Pacing::Closed, random);
+            segments.extend(round);
+        }
+    }
+    segments
+}
+
+/// Slices of one length.
+fn fixed(
+    targets: &[usize],
+    window: Duration,
+    wanted_ms: f64,
+    median_ms: f64,
+    random: &mut fastrand::Rng,
+) -> Vec<Segment> {
+    let count = (ms(window) / wanted_ms).round().max(1.0);
     let window_ms = ms(window) / count;
     let ramp_up_ms = ramp_up_ms(window_ms, median_ms);
+    let count = count as usize;
     rounds(
         targets,
-        count as usize,
+        count,
         window_ms,
         ramp_up_ms,
         Pacing::Closed,
@@ -162,7 +229,8 @@ pub(crate) fn throughput(
     )
 }
 
-/// The open-loop slices of a block.
+/// The open-loop slices of a block: at least [`ROUNDS_MIN`] rounds, unless a slice would then have
+/// next to no requests.
 pub(crate) fn latency(
     targets: usize,
     window: Duration,
@@ -170,20 +238,16 @@ pub(crate) fn latency(
     median_ms: f64,
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
-    let wanted = LATENCY_SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms);
-    let count = (ms(window) / wanted).floor().max(1.0);
+    let count = (ms(window) / LATENCY_SLICE_MS).floor().max(ROUNDS_MIN);
+    let shortest_ms = LATENCY_SLICE_MIN_MS.max(REQUESTS_PER_SLICE / rate_per_s * 1e3);
+    let count = count.min((ms(window) / shortest_ms).floor()).max(1.0);
     let window_ms = ms(window) / count;
     let ramp_up_ms =
         ramp_up_ms(window_ms, median_ms).min(250.0_f64.max(RAMP_UP_ANSWERS * median_ms));
     let pacing = Pacing::Open { rate_per_s };
-    rounds(
-        targets,
-        count as usize,
-        window_ms,
-        ramp_up_ms,
-        pacing,
-        random,
-    )
+    let targets: Vec<usize> = (0..targets).collect();
+    let count = count as usize;
+    rounds(&targets, count, window_ms, ramp_up_ms, pacing, random)
 }
 
 fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {
@@ -207,7 +271,9 @@ mod tests {
     fn slices_fill_the_window_and_every_round_has_every_target() {
         let mut random = fastrand::Rng::with_seed(3);
         let window = Duration::from_millis(1_530);
-        let segments = throughput(3, window, SliceLength::Auto, 0.6, &mut random);
+        let slices = throughput(&[0.6; 3], window, SliceLength::Auto, &mut random);
+        assert!(slices.apart.is_empty());
+        let segments = slices.segments;
         // Five pairs of a slice and one of twice the length.
         assert_eq!(segments.len(), 10 * 3);
         for round in segments.chunks(3) {
@@ -233,12 +299,74 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_get_long_slices() {
+    fn slow_answers_get_long_slices_and_still_ten_rounds() {
         let mut random = fastrand::Rng::with_seed(3);
-        let window = Duration::from_secs(20);
-        let segments = throughput(2, window, SliceLength::Auto, 170.0, &mut random);
-        assert!(window_ms(&segments[0]) >= 3_000.0, "{segments:?}");
+        let mut slices = |medians: &[f64], window_s| {
+            let window = Duration::from_secs(window_s);
+            let slices = throughput(medians, window, SliceLength::Auto, &mut random);
+            assert!(slices.apart.is_empty());
+            slices.segments
+        };
+        let segments = slices(&[30.0; 2], 20);
+        assert_eq!(segments.len(), 2 * 18, "25 answers");
+        let segments = slices(&[170.0; 2], 20);
+        assert_eq!(segments.len(), 2 * 10, "fewer answers each");
+        assert!(window_ms(&segments[0]) > 1_300.0, "{segments:?}");
         assert!(ms(segments[0].ramp_up) >= 340.0);
+        // The window has no room for more.
+        let segments = slices(&[1_000.0; 2], 30);
+        assert_eq!(segments.len(), 2 * 4);
+    }
+
+    #[test]
+    fn a_slow_subject_does_not_stretch_the_slices_of_the_others() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let window = Duration::from_secs(10);
+        let slices = throughput(&[0.5, 400.0, 0.6], window, SliceLength::Auto, &mut random);
+        assert_eq!(slices.apart, [1]);
+        let of = |target: usize| slices.segments.iter().filter(move |s| s.target == target);
+        assert!(of(0).count() >= 60 && of(0).count() == of(2).count());
+        assert!(of(0).all(|s| window_ms(s) < 250.0));
+        assert!(of(1).all(|s| window_ms(s) > 1_500.0));
+        // After the others, not between them.
+        let first = slices.segments.iter().position(|s| s.target == 1).unwrap();
+        assert!(slices.segments[first..].iter().all(|s| s.target == 1));
+        let sum: f64 = of(1).map(window_ms).sum();
+        assert!((sum - 10_000.0).abs() < 1e-3);
+        // One that is slower, but fits.
+        let slices = throughput(&[0.5, 40.0], window, SliceLength::Auto, &mut random);
+        assert!(slices.apart.is_empty());
+    }
+
+    #[test]
+    fn open_loops_alternate_ten_times_also_in_quick_runs() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut slices = |window_ms: u64, rate_per_s: f64| {
+            let window = Duration::from_millis(window_ms);
+            latency(2, window, rate_per_s, 0.5, &mut random)
+        };
+        for window_ms in [200, 1_500, 5_000] {
+            let segments = slices(window_ms, 2_000.0);
+            assert_eq!(segments.len(), 2 * 10, "{window_ms} ms");
+            for round in segments.chunks(2) {
+                assert_ne!(round[0].target, round[1].target);
+            }
+            let first = &segments[0];
+            assert!(ms(first.ramp_up) >= 5.0 && 2.0 * ms(first.ramp_up) < window_ms as f64);
+        }
+        assert_eq!(slices(10_000, 2_000.0).len(), 2 * 20);
+        // Every slice has some requests.
+        assert_eq!(slices(5_000, 4.0).len(), 2 * 4);
+        assert_eq!(slices(1_000, 0.5).len(), 2);
+    }
+
+    #[test]
+    fn a_target_that_did_not_answer_in_the_warm_up_is_slow() {
+        let mut silent = LoadReading::default();
+        silent.errors_all.timeout = 3;
+        let warmup = Duration::from_millis(300);
+        let medians = medians_ms(&[silent, LoadReading::default()], warmup);
+        assert_eq!(medians, [300.0, 0.0]);
     }
 
     #[test]

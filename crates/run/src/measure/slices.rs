@@ -7,8 +7,9 @@ use readings::{Outcome, Reading, ServerReading};
 use super::rate::choose_rate;
 use super::{GroupSetup, Measurer, metrics_of, schedule};
 use crate::context::Context;
+use crate::copies::original;
 use crate::group::{GroupResult, ReadySubject};
-use crate::{network_warnings, sequential};
+use crate::{network_warnings, sequential, upstream_connections};
 use agent::AgentError;
 use agent::wire::Loaded;
 
@@ -33,7 +34,17 @@ impl Measurer for Slices {
             return Ok(());
         }
         let median_ms = schedule::median_ms(&warm.readings);
-        let slices = schedule::throughput(count, design.window, design.slice, median_ms, random);
+        let medians_ms = schedule::medians_ms(&warm.readings, design.warmup);
+        let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
+        for &number in &slices.apart {
+            let one = &ready[number].planned;
+            if cx.block == 1 && !one.baseline_copy {
+                result
+                    .warnings
+                    .push(too_slow(&one.subject, medians_ms[number]));
+            }
+        }
+        let slices = slices.segments;
         cx.phase("throughput");
         let closed = cx.load(resolved, ready, slices)?;
         let mut open = None;
@@ -56,13 +67,24 @@ impl Measurer for Slices {
         }
         network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
         for (number, one) in ready.iter().enumerate() {
-            let reading = reading(number, one, &closed, open.as_ref());
+            let mut reading = reading(number, one, &closed, open.as_ref());
+            if !upstream_connections::may_be_opened(resolved, &one.subject) {
+                reading.upstream_connections_per_request = None;
+            }
             result
                 .outcomes
                 .push((one.planned.clone(), Outcome::Done(Box::new(reading))));
         }
         Ok(())
     }
+}
+
+fn too_slow(subject: &str, median_ms: f64) -> String {
+    format!(
+        "`{subject}` takes {median_ms:.0} ms for an answer, too long for the slices of the others: \
+         its closed loop was measured after theirs in each block, so machine drift does not cancel \
+         between them"
+    )
 }
 
 fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
@@ -82,7 +104,7 @@ fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loa
             .through
             .iter()
             .map(|server| ServerReading {
-                server: server.clone(),
+                server: original(server).to_owned(),
                 cpu_s: cpu.get(server).copied().unwrap_or(0.0),
             })
             .collect(),

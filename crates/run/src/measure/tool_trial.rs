@@ -10,6 +10,7 @@ use readings::{
 };
 
 use super::tool_output::{output_tail, shell, shortened};
+use crate::copies::{of_path, original};
 use crate::group::ReadySubject;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
@@ -237,7 +238,8 @@ impl<'a> ToolTrial<'a> {
         if let Some(reason) = &self.failure {
             return Outcome::Failed {
                 reason: reason.clone(),
-                cause: readings::FailureCause::Subject,
+                // What servers are at fault for fails the group.
+                cause: readings::FailureCause::Other,
             };
         }
         let throughput = self.load(Pacing::Closed, load, cpus);
@@ -259,7 +261,7 @@ impl<'a> ToolTrial<'a> {
         let [probed, latency_probed] = self
             .probed
             .clone()
-            .map(|seen| seen.map(|seen| seen.of_servers(through)));
+            .map(|seen| seen.map(|seen| of_path(seen, through)));
         Outcome::Done(Box::new(Reading {
             throughput: Some(throughput),
             latency: open.map(|pacing| self.load(pacing, load, cpus)),
@@ -269,7 +271,7 @@ impl<'a> ToolTrial<'a> {
                 .through
                 .iter()
                 .map(|server| ServerReading {
-                    server: server.clone(),
+                    server: original(server).to_owned(),
                     cpu_s: self.servers_cpu_s.get(server).copied().unwrap_or(0.0),
                 })
                 .collect(),
@@ -284,7 +286,7 @@ impl<'a> ToolTrial<'a> {
             }),
             probed,
             latency_probed,
-            events: None,
+            ..Reading::default()
         }))
     }
 

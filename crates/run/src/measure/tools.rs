@@ -8,9 +8,9 @@ use super::rate::choose_rate;
 use super::schedule;
 use super::tool_trial::{ToolRun, ToolTrial};
 use super::{GroupSetup, Measurer};
-use crate::RunEvent;
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
+use crate::{RunEvent, upstream_connections};
 use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
@@ -74,7 +74,17 @@ impl Measurer for Tools {
                     .get(&tool_trial.driver.name)
                     .cloned()
                     .flatten();
+                let subject = &tool_trial.ready.subject;
                 let outcome = tool_trial.outcome(&resolved.load, &cx.placement.load_cpus, version);
+                let outcome = match outcome {
+                    Outcome::Done(mut reading)
+                        if !upstream_connections::may_be_opened(resolved, subject) =>
+                    {
+                        reading.upstream_connections_per_request = None;
+                        Outcome::Done(reading)
+                    }
+                    other => other,
+                };
                 result
                     .outcomes
                     .push((tool_trial.ready.planned.clone(), outcome));

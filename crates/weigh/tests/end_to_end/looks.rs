@@ -188,9 +188,10 @@ fn what_has_failed_is_made_again_even_where_nothing_is_left_to_settle() {
              y = \"http://a/bytes/9\"\n[design]\nblocks = 3\nretries = 1\n{QUICK}"
         ),
     );
-    let document = place.run(&RUN).expect(4).json();
+    // Nothing is left to compare after the first block.
+    let document = place.run(&RUN).expect(1).json();
     assert_eq!(document["trials"]["done"], 0, "{document}");
-    assert_eq!(document["trials"]["failed"], 9, "{document}");
+    assert_eq!(document["trials"]["failed"], 3, "{document}");
     place.write("home/up", "");
     let mut call = vec!["run", "--resume", "r", "--format", "json"];
     call.extend(["--recipes", "recipes"]);

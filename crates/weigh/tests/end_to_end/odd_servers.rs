@@ -55,15 +55,22 @@ fn a_server_that_dies_at_start_is_quoted_and_other_conditions_go_on() {
     let (status, said, document) = run(&place, "[factors]\n\"odd.fate\" = [\"live\", \"die\"]");
     assert_eq!(status, 4);
     let reason = reason(&document);
+    assert!(
+        reason.contains("`odd` ended by itself (status 3)"),
+        "{reason}"
+    );
+    // The rest is told once, with the file.
+    let script = place.path("r/not-started/odd/script");
+    let script = script.strip_prefix(place.path("")).unwrap();
     for text in [
-        "`odd` ended by itself (status 3)",
         "its last words",
         "cannot find my parachute",
         "jumping",
+        &format!("its configuration: {}", script.display()),
     ] {
-        assert!(reason.contains(text), "no `{text}` in {reason}");
-        assert!(said.contains(text), "no `{text}` in {said}");
+        assert_eq!(said.matches(text).count(), 1, "`{text}` in {said}");
     }
+    assert!(place.path("r/not-started/odd/script").is_file());
     // The good one is measured without the other.
     assert_eq!(document["trials"]["done"], 5);
     assert_eq!(document["trials"]["failed"], 1);
@@ -85,16 +92,16 @@ fn a_server_that_never_answers_is_given_up_after_its_time() {
                   ReuseAddr => 1) or die; $| = 1; print \"nobody is at home\\n\";\
                   my @all; push @all, $s->accept while 1'\n";
     shell(&place, script, "[ready]\npath = \"/\"\ntimeout = \"1s\"\n");
-    let (status, _, document) = run(&place, "");
+    let (status, said, document) = run(&place, "");
     assert_eq!(status, 4);
     let reason = reason(&document);
     for text in [
         "`odd` did not answer as expected within 1000 ms",
         "no complete answer",
-        "nobody is at home",
     ] {
         assert!(reason.contains(text), "no `{text}` in {reason}");
     }
+    assert_eq!(said.matches("nobody is at home").count(), 1, "{said}");
 }
 
 #[test]
@@ -178,4 +185,50 @@ fn a_server_of_another_protocol_that_answers_wrongly_is_quoted() {
             assert!(reason.contains(text), "no `{text}` in {reason}");
         }
     }
+}
+
+#[test]
+fn a_proxy_that_answers_without_its_back_end_is_invalid() {
+    let place = Place::new();
+    place.recipe(
+        "mute",
+        &format!(
+            "summary = \"answers by itself\"\nupstreams = \"many\"\n[start]\n\
+             command = [\"{{{{ weigh }}}}\", \"origin\", \"--listen\", \"{{{{ listen.addr }}}}\"]\n{READY}"
+        ),
+    );
+    let measured = |path: &str, out: &str| {
+        place.write(
+            "x.toml",
+            &format!(
+                "title = \"t\"\n[servers.back]\nrecipe = \"origin\"\n\
+                 [servers.proxy]\nrecipe = \"mute\"\nupstreams = [\"back\"]\n\
+                 [subjects]\ndirect = \"http://back/\"\nproxied = \"http://proxy{path}\"\n\
+                 [load]\nconnections = 4\n[design]\nblocks = 1\nretries = 0\nwarmup = \"100ms\"\n\
+                 window = \"1s\"\nlatency_window = \"0s\"\nbottleneck = false\n"
+            ),
+        );
+        let call = ["run", "x.toml", "--recipes", "recipes", "--format", "json"];
+        place
+            .run(&[call.as_slice(), &["--out", out]].concat())
+            .expect(4)
+            .result()
+    };
+    let document = measured("/", "r");
+    let invalid = array(&document["trials"]["invalid_trials"]).to_vec();
+    let of_proxy = invalid.iter().find(|one| one["subject"] == "proxied");
+    let reason = of_proxy.unwrap()["reasons"][0].as_str().unwrap();
+    assert!(
+        reason.contains("server `proxy` answered") && reason.contains("without `back`"),
+        "{reason}"
+    );
+    assert!(!invalid.iter().any(|one| one["subject"] == "direct"));
+    let document = measured("/bytes/0", "empty");
+    let failures = array(&document["trials"]["failures"]);
+    let reason = failures[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the answer of `proxied` to its first request is 0 bytes long")
+            && reason.contains("baseline `direct` 13 bytes"),
+        "{reason}"
+    );
 }

@@ -23,7 +23,8 @@ fn all_invalid(document: &Value, texts: &[&str]) {
 fn compare(place: &Place, subjects: &[String; 2]) -> Done {
     let mut call = vec!["compare", &subjects[0], &subjects[1]];
     call.extend(["-c", "4", "--blocks", "1", "--window", "200ms"]);
-    call.extend(["--bottleneck=false", "--format", "json", "--out", "r"]);
+    call.extend(["--same=false", "--bottleneck=false"]);
+    call.extend(["--format", "json", "--out", "r"]);
     place.run(&call)
 }
 

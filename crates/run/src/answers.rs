@@ -1,0 +1,188 @@
+//! The first answers of a group's subjects, held against each other: figures of subjects that
+//! answer differently are no comparison.
+
+use std::time::Duration;
+
+use agent::wire::AnswerSummary;
+use experiment::plan::PlannedTrial;
+use experiment::{BodyCheck, Expect, ResolvedCondition, SameAnswers};
+
+/// After which the baseline is asked again, to see whether its answer changes by itself: content
+/// such as the time of day has seconds.
+pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_100);
+
+/// How alike two answers have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alike {
+    /// Every byte.
+    Exactly,
+    /// The shorter has at least half of the longer's length: content that changes by itself, or
+    /// that servers have compressed.
+    Roughly,
+    /// Neither is empty unless both are.
+    InBeingEmpty,
+}
+
+/// What was answered to a subject's first request.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstAnswer {
+    pub(crate) planned: PlannedTrial,
+    pub(crate) answer: AnswerSummary,
+}
+
+/// The trials whose answers differ from the baseline's, each with the reason. `again` is the
+/// baseline's answer to a later request, if it was asked again.
+pub(crate) fn differing(
+    expect: &Expect,
+    resolved: &ResolvedCondition,
+    baseline: &str,
+    seen: &[FirstAnswer],
+    again: Option<&AnswerSummary>,
+) -> Vec<(PlannedTrial, String)> {
+    let of_baseline = || seen.iter().filter(|one| one.planned.subject == baseline);
+    let first = of_baseline().find(|one| !one.planned.baseline_copy);
+    let Some(reference) = first.or(of_baseline().next()) else {
+        return Vec::new();
+    };
+    if expect.same == SameAnswers::Differ {
+        return Vec::new();
+    }
+    let path_of = |name: &str| {
+        let subject = resolved.subjects.iter().find(|one| one.name == name);
+        subject.map(|one| one.path.as_str())
+    };
+    let same_content = |one: &AnswerSummary| content(one) == content(&reference.answer);
+    let varies = expect.body == BodyCheck::Varies
+        || again.is_some_and(|one| !same_content(one))
+        || !of_baseline().all(|one| same_content(&one.answer));
+    let mut found = Vec::new();
+    for one in seen {
+        let (planned, answer) = (&one.planned, &one.answer);
+        let one_path = path_of(&planned.subject) == path_of(baseline);
+        let is_coded = !answer.coding.is_empty() || !reference.answer.coding.is_empty();
+        let wanted = match expect.same {
+            SameAnswers::Auto if !one_path => Alike::InBeingEmpty,
+            _ if varies || is_coded => Alike::Roughly,
+            _ => Alike::Exactly,
+        };
+        if !alike(wanted, &reference.answer, answer) {
+            found.push((planned.clone(), reason(baseline, &reference.answer, one)));
+        }
+    }
+    found
+}
+
+fn content(answer: &AnswerSummary) -> (u64, u64) {
+    (answer.body_bytes, answer.body_hash)
+}
+
+fn alike(wanted: Alike, a: &AnswerSummary, b: &AnswerSummary) -> bool {
+    let (short, long) = (
+        a.body_bytes.min(b.body_bytes),
+        a.body_bytes.max(b.body_bytes),
+    );
+    match wanted {
+        Alike::Exactly => content(a) == content(b),
+        Alike::Roughly => 2 * short >= long,
+        Alike::InBeingEmpty => (short == 0) == (long == 0),
+    }
+}
+
+fn reason(baseline: &str, reference: &AnswerSummary, other: &FirstAnswer) -> String {
+    let name = match other.planned.baseline_copy {
+        true => "its second copy".to_owned(),
+        false => format!("`{}`", other.planned.subject),
+    };
+    let difference = match other.answer.body_bytes == reference.body_bytes {
+        true => format!(
+            "as long as that of the baseline `{baseline}`, {} bytes, but with other content",
+            reference.body_bytes
+        ),
+        false => format!(
+            "{} bytes long, and that of the baseline `{baseline}` {} bytes",
+            other.answer.body_bytes, reference.body_bytes
+        ),
+    };
+    format!(
+        "the answer of {name} to its first request is {difference}; if they are to differ, set \
+         expect.same = false (weigh compare: --same=false)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::{Experiment, Recipes};
+
+    fn seen(subject: &str, baseline_copy: bool, body: &str) -> FirstAnswer {
+        FirstAnswer {
+            planned: PlannedTrial {
+                trial: 1,
+                subject: subject.to_owned(),
+                baseline_copy,
+            },
+            answer: AnswerSummary {
+                status: 200,
+                body_bytes: body.len() as u64,
+                body_hash: body.bytes().map(u64::from).sum(),
+                coding: String::new(),
+            },
+        }
+    }
+
+    /// The reasons where `b` is asked for this path, and `a` for `/`.
+    fn reasons(path: &str, expect: &str, seen: &[FirstAnswer], again: Option<&str>) -> Vec<String> {
+        let text = format!(
+            "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\n\
+             b = \"http://127.0.0.1:2{path}\"\n[expect]\n{expect}\n"
+        );
+        let recipes = Recipes::embedded().unwrap();
+        let experiment = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
+        let resolved = experiment.under(&Default::default());
+        let again = again.map(|body| self::seen("a", false, body).answer);
+        let found = differing(&experiment.expect, &resolved, "a", seen, again.as_ref());
+        found.into_iter().map(|(_, reason)| reason).collect()
+    }
+
+    #[test]
+    fn other_lengths_and_other_content_are_named_with_both_subjects() {
+        let empty = [seen("b", false, ""), seen("a", false, "hello")];
+        let found = reasons("/", "", &empty, None);
+        assert!(found[0].contains("`b`") && found[0].contains("is 0 bytes long"));
+        assert!(found[0].contains("baseline `a` 5 bytes"), "{found:?}");
+        let other = [seen("a", false, "hello"), seen("b", false, "hallo")];
+        assert!(reasons("/", "", &other, None)[0].contains("other content"));
+        let same = [seen("a", false, "hello"), seen("b", false, "hello")];
+        assert!(reasons("/", "", &same, None).is_empty());
+    }
+
+    #[test]
+    fn subjects_may_differ_where_the_experiment_says_so() {
+        let other = [seen("a", false, "hello"), seen("b", false, "goodbye")];
+        assert!(reasons("/", "same = false", &other, None).is_empty());
+        assert!(reasons("/b", "", &other, None).is_empty(), "other paths");
+        assert_eq!(reasons("/b", "same = true", &other, None).len(), 1);
+        let empty = [seen("a", false, "hello"), seen("b", false, "")];
+        assert_eq!(reasons("/b", "", &empty, None).len(), 1);
+    }
+
+    #[test]
+    fn content_that_changes_by_itself_is_compared_by_its_rough_length() {
+        let other = [
+            seen("a", false, "at 10:00:01"),
+            seen("b", false, "at 10:00:2"),
+        ];
+        assert_eq!(reasons("/", "", &other, None).len(), 1);
+        assert!(reasons("/", "", &other, Some("at 10:00:03")).is_empty());
+        assert!(reasons("/", "body = \"varies\"", &other, None).is_empty());
+        let short = [seen("a", false, "at 10:00:01"), seen("b", false, "at")];
+        assert_eq!(reasons("/", "", &short, Some("at 10:00:03")).len(), 1);
+        // The port of a copy in its answer.
+        let copy = [
+            seen("a", true, "port 2"),
+            seen("a", false, "port 1"),
+            seen("b", false, "port 3"),
+        ];
+        assert!(reasons("/", "", &copy, None).is_empty());
+    }
+}

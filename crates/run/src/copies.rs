@@ -1,0 +1,126 @@
+//! The servers of the baseline's second copy: started separately, so that the noise floor contains
+//! the variance of starts.
+
+use std::collections::BTreeSet;
+
+use experiment::plan::{Group, PlannedTrial};
+use experiment::{ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
+use readings::SystemMetrics;
+
+/// Ends the name of a copied server. Names of an experiment's servers have no dot.
+const SUFFIX: &str = ".copy";
+
+fn copy_of(name: &str) -> String {
+    format!("{name}{SUFFIX}")
+}
+
+/// The name in the experiment.
+pub(crate) fn original(name: &str) -> &str {
+    name.strip_suffix(SUFFIX).unwrap_or(name)
+}
+
+pub(crate) fn is_copy(name: &str) -> bool {
+    name.ends_with(SUFFIX)
+}
+
+/// Adds the servers of the baseline's copy to a group's condition.
+///
+/// Those are the servers that no other subject of the group uses. Where others use all of them, as
+/// the back end that the baseline asks directly, they are all copied. Nothing is copied where the
+/// subjects have one path in common, so that their ratios contain no start either; where a server
+/// has a fixed port; and with events, which happen to one server.
+pub(crate) fn add(resolved: &mut ResolvedCondition, group: &Group) {
+    let Some(copy) = group.trials.iter().find(|planned| planned.baseline_copy) else {
+        return;
+    };
+    let is_first = |planned: &PlannedTrial| planned.subject == copy.subject;
+    let first = |planned: &&PlannedTrial| is_first(planned) && !planned.baseline_copy;
+    let path = |name: &str| {
+        let subject = resolved.subjects.iter().find(|one| one.name == name);
+        subject.map_or(&[][..], |one| one.through.as_slice())
+    };
+    let own_path = path(&copy.subject);
+    let others = group.trials.iter().filter(|planned| !is_first(planned));
+    let others: Vec<&[String]> = others.map(|planned| path(&planned.subject)).collect();
+    let one_path = !others.is_empty() && others.iter().all(|path| *path == own_path);
+    if group.trials.iter().find(first).is_none() || one_path || !resolved.events.is_empty() {
+        return;
+    }
+    let is_shared = |server: &&String| others.iter().any(|path| path.contains(server));
+    let mut own: BTreeSet<&String> = own_path.iter().filter(|one| !is_shared(one)).collect();
+    if own.is_empty() {
+        own = own_path.iter().collect();
+    }
+    let specs = resolved
+        .servers
+        .iter()
+        .filter(|one| own.contains(&one.name));
+    let copies: Vec<ServerSpec> = specs.map(|spec| copied(spec, &own)).collect();
+    if copies.iter().all(|one| one.port.is_none()) {
+        resolved.servers.extend(copies);
+    }
+}
+
+fn copied(spec: &ServerSpec, own: &BTreeSet<&String>) -> ServerSpec {
+    let upstreams = spec.upstreams.iter().map(|upstream| match upstream {
+        Upstream::Server(name) if own.contains(name) => Upstream::Server(copy_of(name)),
+        other => other.clone(),
+    });
+    ServerSpec {
+        name: copy_of(&spec.name),
+        upstreams: upstreams.collect(),
+        ..spec.clone()
+    }
+}
+
+/// A trial's subject, with the copied servers if it is the baseline's copy and there are any.
+pub(crate) fn subject_of(
+    resolved: &ResolvedCondition,
+    planned: &PlannedTrial,
+) -> Option<SubjectSpec> {
+    let find = |one: &&SubjectSpec| one.name == planned.subject;
+    let mut subject = resolved.subjects.iter().find(find)?.clone();
+    if planned.baseline_copy {
+        let has_copy = |name: &str| resolved.servers.iter().any(|s| s.name == copy_of(name));
+        for server in &mut subject.through {
+            if has_copy(server) {
+                *server = copy_of(server);
+            }
+        }
+        if let Target::Server(name) = &mut subject.target
+            && has_copy(name)
+        {
+            *name = copy_of(name);
+        }
+    }
+    Some(subject)
+}
+
+/// Whether the servers of a baseline copy were started for it alone.
+pub(crate) fn is_separate(
+    resolved: &ResolvedCondition,
+    group: &Group,
+    planned: &PlannedTrial,
+) -> bool {
+    let Some(subject) = subject_of(resolved, planned).filter(|_| planned.baseline_copy) else {
+        return false;
+    };
+    match group.trials.len() {
+        // Measured apart, every trial starts its servers.
+        1 => !subject.through.is_empty(),
+        _ => subject.through.iter().any(|name| is_copy(name)),
+    }
+}
+
+/// Metrics of a trial under the names of the experiment: of its own servers, be they copies or not.
+pub(crate) fn of_path(mut metrics: SystemMetrics, through: &[String]) -> SystemMetrics {
+    metrics = metrics.of_servers(through);
+    let servers = std::mem::take(&mut metrics.servers).into_iter();
+    metrics.servers = servers
+        .map(|(name, one)| (original(&name).to_owned(), one))
+        .collect();
+    for network in &mut metrics.networks {
+        network.servers.retain(|name| !is_copy(name));
+    }
+    metrics
+}
