@@ -92,21 +92,17 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
         if pools.len() < 2 {
             continue;
         }
+        let contrasts = contrasts(&pools);
         for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
             let costs: Vec<Pairs> = pools
                 .iter()
                 .map(|pool| pool.pairs(cells, metric, (subject, false), (&rules.baseline, false)))
                 .collect();
-            for (place, pool) in pools.iter().enumerate() {
-                for factor in pool.condition.keys() {
-                    let Some(reference) = first_level(&pools, pool, factor) else {
-                        continue;
-                    };
-                    let pairs = (&costs[place], &costs[reference]);
-                    let about = (metric, subject.as_str(), factor.as_str());
-                    let places = (&pool.condition, &pools[reference].condition);
-                    drafts.extend(draft(rules, about, places, pairs));
-                }
+            for (place, reference, factor) in &contrasts {
+                let pairs = (&costs[*place], &costs[*reference]);
+                let about = (metric, subject.as_str(), *factor);
+                let places = (&pools[*place].condition, &pools[*reference].condition);
+                drafts.extend(draft(rules, about, places, pairs));
             }
         }
     }
@@ -120,19 +116,27 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
     drafts.into_iter().zip(adjusted).map(finish).collect()
 }
 
-/// The place of the first condition that differs in this factor only; nothing for itself.
-fn first_level(pools: &[Pool<'_>], pool: &Pool<'_>, factor: &str) -> Option<usize> {
-    let others = |condition: &Condition| {
-        let others = condition.iter().filter(|(name, _)| *name != factor);
-        others
-            .map(|(name, level)| (name.clone(), level.clone()))
-            .collect::<Vec<_>>()
-    };
-    let ours = others(&pool.condition);
-    let is_like =
-        |one: &Pool<'_>| one.condition.contains_key(factor) && others(&one.condition) == ours;
-    let first = pools.iter().position(is_like)?;
-    (pools[first].condition != pool.condition).then_some(first)
+/// Each condition with the first one that differs from it in one factor only, by their places, and
+/// that factor.
+fn contrasts<'p>(pools: &'p [Pool<'_>]) -> Vec<(usize, usize, &'p str)> {
+    let mut found = Vec::new();
+    for (place, pool) in pools.iter().enumerate() {
+        for factor in pool.condition.keys() {
+            let others = |condition: &'p Condition| condition.iter().filter(|(f, _)| *f != factor);
+            let is_like = |one: &'p Pool<'_>| {
+                one.condition.contains_key(factor)
+                    && others(&one.condition).eq(others(&pool.condition))
+            };
+            if let Some(first) = pools
+                .iter()
+                .position(is_like)
+                .filter(|first| *first != place)
+            {
+                found.push((place, first, factor.as_str()));
+            }
+        }
+    }
+    found
 }
 
 fn draft(
