@@ -81,8 +81,8 @@ mod tests {
         ];
         let interactions = [
             "lighttpd costs 31",
-            "of 4 interactions (a subject's ratio at a level of a factor over that at the first level",
-            "1 with a difference, 3 the same within 3%.",
+            "of 6 interactions (a subject's ratio at a level of a factor over that at the first level",
+            "1 with a difference, 5 the same within 3%.",
         ];
         let text = terminal(&journal.header, &analysis, 400, false, None);
         for part in tiers.iter().chain(&interactions) {
