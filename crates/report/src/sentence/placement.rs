@@ -72,7 +72,10 @@ mod tests {
         let first = placed(0, &[("go", 1), ("nginx", 1)]);
         let told = |all: &[Placement]| placement(all);
         let expected = "client on CPU 0; servers on CPU 1";
-        assert_eq!(told(&[first.clone()]).as_deref(), Some(expected));
+        assert_eq!(
+            told(std::slice::from_ref(&first)).as_deref(),
+            Some(expected)
+        );
         let drawn = told(&[first.clone(), placed(1, &[("go", 0), ("nginx", 0)])]);
         let expected =
             "by block, client on CPU 0; servers on CPU 1, or client on CPU 1; servers on CPU 0";
