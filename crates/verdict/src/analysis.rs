@@ -9,6 +9,7 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::forecast::hold_against_floor;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
@@ -101,8 +102,9 @@ pub fn analyse_with<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
     let cells = Cells::of(header, trials);
-    let (comparisons, unresolved) = comparisons(rules, &cells);
+    let (mut comparisons, unresolved) = comparisons(rules, &cells);
     let noise_floor = noise_floor(rules, &cells);
+    hold_against_floor(&noise_floor, &mut comparisons);
     let warnings = warnings(rules, &cells, &comparisons, &noise_floor, &unresolved);
     let failures = failures(&cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cells::{Cell, Cells};
 use crate::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::pairs::{Pairs, Whose};
-use crate::{Note, Rules, Verdict, events, holm};
+use crate::{Note, Robust, Rules, Verdict, events, holm};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -125,9 +125,9 @@ pub struct Comparison {
     pub baseline: String,
     /// The geometric mean of the blocks' ratios; absent when no block can be used.
     pub ratio: Option<f64>,
-    /// Lower end of the interval of the ratio; absent with fewer than two blocks.
+    /// Lower end of the interval of the ratio; absent with fewer than three blocks.
     pub low: Option<f64>,
-    /// Upper end of the interval of the ratio; absent with fewer than two blocks.
+    /// Upper end of the interval of the ratio; absent with fewer than three blocks.
     pub high: Option<f64>,
     /// Confidence of the interval, wherever the run stops: at one of several looks the interval
     /// is wider than it would be at the only one.
@@ -145,6 +145,16 @@ pub struct Comparison {
     pub baseline_value: Option<f64>,
     /// Geometric mean of the subject over the blocks used, in the metric's unit.
     pub subject_value: Option<f64>,
+    /// Whether the whole interval lies beyond what matters, in the direction of a verdict 'faster' or
+    /// 'slower': the difference surely matters.
+    pub surely: bool,
+    /// The probability that the difference, in the direction of the estimate, exceeds what matters.
+    pub p_beyond_matters: Option<f64>,
+    /// The Hodges-Lehmann estimate with its interval of the same confidence, which a few wild blocks
+    /// move little. Both ends are absent where so few blocks allow no such interval.
+    pub robust: Option<Robust>,
+    /// The correlation of each block with the next that the interval allows for.
+    pub block_correlation: Option<f64>,
     /// Two-sided p value of 'no difference'; absent where none can be had.
     pub p_value: Option<f64>,
     /// The p value after Holm's correction over all comparisons of the run.
@@ -317,7 +327,20 @@ impl Draft<'_> {
         decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = pairs.sample().filter(|_| usable);
-        let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
+        let sample = sample.as_ref();
+        let confidence = rules.look_confidence();
+        let interval = sample.and_then(|s| s.interval(confidence));
+        let delta = rules.delta();
+        let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
+        let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
+        let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
+            let (estimate, interval) = s.robust(confidence);
+            Robust {
+                ratio: estimate.exp(),
+                low: interval.map(|(low, _)| low.exp()),
+                high: interval.map(|(_, high)| high.exp()),
+            }
+        });
         let values = pairs.values().filter(|_| usable);
         Comparison {
             condition: self.condition.clone(),
@@ -334,6 +357,10 @@ impl Draft<'_> {
             notes: decision.notes,
             baseline_value: values.map(|(_, b)| b),
             subject_value: values.map(|(s, _)| s),
+            surely,
+            p_beyond_matters: sample.and_then(|s| s.p_beyond(delta)),
+            robust,
+            block_correlation: interval.and(sample).map(|s| s.correlation),
             p_value,
             p_adjusted,
             rate_per_s: pairs.rate_per_s,

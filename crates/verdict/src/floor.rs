@@ -19,9 +19,9 @@ pub struct NoiseFloor {
     pub baseline: String,
     /// The geometric mean of the blocks' ratios.
     pub ratio: f64,
-    /// Lower end of the interval; absent with a single block.
+    /// Lower end of the interval; absent with fewer than three blocks.
     pub low: Option<f64>,
-    /// Upper end of the interval; absent with a single block.
+    /// Upper end of the interval; absent with fewer than three blocks.
     pub high: Option<f64>,
     /// Blocks used.
     pub blocks: usize,

@@ -45,6 +45,8 @@ pub(crate) struct Pairs {
     pub noticed: (Noticed, Noticed),
     /// The load drivers of the subject and of the baseline, where they are not the engine.
     pub drivers: Option<(String, String)>,
+    /// Half a step of the figures, of both sides together and in log units, where they were rounded.
+    pub resolution: f64,
     subject_logs: f64,
     baseline_logs: f64,
 }
@@ -134,7 +136,7 @@ impl Pairs {
     /// The log ratios, summarised.
     pub fn sample(&self) -> Option<Sample> {
         let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
-        Sample::of(&logs)
+        Some(Sample::of(&logs)?.with_resolution(self.resolution))
     }
 
     /// Geometric means over the blocks used: subject, baseline.

@@ -4,16 +4,17 @@ use verdict::text::{
     change, condition, counted, decimals_for_width, decimals_of_interval, fraction, number,
     percent, rate,
 };
-use verdict::{Comparison, Metric, NoiseFloor, Verdict};
+use verdict::{Comparison, Metric, NoiseFloor, Note, Verdict};
 
 use super::{at, notes};
 
 /// The verdict as a performance engineer would write it.
 pub(crate) fn comparison(c: &Comparison) -> String {
     let note = notes(&c.notes);
-    let noted = |text: String| match &note {
-        Some(note) => format!("{text}; {note}."),
-        None => format!("{text}."),
+    let noted = |text: String| {
+        let parts = [Some(text), how_sure(c), companion(c), note.clone()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("{}.", parts.join("; "))
     };
     let over = format!("over {}", counted(c.blocks, "block"));
     let place = place_and_rate(c);
@@ -39,6 +40,37 @@ pub(crate) fn comparison(c: &Comparison) -> String {
             note.as_deref().unwrap_or("no figures")
         ),
     }
+}
+
+/// Whether a difference surely matters, or how probably.
+fn how_sure(c: &Comparison) -> Option<String> {
+    let differs = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    if c.surely {
+        return Some(format!("surely {}", c.verdict.word()));
+    }
+    if !differs && !c.notes.contains(&Note::MayMatter) {
+        return None;
+    }
+    let probability = match c.p_beyond_matters? {
+        p if p > 0.99 => "more than 99%".to_owned(),
+        p => percent(p * 100.0, 0, false),
+    };
+    let matters = fraction(c.matters);
+    Some(format!(
+        "by more than {matters} with a probability of {probability}"
+    ))
+}
+
+/// The robust companion, where it says something else than the mean and no note has told so.
+fn companion(c: &Comparison) -> Option<String> {
+    let told = |note: &Note| matches!(note, Note::CompanionDiffers { .. });
+    let (robust, ratio, (low, high)) = (c.robust?, c.ratio?, c.interval()?);
+    let half_width = (high / low).ln() / 2.0;
+    let apart = (robust.ratio / ratio).ln().abs() > half_width / 2.0;
+    (apart && !c.notes.iter().any(told)).then(|| {
+        let figure = change(robust.ratio, robust.interval());
+        format!("the Hodges-Lehmann estimate is {figure}")
+    })
 }
 
 /// The largest ratio that an interval may reach to be printed.
@@ -146,7 +178,7 @@ fn times(c: &Comparison) -> (String, String) {
 mod tests {
     use super::*;
     use readings::Condition;
-    use verdict::Note;
+    use verdict::Robust;
 
     fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
         let [ratio, low, high] = figures;
@@ -165,6 +197,10 @@ mod tests {
             notes: Vec::new(),
             baseline_value: None,
             subject_value: None,
+            surely: false,
+            p_beyond_matters: None,
+            robust: None,
+            block_correlation: None,
             p_value: None,
             p_adjusted: None,
             rate_per_s: None,
@@ -255,11 +291,59 @@ mod tests {
             Verdict::Inconclusive,
             [1.02, 0.969, 1.074],
         );
-        c.notes = vec![Note::MoreBlocks(12)];
+        c.notes = vec![Note::MoreBlocks {
+            total: 22,
+            low: 15,
+            high: Some(46),
+        }];
         assert_eq!(
             said(&c),
             "inconclusive: balance against direct, throughput: +2% [-3%, +7%], over 10 blocks; \
-             about 12 more blocks would likely settle it."
+             a new run of about 22 blocks would likely settle it (15 to 46 with a probability of \
+             80%)."
+        );
+    }
+
+    #[test]
+    fn surely_is_said_where_the_whole_interval_clears_what_matters() {
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.69, 0.67, 0.71]);
+        c.surely = true;
+        c.p_beyond_matters = Some(0.999);
+        assert!(said(&c).ends_with(", over 10 blocks; surely slower."));
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.95, 0.92, 0.98]);
+        c.p_beyond_matters = Some(0.912);
+        let expected = ", over 10 blocks; by more than 3% with a probability of 91%.";
+        assert!(said(&c).ends_with(expected), "{}", said(&c));
+    }
+
+    #[test]
+    fn a_companion_that_says_something_else_is_told() {
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.90, 0.85, 0.95]);
+        let robust = |ratio: f64| Robust {
+            ratio,
+            low: Some(ratio - 0.02),
+            high: Some(ratio + 0.02),
+        };
+        c.robust = Some(robust(0.91));
+        assert!(said(&c).ends_with("over 10 blocks."));
+        c.robust = Some(robust(0.94));
+        assert!(
+            said(&c).ends_with("; the Hodges-Lehmann estimate is -6% [-8%, -4%]."),
+            "{}",
+            said(&c)
+        );
+        c.verdict = Verdict::Inconclusive;
+        c.notes = vec![Note::CompanionDiffers {
+            verdict: Verdict::Slower,
+            ratio: 0.99,
+            low: 0.97,
+            high: 1.01,
+        }];
+        assert_eq!(
+            said(&c),
+            "inconclusive: balance against direct, throughput: -10% [-15%, -5%], over 10 blocks; \
+             the t interval alone would say slower, and the Hodges-Lehmann estimate is -1% [-3%, \
+             +1%]: a few blocks decide, so no verdict is given."
         );
     }
 }
