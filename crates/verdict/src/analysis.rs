@@ -12,9 +12,10 @@ use crate::floor::noise_floor;
 use crate::forecast::hold_against_floor;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
+use crate::shift::shifts;
 use crate::table::table;
 use crate::warnings::warnings;
-use crate::{Comparison, NoiseFloor, Rules, Stage, SubjectRow, Verdict, Warning};
+use crate::{Comparison, NoiseFloor, Rules, Shift, Stage, SubjectRow, Verdict, Warning};
 
 /// All that a run's journal says.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Analysis {
     pub comparisons: Vec<Comparison>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
+    /// The latency of every subject against the baseline's, quantile by quantile.
+    pub shifts: Vec<Shift>,
     /// Each subject's figures.
     pub table: Vec<SubjectRow>,
     /// Trials measured, invalid ones included.
@@ -111,6 +114,7 @@ pub fn analyse_with<'a>(
     Analysis {
         stage: Stage::of(rules, &cells),
         comparisons,
+        shifts: shifts(rules, &cells),
         table: table(&cells),
         trials_done: cells.all.len() - trials_failed,
         trials_failed,

@@ -7,6 +7,7 @@ use verdict::text::{counted, fraction};
 use super::blocks::panels;
 use super::curves::curves;
 use super::forest::forests;
+use super::shift::shifts;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
@@ -45,6 +46,7 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(journal, &subjects)));
+    main.push_str(&section("Latency by quantile", &shifts(analysis)));
     main.push_str(&list(
         "Bottlenecks",
         analysis.bottlenecks.iter().map(sentence::finding),
@@ -251,10 +253,10 @@ mod tests {
     fn every_picture_is_there_and_has_a_title_and_a_description() {
         let page = page();
         let count = |what: &str| page.matches(what).count();
-        // Throughput, median and p99 of intervals and of blocks; one set of curves.
-        assert_eq!(count("<svg "), 7);
-        assert_eq!(count("<desc id="), 7);
-        assert_eq!(count("</svg>"), 7);
+        // Throughput, median and p99 of intervals and of blocks; one set of curves; one shift function.
+        assert_eq!(count("<svg "), 8);
+        assert_eq!(count("<desc id="), 8);
+        assert_eq!(count("</svg>"), 8);
         assert!(
             page.contains("id=\"forest-requests_per_s\"")
                 || page.contains("forest-requests_per_s-t")
