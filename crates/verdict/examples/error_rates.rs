@@ -18,7 +18,12 @@ fn main() {
         "{:<58} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
         "scenario", "false", "found", "same", "open", "cover", "plain", "blocks"
     );
-    for (seed, (name, scenario)) in (1..).zip(scenarios()) {
+    let part = std::env::args().nth(2).unwrap_or_default();
+    let chosen = || {
+        let numbered = (1..).zip(scenarios());
+        numbered.filter(|(_, (name, _))| name.contains(&part))
+    };
+    for (seed, (name, scenario)) in chosen() {
         show(&name, &simulate(&scenario, experiments, seed));
     }
     println!(
@@ -30,7 +35,7 @@ fn main() {
         confidence: 1.0 - 3.0 * 0.0221,
         looks: Looks::of(30),
     };
-    for (seed, (name, scenario)) in (1..).zip(scenarios()) {
+    for (seed, (name, scenario)) in chosen() {
         if scenario.blocks == 30 {
             show(&name, &simulate_with(&rules, &scenario, experiments, seed));
         }
