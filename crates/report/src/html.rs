@@ -5,6 +5,7 @@ mod blocks;
 mod curves;
 mod forest;
 mod page;
+mod shift;
 mod svg;
 mod sweep;
 

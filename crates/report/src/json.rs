@@ -10,7 +10,8 @@ use crate::sentence;
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
-/// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`, `noise_floor`, `table`,
+/// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
+/// `noise_floor`, `shifts` (the latency quantile by quantile), `table`,
 /// `bottlenecks`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
@@ -54,6 +55,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "tiers": tiers.collect::<Value>(),
         "interactions": interactions.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),
+        "shifts": analysis.shifts,
         "table": analysis.table,
         "bottlenecks": findings,
         // Their name until version 0.2, for one version more.

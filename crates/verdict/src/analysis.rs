@@ -9,16 +9,19 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::forecast::hold_against_floor;
 use crate::interactions::interactions;
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
+use crate::shift::shifts;
 use crate::slices::SliceBias;
 use crate::table::table;
 use crate::tiers::tiers;
 use crate::warnings::warnings;
 use crate::withhold;
 use crate::{
-    Comparison, Interaction, Metric, NoiseFloor, Rules, Stage, SubjectRow, Tiers, Verdict, Warning,
+    Comparison, Interaction, Metric, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, Verdict,
+    Warning,
 };
 
 /// All that a run's journal says.
@@ -34,6 +37,8 @@ pub struct Analysis {
     pub interactions: Vec<Interaction>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
+    /// The latency of every subject against the baseline's, quantile by quantile.
+    pub shifts: Vec<Shift>,
     /// Each subject's figures.
     pub table: Vec<SubjectRow>,
     /// Trials measured, invalid ones included.
@@ -134,6 +139,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
             withhold::by_slices(rules, c, &bias);
         }
     }
+    hold_against_floor(&noise_floor, &mut comparisons);
     withhold::by_floor(rules, &mut comparisons, &noise_floor);
     let warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let failures = failures(cells);
@@ -143,6 +149,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         comparisons,
         tiers: Vec::new(),
         interactions: Vec::new(),
+        shifts: shifts(rules, cells),
         table: table(cells),
         trials_done: cells.counted().count() - trials_failed,
         trials_failed,

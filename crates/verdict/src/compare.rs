@@ -9,7 +9,7 @@ use crate::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others, widened};
 use crate::pairs::{Pairs, Whose, is_measured};
 use crate::pooling::{Pool, pool_of};
 use crate::sample::Sample;
-use crate::{Bound, Metric, Note, Rules, Starts, Verdict, events, holm, withhold};
+use crate::{Bound, Metric, Note, Robust, Rules, Starts, Verdict, events, holm, withhold};
 
 /// One block's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -56,6 +56,16 @@ pub struct Comparison {
     pub baseline_value: Option<f64>,
     /// Geometric mean of the subject over the blocks used, in the metric's unit.
     pub subject_value: Option<f64>,
+    /// Whether the whole interval lies beyond what matters, in the direction of a verdict 'faster' or
+    /// 'slower': the difference surely matters.
+    pub surely: bool,
+    /// The probability that the difference, in the direction of the estimate, exceeds what matters.
+    pub p_beyond_matters: Option<f64>,
+    /// The Hodges-Lehmann estimate with its interval of the same confidence, which a few wild blocks
+    /// move little. Both ends are absent where so few blocks allow no such interval.
+    pub robust: Option<Robust>,
+    /// The correlation of each block with the next that the interval allows for.
+    pub block_correlation: Option<f64>,
     /// Two-sided p value of 'no difference'; absent where none can be had.
     pub p_value: Option<f64>,
     /// The p value after Holm's correction over all comparisons of the run.
@@ -152,7 +162,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
     }
     let p_values: Vec<Option<f64>> = drafts
         .iter()
-        .map(|d| p_of_sample(&d.pairs, d.sample?, d.others))
+        .map(|d| p_of_sample(&d.pairs, d.sample.as_ref()?, d.others))
         .collect();
     let known: Vec<f64> = p_values.iter().map(|p| p.unwrap_or(1.0)).collect();
     let adjusted = holm::adjust(&known);
@@ -240,10 +250,10 @@ fn is_invalid(pairs: &Pairs) -> bool {
 
 /// The p value, where the comparison may be decided at all.
 pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
-    p_of_sample(pairs, pairs.sample()?, None)
+    p_of_sample(pairs, &pairs.sample()?, None)
 }
 
-fn p_of_sample(pairs: &Pairs, sample: Sample, others: Option<f64>) -> Option<f64> {
+fn p_of_sample(pairs: &Pairs, sample: &Sample, others: Option<f64>) -> Option<f64> {
     let too_few = sample.blocks < FEWEST_BLOCKS || others::are_too_few(sample.blocks, others);
     if is_invalid(pairs) || too_few {
         return None;
@@ -263,9 +273,9 @@ impl Draft<'_> {
         let mut decision = if is_invalid(&pairs) {
             invalid(&pairs, self.subject, &rules.baseline)
         } else {
-            match (self.sample, p_adjusted) {
+            match (&self.sample, p_adjusted) {
                 (Some(sample), Some(p)) => decide(
-                    &sample,
+                    sample,
                     rules,
                     p,
                     comparisons,
@@ -298,10 +308,22 @@ impl Draft<'_> {
         decision.notes.extend(notes);
         // Figures of an invalid comparison would be read as if they meant something.
         let sample = self.sample.filter(|_| usable);
+        let sample = sample.as_ref();
+        let confidence = rules.look_confidence();
         let interval = sample
             .filter(|_| !withhold::is_unbounded(self.metric, &pairs))
-            .filter(|sample| sample.blocks >= FEWEST_BLOCKS)
-            .and_then(|s| s.interval(rules.look_confidence()));
+            .and_then(|s| s.interval(confidence));
+        let delta = rules.delta();
+        let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
+        let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
+        let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
+            let (estimate, interval) = s.robust(confidence);
+            Robust {
+                ratio: estimate.exp(),
+                low: interval.map(|(low, _)| low.exp()),
+                high: interval.map(|(_, high)| high.exp()),
+            }
+        });
         let values = pairs.values().filter(|_| usable);
         Comparison {
             condition: self.condition,
@@ -323,6 +345,10 @@ impl Draft<'_> {
             notes: decision.notes,
             baseline_value: values.map(|(_, b)| b),
             subject_value: values.map(|(s, _)| s),
+            surely,
+            p_beyond_matters: sample.and_then(|s| s.p_beyond(delta)),
+            robust,
+            block_correlation: interval.and(sample).map(|s| s.correlation),
             p_value,
             p_adjusted,
             rate_per_s: pairs.rate_per_s,

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::forecast::{Aim, advice};
 use crate::sample::Sample;
-use crate::student::{t_quantile, t_two_sided_p};
 use crate::{Note, Rules};
 
 /// What a comparison came to.
@@ -38,12 +38,6 @@ impl Verdict {
 /// The fewest blocks that a decision is made from.
 pub const FEWEST_BLOCKS: usize = 3;
 
-/// Beyond so many more blocks, more blocks are no advice.
-pub const MOST_BLOCKS_ADVISED: usize = 1000;
-
-/// How sure the advice on further blocks is to settle the matter.
-const POWER: f64 = 0.8;
-
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub verdict: Verdict,
@@ -54,6 +48,9 @@ pub(crate) struct Decision {
 ///
 /// `p_adjusted` is Holm's over the run's `comparisons`; `higher_is_better` tells throughput from
 /// latency. Every error rate is that of one look.
+///
+/// The t interval decides. Where the robust companion says otherwise, or where the blocks' skewness
+/// makes the t interval unreliable, the verdict is withheld.
 pub(crate) fn decide(
     sample: &Sample,
     rules: &Rules,
@@ -65,7 +62,7 @@ pub(crate) fn decide(
     // Two one-sided tests at alpha each are the interval at 1 - 2 alpha (Schuirmann 1987).
     let inside = sample
         .interval(1.0 - 2.0 * alpha)
-        .is_some_and(|(low, high)| -delta < low && high < delta);
+        .is_some_and(|interval| is_inside(interval, delta));
     let excludes_zero = sample
         .interval(rules.look_confidence())
         .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
@@ -73,6 +70,10 @@ pub(crate) fn decide(
     let decided = |verdict, notes| Decision { verdict, notes };
 
     if inside {
+        let note = withheld_same(sample, delta, 1.0 - 2.0 * alpha);
+        if let Some(note) = note {
+            return decided(Verdict::Inconclusive, vec![note]);
+        }
         let note = excludes_zero.then_some(Note::SmallerThanMatters);
         return decided(Verdict::Same, note.into_iter().collect());
     }
@@ -83,71 +84,59 @@ pub(crate) fn decide(
         } else {
             Verdict::Slower
         };
-        return decided(verdict, Vec::new());
+        return match withheld_difference(sample, rules, verdict) {
+            Some(note) => decided(Verdict::Inconclusive, vec![note]),
+            None => decided(verdict, Vec::new()),
+        };
     }
-    let advice = advice(sample, delta, alpha, comparisons);
+    let aim = Aim {
+        delta,
+        alpha,
+        comparisons,
+    };
     let measurable = match (excludes_zero, beyond) {
         (true, true) => Some(Note::NotAmong { comparisons }),
         (true, false) => Some(Note::MayMatter),
         (false, _) => None,
     };
-    let notes = measurable.into_iter().chain([advice]).collect();
-    decided(Verdict::Inconclusive, notes)
+    let notes = measurable.into_iter().chain([advice(sample, aim)]);
+    decided(Verdict::Inconclusive, notes.collect())
 }
 
-/// What would settle a comparison that is not settled.
-fn advice(sample: &Sample, delta: f64, alpha: f64, comparisons: usize) -> Note {
-    match more_blocks(sample, delta, alpha, comparisons) {
-        Some(more) => Note::MoreBlocks(more),
-        None if (sample.mean.abs() - delta).abs() < delta / 4.0 => Note::AsLargeAsMatters,
-        None => Note::TooNoisy,
-    }
+fn is_inside((low, high): (f64, f64), delta: f64) -> bool {
+    -delta < low && high < delta
 }
 
-/// How many more blocks would settle the comparison four times in five, if the mean and the
-/// spread stay what they are; nothing when it would take more than is reasonable.
-fn more_blocks(sample: &Sample, delta: f64, alpha: f64, comparisons: usize) -> Option<usize> {
-    let settled = |blocks| chance(sample, blocks, delta, alpha, comparisons) >= POWER;
-    let (mut low, mut high) = (sample.blocks, sample.blocks + MOST_BLOCKS_ADVISED);
-    if !settled(high) {
-        return None;
-    }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if settled(middle) {
-            high = middle;
-        } else {
-            low = middle;
+/// Why 'the same' is withheld: the robust companion at the same confidence leaves what does not
+/// matter.
+fn withheld_same(sample: &Sample, delta: f64, confidence: f64) -> Option<Note> {
+    let (estimate, interval) = sample.robust(confidence);
+    let interval = interval?;
+    (!is_inside(interval, delta)).then(|| companion_differs(Verdict::Same, estimate, interval))
+}
+
+/// Why a difference is withheld: the robust companion holds zero, has the other sign or an estimate
+/// that does not matter; or the blocks are too skewed for the t interval.
+fn withheld_difference(sample: &Sample, rules: &Rules, verdict: Verdict) -> Option<Note> {
+    let (estimate, interval) = sample.robust(rules.look_confidence());
+    if let Some((low, high)) = interval {
+        let sign = sample.mean.signum();
+        let least = if sign > 0.0 { low } else { -high };
+        if least <= 0.0 || sign * estimate <= rules.delta() {
+            return Some(companion_differs(verdict, estimate, (low, high)));
         }
     }
-    Some(high - sample.blocks)
+    let holds = sample.differs_in_spite_of_skewness(rules.look_alpha());
+    (!holds).then_some(Note::Skewed { verdict })
 }
 
-/// The chance that so many blocks give the verdict that the sample's mean calls for, were that
-/// the true mean and the sample's the true spread: a difference when it is beyond `delta`, the
-/// same when it is not. The noncentral t is taken for a shifted central one.
-fn chance(sample: &Sample, blocks: usize, delta: f64, alpha: f64, comparisons: usize) -> f64 {
-    let degrees = blocks as f64 - 1.0;
-    let error = sample.sd / (blocks as f64).sqrt();
-    let size = sample.mean.abs();
-    if size > delta {
-        // The strictest p value that Holm's procedure may ask for.
-        let critical = t_quantile(1.0 - alpha / (2.0 * comparisons as f64), degrees);
-        let least = delta.max(critical * error);
-        t_below((size - least) / error, degrees)
-    } else {
-        // Both ends of the interval have to lie inside.
-        let critical = t_quantile(1.0 - alpha, degrees);
-        let upper = t_below((delta - size) / error - critical, degrees);
-        let lower = t_below((delta + size) / error - critical, degrees);
-        upper + lower - 1.0
+fn companion_differs(verdict: Verdict, estimate: f64, (low, high): (f64, f64)) -> Note {
+    Note::CompanionDiffers {
+        verdict,
+        ratio: estimate.exp(),
+        low: low.exp(),
+        high: high.exp(),
     }
-}
-
-/// The share of Student's t distribution that lies below `t`.
-fn t_below(t: f64, degrees: f64) -> f64 {
-    let beyond = t_two_sided_p(t, degrees) / 2.0;
-    if t < 0.0 { beyond } else { 1.0 - beyond }
 }
 
 #[cfg(test)]
@@ -178,7 +167,7 @@ mod tests {
 
     fn share(effect: f64, noise: f64, blocks: usize, wanted: &[Verdict]) -> f64 {
         let mut random = Normal::with_seed(20_240_229);
-        let runs = 2000;
+        let runs = 500;
         let hits = (0..runs)
             .filter(|_| {
                 wanted.contains(&verdict_of(&experiment(&mut random, effect, noise, blocks)))
@@ -192,18 +181,18 @@ mod tests {
     #[test]
     fn a_subject_against_itself_is_rarely_called_different() {
         let false_calls = share(0.0, 0.03, 10, DIFFERENT);
-        assert!(false_calls <= 0.055, "{false_calls}");
+        assert!(false_calls <= 0.05, "{false_calls}");
         // With less noise than what matters it is called the same, most of the time.
         let same = share(0.0, 0.01, 10, &[Verdict::Same]);
-        assert!(same > 0.99, "{same}");
+        assert!(same > 0.92, "{same}");
     }
 
     #[test]
     fn a_true_difference_of_ten_percent_is_found_with_its_direction() {
         let found = share(1.1_f64.ln(), 0.03, 10, &[Verdict::Faster]);
-        assert!(found > 0.99, "{found}");
+        assert!(found > 0.9, "{found}");
         let found = share(-(1.1_f64.ln()), 0.03, 10, &[Verdict::Slower]);
-        assert!(found > 0.99, "{found}");
+        assert!(found > 0.9, "{found}");
     }
 
     #[test]
@@ -211,29 +200,24 @@ mod tests {
         let mut random = Normal::with_seed(7);
         for blocks in [3, 5, 10] {
             let truth = 0.08;
-            let held = (0..4000)
+            let held = (0..1500)
                 .filter(|_| {
                     let sample = experiment(&mut random, truth, 0.03, blocks);
                     let (low, high) = sample.interval(0.95).unwrap();
                     low <= truth && truth <= high
                 })
                 .count();
-            let coverage = held as f64 / 4000.0;
+            let coverage = held as f64 / 1500.0;
             assert!(
-                (0.94..0.96).contains(&coverage),
+                // Wider than that of blocks that are known to be independent.
+                (0.955..0.995).contains(&coverage),
                 "{coverage} with {blocks} blocks"
             );
         }
     }
 
-    /// A sample with the given mean and standard deviation.
     fn sample(blocks: usize, mean: f64, sd: f64) -> Sample {
-        Sample {
-            blocks,
-            mean,
-            sd,
-            half_step: 0.0,
-        }
+        Sample::made_of(blocks, mean, sd)
     }
 
     #[test]
@@ -249,7 +233,7 @@ mod tests {
             (0.025, 0.02, Verdict::Inconclusive),
             (-0.025, 0.02, Verdict::Inconclusive),
             // As small, and known to be.
-            (0.02, 0.01, Verdict::Same),
+            (0.02, 0.009, Verdict::Same),
         ];
         for (mean, sd, expected) in cases {
             let s = sample(10, mean, sd);
@@ -282,7 +266,7 @@ mod tests {
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
         assert!(
-            matches!(d.notes[..], [Note::MayMatter, Note::MoreBlocks(_)]),
+            matches!(d.notes[..], [Note::MayMatter, Note::MoreBlocks { .. }]),
             "{:?}",
             d.notes
         );
@@ -292,12 +276,12 @@ mod tests {
     fn a_difference_just_beyond_what_matters_is_rarely_called_the_same() {
         // The two one-sided tests err at most once in twenty.
         let same = share(rules().delta() * 1.001, 0.02, 10, &[Verdict::Same]);
-        assert!(same <= 0.055, "{same}");
+        assert!(same <= 0.05, "{same}");
     }
 
     #[test]
     fn many_comparisons_ask_for_more() {
-        let s = sample(10, 0.05, 0.06);
+        let s = sample(10, 0.05, 0.05);
         let p = s.p_value().unwrap();
         assert_eq!(decide(&s, &rules(), p, 1, true).verdict, Verdict::Faster);
         let d = decide(&s, &rules(), p * 12.0, 12, true);
@@ -306,36 +290,45 @@ mod tests {
     }
 
     #[test]
-    fn advice_on_blocks_holds_when_it_is_followed() {
-        let cases = [
-            // Mean, standard deviation over 10 blocks, what more blocks should bring.
-            (0.05, 0.10, DIFFERENT),
-            (0.04, 0.06, DIFFERENT),
-            (0.0, 0.08, &[Verdict::Same][..]),
-            (0.015, 0.04, &[Verdict::Same]),
-        ];
-        for (mean, sd, wanted) in cases {
-            let s = sample(10, mean, sd);
-            assert_eq!(verdict_of(&s), Verdict::Inconclusive, "mean {mean}");
-            let more = more_blocks(&s, rules().delta(), 0.05, 1).unwrap();
-            let settled = share(mean, sd / 2.0_f64.sqrt(), 10 + more, wanted);
-            assert!(
-                (0.75..0.88).contains(&settled),
-                "mean {mean}: {settled} with {more} more"
-            );
-        }
+    fn one_wild_block_withholds_what_the_mean_says() {
+        let wild = |at: usize, by: f64, rest: f64| {
+            let mut logs: Vec<f64> = (0..10)
+                .map(|i| rest + 0.004 * if i / 2 % 2 == 0 { 1.0 } else { -1.0 })
+                .collect();
+            logs[at] = by;
+            Sample::of(&logs).unwrap()
+        };
+        // The mean of -3.6% is beyond what matters, and so would be its t interval were it narrower:
+        // nine blocks say -1.5%.
+        let mut s = wild(4, -0.2, -0.015);
+        s.correlation = 0.0;
+        s.sd = 0.01;
+        let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
+        assert_eq!(d.verdict, Verdict::Inconclusive);
+        let [Note::CompanionDiffers { verdict, ratio, .. }] = d.notes[..] else {
+            panic!("{:?}", d.notes);
+        };
+        assert_eq!(verdict, Verdict::Slower);
+        assert!((ratio.ln() + 0.015).abs() < 0.005, "{ratio}");
     }
 
     #[test]
-    fn where_blocks_do_not_help_the_advice_says_what_would() {
-        let advised = |mean, sd| advice(&sample(10, mean, sd), rules().delta(), 0.05, 1);
-        assert_eq!(advised(0.05, 9.0), Note::TooNoisy);
-        assert_eq!(advised(0.0, 9.0), Note::TooNoisy);
-        assert_eq!(
-            advised(rules().delta() * 1.01, 0.05),
-            Note::AsLargeAsMatters
+    fn the_same_is_withheld_where_most_blocks_lie_elsewhere() {
+        let mut s = sample(10, 0.0, 0.06);
+        // As if the t interval were narrow: the companion's is as wide as the blocks.
+        s.sd = 0.005;
+        let d = decide(&s, &rules(), 0.5, 1, true);
+        assert_eq!(d.verdict, Verdict::Inconclusive);
+        assert!(
+            matches!(
+                d.notes[..],
+                [Note::CompanionDiffers {
+                    verdict: Verdict::Same,
+                    ..
+                }]
+            ),
+            "{:?}",
+            d.notes
         );
-        // Blocks that are all alike and stand exactly on the margin leave nothing to divide by.
-        assert_eq!(advised(rules().delta(), 0.0), Note::AsLargeAsMatters);
     }
 }

@@ -3,7 +3,7 @@
 
 use readings::Condition;
 
-use crate::{Metric, NoiseFloor, SettingDifference, Starts, WithoutPauses};
+use crate::{Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses};
 
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +17,36 @@ pub enum Note {
     },
     /// The interval excludes zero and may reach beyond what matters.
     MayMatter,
-    /// So many more blocks would likely settle it.
-    MoreBlocks(usize),
+    /// A new run of so many blocks would likely settle it.
+    MoreBlocks {
+        /// The blocks of the new run.
+        total: usize,
+        /// The fewest, at the lower end of what the spread between blocks may truly be.
+        low: usize,
+        /// The most, at the upper end; absent where that is more than is advised.
+        high: Option<usize>,
+    },
+    /// The baseline differs from itself by as much, so nothing of that size was measured.
+    FloorAsLarge {
+        /// The baseline's second copy over its first.
+        floor: f64,
+    },
+    /// The t interval says so, and the robust companion does not: a few blocks decide.
+    CompanionDiffers {
+        /// What the t interval alone would give.
+        verdict: Verdict,
+        /// The Hodges-Lehmann estimate of the ratio.
+        ratio: f64,
+        /// Lower end of its interval, of the confidence that the verdict needs.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// The t interval says so, and the blocks are too skewed for it.
+    Skewed {
+        /// What the t interval alone would give.
+        verdict: Verdict,
+    },
     /// More blocks would not settle it: the difference is about as large as what matters.
     AsLargeAsMatters,
     /// More blocks would not settle it: the blocks differ too much.

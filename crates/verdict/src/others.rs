@@ -50,12 +50,10 @@ pub(crate) fn are_too_few(blocks: usize, others: Option<f64>) -> bool {
 }
 
 /// A sample whose spread is no smaller than that of the floor and of the slices.
-pub(crate) fn widened(sample: Sample, floor_sd: Option<f64>, slices_sd: Option<f64>) -> Sample {
+pub(crate) fn widened(mut sample: Sample, floor_sd: Option<f64>, slices_sd: Option<f64>) -> Sample {
     let least = [floor_sd, slices_sd].into_iter().flatten();
-    Sample {
-        sd: least.fold(sample.sd, f64::max),
-        ..sample
-    }
+    sample.sd = least.fold(sample.sd, f64::max);
+    sample
 }
 
 /// The standard deviation that a block's log ratio has from its slices alone; nothing where they

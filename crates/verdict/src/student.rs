@@ -1,7 +1,7 @@
-//! Student's t distribution. The distribution is `statrs`'; its quantile is wrong by up to a
+//! Student's t distribution, and the chi-square distribution. Student's is `statrs`'; its quantile is wrong by up to a
 //! thousandth where degrees of freedom are many, hence Newton's method here.
 
-use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, StudentsT};
 
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
@@ -11,6 +11,12 @@ pub fn t_two_sided_p(t: f64, degrees: f64) -> f64 {
         return f64::NAN;
     }
     distribution(degrees).map_or(f64::NAN, |student| 2.0 * student.sf(t.abs()))
+}
+
+/// The share of Student's t distribution that lies below `t`.
+pub(crate) fn t_below(t: f64, degrees: f64) -> f64 {
+    let beyond = t_two_sided_p(t, degrees) / 2.0;
+    if t < 0.0 { beyond } else { 1.0 - beyond }
 }
 
 /// The value that a share `p` (between 0 and 1, both exclusive) of Student's t distribution with
@@ -49,6 +55,11 @@ pub fn t_quantile(p: f64, degrees: f64) -> f64 {
         t = next;
     }
     t
+}
+
+/// The value that a share `p` of the chi-square distribution lies below.
+pub(crate) fn chi_square_quantile(p: f64, degrees: f64) -> f64 {
+    ChiSquared::new(degrees).map_or(f64::NAN, |chi| chi.inverse_cdf(p))
 }
 
 /// Nothing without degrees of freedom.
@@ -99,6 +110,14 @@ mod tests {
                 assert!((t + t_quantile(1.0 - p, degrees)).abs() < 1e-6 * t);
                 assert!((t_two_sided_p(t, degrees) - 2.0 * (1.0 - p)).abs() < 1e-9);
             }
+        }
+    }
+
+    #[test]
+    fn chi_square_quantiles_are_those_of_the_tables() {
+        for (p, degrees, expected) in [(0.1, 9.0, 4.168), (0.9, 9.0, 14.684), (0.5, 4.0, 3.357)] {
+            let got = chi_square_quantile(p, degrees);
+            assert!((got - expected).abs() < 1e-3, "{got}");
         }
     }
 

@@ -221,7 +221,9 @@ impl<'a> Draft<'a> {
             let sample = pair.pairs.sample().filter(|_| pair.p.is_some());
             // First over second, with the better one first.
             let ratio = |log: f64| if a < b { log.exp() } else { (-log).exp() };
-            let interval = sample.and_then(|s| s.interval(judge.rules.look_confidence()));
+            let interval = sample
+                .as_ref()
+                .and_then(|s| s.interval(judge.rules.look_confidence()));
             let interval = interval.map(|(low, high)| (ratio(low), ratio(high)));
             found.push((
                 (a.min(b), a.max(b)),

@@ -15,7 +15,7 @@ fn withhold(decision: &mut Decision, note: Note) {
             note,
             Note::SmallerThanMatters
                 | Note::MayMatter
-                | Note::MoreBlocks(_)
+                | Note::MoreBlocks { .. }
                 | Note::AsLargeAsMatters
                 | Note::TooNoisy
         )
@@ -127,8 +127,7 @@ fn revise(c: &mut Comparison, note: Note) {
 }
 
 /// Where the baseline differs from itself by more than what matters, a difference that is no
-/// larger, and sameness, mean nothing. Where the floor is as wide as a difference that is not
-/// settled, more blocks are no advice.
+/// larger, and sameness, mean nothing.
 pub(crate) fn by_floor(rules: &Rules, comparisons: &mut [Comparison], floors: &[NoiseFloor]) {
     for c in comparisons {
         let of_same =
@@ -141,13 +140,6 @@ pub(crate) fn by_floor(rules: &Rules, comparisons: &mut [Comparison], floors: &[
         if decided && floor.is_biased(rules.matters) && ratio.ln().abs() <= size {
             let note = Note::WithinFloor(Box::new(floor.clone()));
             revise(c, note);
-        } else if c.verdict == Verdict::Inconclusive && ratio.ln().abs() <= size {
-            let is_forecast = |note: &Note| matches!(note, Note::MoreBlocks(_) | Note::MayMatter);
-            let before = c.notes.len();
-            c.notes.retain(|note| !is_forecast(note));
-            if c.notes.len() < before {
-                c.notes.push(Note::WithinFloor(Box::new(floor.clone())));
-            }
         }
     }
 }

@@ -7,6 +7,7 @@ use verdict::text::{counted, fraction};
 use super::blocks::panels;
 use super::curves::curves;
 use super::forest::forests;
+use super::shift::shifts;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
@@ -49,6 +50,7 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
     main.push_str(&section("Latency", &curves(journal, &subjects)));
+    main.push_str(&section("Latency by quantile", &shifts(analysis)));
     main.push_str(&list(
         "Interactions",
         sentence::interactions(&analysis.interactions).into_iter(),
@@ -278,10 +280,10 @@ mod tests {
         let page = page();
         let count = |what: &str| page.matches(what).count();
         // Throughput, median and p99 of intervals and of blocks; intervals of what servers cost;
-        // one set of curves.
-        assert_eq!(count("<svg "), 9);
-        assert_eq!(count("<desc id="), 9);
-        assert_eq!(count("</svg>"), 9);
+        // one set of curves, and one shift function.
+        assert_eq!(count("<svg "), 10);
+        assert_eq!(count("<desc id="), 10);
+        assert_eq!(count("</svg>"), 10);
         assert!(
             page.contains("id=\"forest-requests_per_s\"")
                 || page.contains("forest-requests_per_s-t")

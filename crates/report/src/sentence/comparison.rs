@@ -1,7 +1,7 @@
 //! Comparisons and the noise floor, in sentences.
 
+use verdict::text::{change, counted, decimals_of_interval, fraction, percent, rate};
 use verdict::text::{condition, number};
-use verdict::text::{counted, decimals_of_interval, fraction, percent, rate};
 use verdict::{Bound, Comparison, Metric, NoiseFloor, Note, Verdict};
 
 use super::amount::{
@@ -28,9 +28,10 @@ pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> Stri
     };
     let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
     let note = notes(&kept);
-    let noted = |text: String| match &note {
-        Some(note) => format!("{text}; {note}."),
-        None => format!("{text}."),
+    let noted = |text: String| {
+        let parts = [Some(text), how_sure(c), companion(c), note.clone()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("{}.", parts.join("; "))
     };
     let over = format!("over {}", counted(c.blocks, "block"));
     let place = format!("{}{}", place_and_rate(c), placement_clause(placement));
@@ -69,6 +70,36 @@ pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> Stri
 /// Where servers and client ran, as part of a sentence; empty where that is not known.
 pub(crate) fn placement_clause(placement: Option<&str>) -> String {
     placement.map_or_else(String::new, |text| format!(" ({text})"))
+}
+/// Whether a difference surely matters, or how probably.
+fn how_sure(c: &Comparison) -> Option<String> {
+    let differs = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    if c.surely {
+        return Some(format!("surely {}", c.verdict.word()));
+    }
+    if !differs && !c.notes.contains(&Note::MayMatter) {
+        return None;
+    }
+    let probability = match c.p_beyond_matters? {
+        p if p > 0.99 => "more than 99%".to_owned(),
+        p => percent(p * 100.0, 0, false),
+    };
+    let matters = fraction(c.matters);
+    Some(format!(
+        "by more than {matters} with a probability of {probability}"
+    ))
+}
+
+/// The robust companion, where it says something else than the mean and no note has told so.
+fn companion(c: &Comparison) -> Option<String> {
+    let told = |note: &Note| matches!(note, Note::CompanionDiffers { .. });
+    let (robust, ratio, (low, high)) = (c.robust?, c.ratio?, c.interval()?);
+    let half_width = (high / low).ln() / 2.0;
+    let apart = (robust.ratio / ratio).ln().abs() > half_width / 2.0;
+    (apart && !c.notes.iter().any(told)).then(|| {
+        let figure = change(robust.ratio, robust.interval());
+        format!("the Hodges-Lehmann estimate is {figure}")
+    })
 }
 
 /// The baseline against itself.
@@ -250,7 +281,7 @@ fn size(c: &Comparison) -> (String, String) {
 mod tests {
     use super::*;
     use readings::Condition;
-    use verdict::{Note, Starts};
+    use verdict::{Robust, Starts};
 
     fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
         let [ratio, low, high] = figures;
@@ -270,6 +301,10 @@ mod tests {
             notes: Vec::new(),
             baseline_value: None,
             subject_value: None,
+            surely: false,
+            p_beyond_matters: None,
+            robust: None,
+            block_correlation: None,
             p_value: None,
             p_adjusted: None,
             rate_per_s: None,
@@ -362,11 +397,59 @@ mod tests {
             Verdict::Inconclusive,
             [1.02, 0.969, 1.074],
         );
-        c.notes = vec![Note::MoreBlocks(12)];
+        c.notes = vec![Note::MoreBlocks {
+            total: 22,
+            low: 15,
+            high: Some(46),
+        }];
         assert_eq!(
             said(&c),
             "inconclusive: balance against direct, throughput: +2% [-3%, +7%], over 10 blocks; \
-             about 12 more blocks would likely settle it."
+             a new run of about 22 blocks would likely settle it (15 to 46 with a probability of \
+             80%)."
+        );
+    }
+
+    #[test]
+    fn surely_is_said_where_the_whole_interval_clears_what_matters() {
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.69, 0.67, 0.71]);
+        c.surely = true;
+        c.p_beyond_matters = Some(0.999);
+        assert!(said(&c).ends_with(", over 10 blocks; surely slower."));
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.95, 0.92, 0.98]);
+        c.p_beyond_matters = Some(0.912);
+        let expected = ", over 10 blocks; by more than 3% with a probability of 91%.";
+        assert!(said(&c).ends_with(expected), "{}", said(&c));
+    }
+
+    #[test]
+    fn a_companion_that_says_something_else_is_told() {
+        let mut c = comparison(Metric::RequestsPerS, Verdict::Slower, [0.90, 0.85, 0.95]);
+        let robust = |ratio: f64| Robust {
+            ratio,
+            low: Some(ratio - 0.02),
+            high: Some(ratio + 0.02),
+        };
+        c.robust = Some(robust(0.91));
+        assert!(said(&c).ends_with("over 10 blocks."));
+        c.robust = Some(robust(0.94));
+        assert!(
+            said(&c).ends_with("; the Hodges-Lehmann estimate is -6% [-8%, -4%]."),
+            "{}",
+            said(&c)
+        );
+        c.verdict = Verdict::Inconclusive;
+        c.notes = vec![Note::CompanionDiffers {
+            verdict: Verdict::Slower,
+            ratio: 0.99,
+            low: 0.97,
+            high: 1.01,
+        }];
+        assert_eq!(
+            said(&c),
+            "inconclusive: balance against direct, throughput: -10% [-15%, -5%], over 10 blocks; \
+             the t interval alone would say slower, and the Hodges-Lehmann estimate is -1% [-3%, \
+             +1%]: a few blocks decide, so no verdict is given."
         );
     }
 
@@ -406,7 +489,11 @@ mod tests {
         let wide = [203.88, 9.45, 4396.8];
         let mut c = comparison(Metric::LatencyUsP99, Verdict::Inconclusive, wide);
         (c.baseline_value, c.subject_value) = (Some(150.0), Some(30_582.0));
-        c.notes = vec![Note::MoreBlocks(693)];
+        c.notes = vec![Note::MoreBlocks {
+            total: 693,
+            low: 400,
+            high: Some(1000),
+        }];
         assert_eq!(
             said(&c),
             "inconclusive: balance against direct, 99th percentile of latency: not measurable here \

@@ -1,7 +1,7 @@
 //! What qualifies a verdict, as parts of a sentence.
 
-use verdict::text::{change, counted, grouped, number, percent};
-use verdict::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Note};
+use verdict::text::{change, counted, fraction, grouped, number, percent};
+use verdict::{FEWEST_BLOCKS, FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED, Note};
 
 use super::joined;
 
@@ -18,17 +18,48 @@ fn note(note: &Note) -> String {
             format!("a difference on its own, but not among {comparisons} comparisons")
         }
         Note::MayMatter => "measurable, but perhaps more than what matters".to_owned(),
-        Note::MoreBlocks(more) => format!(
-            "about {more} more {} would likely settle it",
-            if *more == 1 { "block" } else { "blocks" }
-        ),
+        Note::MoreBlocks { total, low, high } => {
+            let high = match high {
+                Some(high) => grouped(*high as u64),
+                None => format!("more than {}", grouped(MOST_BLOCKS_ADVISED as u64)),
+            };
+            format!(
+                "a new run of about {} would likely settle it ({} to {high} with a probability of \
+                 {})",
+                counted(*total, "block"),
+                grouped(*low as u64),
+                fraction(FORECAST_CONFIDENCE)
+            )
+        }
         Note::AsLargeAsMatters => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the difference is \
-             about as large as what matters"
+            "even a new run of {} would probably not settle it: the difference is about as large \
+             as what matters",
+            counted(MOST_BLOCKS_ADVISED, "block")
         ),
         Note::TooNoisy => format!(
-            "even {MOST_BLOCKS_ADVISED} more blocks would probably not settle it: the noise between \
-             blocks is too large"
+            "even a new run of {} would probably not settle it: the noise between blocks is too \
+             large",
+            counted(MOST_BLOCKS_ADVISED, "block")
+        ),
+        Note::FloorAsLarge { floor } => format!(
+            "the baseline differs from itself by as much ({}), so more blocks promise nothing",
+            change(*floor, None)
+        ),
+        Note::CompanionDiffers {
+            verdict,
+            ratio,
+            low,
+            high,
+        } => format!(
+            "the t interval alone would say {}, and the Hodges-Lehmann estimate is {}: a few blocks \
+             decide, so no verdict is given",
+            verdict.word(),
+            change(*ratio, Some((*low, *high)))
+        ),
+        Note::Skewed { verdict } => format!(
+            "the t interval alone would say {}, but the blocks are too skewed for it, so no verdict \
+             is given",
+            verdict.word()
         ),
         Note::Unusable {
             blocks,

@@ -37,8 +37,8 @@ pub(crate) fn warning(warning: &Warning) -> String {
             blocks,
         } => format!(
             "the blocks' ratios of {} to {baseline}, {}{}, correlate with those of the blocks before \
-             (lag-1 autocorrelation {} over {}): they are not independent, and the interval is too \
-             narrow",
+             (lag-1 autocorrelation {} over {}): they are not independent, and the interval was \
+             widened for it",
             place.subject,
             metric.words(),
             at(&place.condition),

@@ -186,7 +186,7 @@ fn noise_is_inconclusive_and_says_what_would_help() {
     let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];
     assert_eq!(c.verdict, Verdict::Inconclusive);
     assert!(
-        matches!(c.notes[..], [Note::MoreBlocks(_)]),
+        matches!(c.notes[..], [Note::MoreBlocks { .. }]),
         "{:?}",
         c.notes
     );

@@ -35,6 +35,13 @@ pub struct Scenario {
     pub drift: Drift,
     /// Trials that went much slower than the others.
     pub outliers: Option<Outliers>,
+    /// Starts of the subjects that fail and are repeated.
+    pub bad_starts: Option<BadStarts>,
+    /// The most requests per second that the client can make, over what the baseline answers; beyond
+    /// it the client is saturated.
+    pub client: Option<f64>,
+    /// The step to which latencies are rounded, over the baseline's median.
+    pub latency_step: Option<f64>,
 }
 
 /// Noise, as standard deviations of the logarithm of a rate: 0.03 is about 3%.
@@ -49,6 +56,20 @@ pub struct Noise {
     /// How much of a subject's deviation in one block is carried into its next, 0 to 1. Anything
     /// but 0 breaks the assumption that blocks are independent.
     pub carried: f64,
+    /// How the deviations between blocks are distributed.
+    pub shape: Shape,
+}
+
+/// The distribution of the deviations between blocks; the mean is zero, so that the truth is what
+/// the scenario says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// Normal.
+    Normal,
+    /// Of the subjects only, exponential: a start is seldom much faster than the others.
+    Exponential,
+    /// Of the subjects only, lognormal with a shape of 0.8.
+    Lognormal,
 }
 
 /// A change of the machine, in standard deviations of [`Noise::between`]. Its sign is drawn.
@@ -69,7 +90,24 @@ pub struct Outliers {
     pub share: f64,
     /// What is left of their speed, such as 0.7.
     pub speed: f64,
+    /// Whether only the subjects have them, so that they do not cancel.
+    pub one_sided: bool,
 }
+
+/// Starts of the subjects that go wrong: part of the speed is lost and part of the requests fail. The
+/// trial is invalid and repeated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BadStarts {
+    /// The share of starts, 0 to 1.
+    pub share: f64,
+    /// What is left of their speed.
+    pub speed: f64,
+    /// The share of their requests that fail.
+    pub failed: f64,
+}
+
+/// How often a trial is tried again.
+const RETRIES: u32 = 3;
 
 impl Scenario {
     /// A baseline and one subject of the given speed under one condition: throughput only, noise
@@ -86,9 +124,13 @@ impl Scenario {
                 within: 0.05,
                 slices: 20,
                 carried: 0.0,
+                shape: Shape::Normal,
             },
             drift: Drift::Steady,
             outliers: None,
+            bad_starts: None,
+            client: None,
+            latency_step: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use readings::{
     ThreadReading, Trial,
 };
 
-use super::{Drift, Scenario};
+use super::{Drift, RETRIES, Scenario, Shape};
 
 /// Good answers per second of the baseline on an undisturbed machine.
 const BASE_PER_S: f64 = 20_000.0;
@@ -50,6 +50,8 @@ pub(super) struct Model {
     /// The rows of a whole run, made once and filled again for each: a histogram is large.
     rows: Vec<Trial>,
     filled: usize,
+    /// The attempts before those in `rows`, which failed.
+    failed: Vec<Trial>,
     /// What each copy of each condition carries over from the block before.
     carried: Vec<f64>,
     /// The machine's log speed at the run's end, or after its step.
@@ -93,6 +95,7 @@ impl Model {
             random: Rng::with_seed(seed),
             rows,
             filled: 0,
+            failed: Vec::new(),
             carried: vec![0.0; header.conditions.len() * copies],
             shift: 0.0,
             step_at: 0.0,
@@ -103,6 +106,7 @@ impl Model {
     /// Begins another run.
     pub fn begin(&mut self) {
         self.filled = 0;
+        self.failed.clear();
         self.carried.fill(f64::NAN);
         let size = match self.scenario.drift {
             Drift::Steady => 0.0,
@@ -113,8 +117,8 @@ impl Model {
     }
 
     /// The rows of the blocks measured since the run began.
-    pub fn rows(&self) -> &[Trial] {
-        &self.rows[..self.filled]
+    pub fn rows(&self) -> impl Iterator<Item = &Trial> {
+        self.failed.iter().chain(&self.rows[..self.filled])
     }
 
     /// Measures a block: its conditions in random order, and in each of them rounds of slices, one
@@ -128,6 +132,7 @@ impl Model {
             let started: Vec<f64> = (0..copies)
                 .map(|copy| self.start(condition * copies + copy, copy))
                 .collect();
+            let attempts: Vec<(u32, f64)> = (0..copies).map(|copy| self.attempts(copy)).collect();
             let mut counts = vec![0.0; copies];
             let mut latencies = vec![0.0; copies];
             let slices = self.scenario.noise.slices.max(1);
@@ -142,10 +147,15 @@ impl Model {
                 for (turn, &copy) in turns.iter().enumerate() {
                     let done = f64::from(slice) + turn as f64 / copies as f64;
                     let in_block = (place as f64 + done / f64::from(slices)) / conditions as f64;
-                    let log = started[copy] + self.machine(block, in_block);
-                    let requests = slice_s
-                        * BASE_PER_S
-                        * (log + self.normal() * self.scenario.noise.within).exp();
+                    let log = started[copy] + attempts[copy].1 + self.machine(block, in_block);
+                    let speed = (log + self.normal() * self.scenario.noise.within).exp();
+                    let most = self.scenario.client.unwrap_or(f64::INFINITY);
+                    // A saturated client has noise of its own, too.
+                    let speed = match speed < most {
+                        true => speed,
+                        false => most * (1.0 + 0.002 * self.normal()),
+                    };
+                    let requests = slice_s * BASE_PER_S * speed;
                     counts[copy] += requests;
                     if self.scenario.latency {
                         let noise = self.normal() * self.scenario.noise.within;
@@ -160,16 +170,77 @@ impl Model {
                 }
             }
             for copy in 0..copies {
-                fill(&mut self.rows[first + copy], counts[copy], latencies[copy]);
+                let us = match self.scenario.latency_step {
+                    Some(step) => (latencies[copy] / BASE_US / step).round() * BASE_US * step,
+                    None => latencies[copy],
+                };
+                let most = self.scenario.client.unwrap_or(f64::INFINITY);
+                let saturated = counts[copy] > 0.98 * most * BASE_PER_S * WINDOW_S;
+                fill(&mut self.rows[first + copy], counts[copy], us, saturated);
+                self.try_again(first + copy, attempts[copy]);
             }
         }
         self.filled += conditions * copies;
     }
 
+    /// How many attempts a trial takes, and the log of the speed that the last of them has left.
+    fn attempts(&mut self, copy: usize) -> (u32, f64) {
+        let Some(bad) = self.scenario.bad_starts.filter(|_| self.is_subject(copy)) else {
+            return (1, 0.0);
+        };
+        for attempt in 1..=RETRIES + 1 {
+            if self.random.f64() >= bad.share {
+                return (attempt, 0.0);
+            }
+        }
+        (RETRIES + 1, bad.speed.ln())
+    }
+
+    /// Adds the rows of the failed attempts to a trial that was filled.
+    fn try_again(&mut self, at: usize, (attempts, left): (u32, f64)) {
+        let Some(bad) = self.scenario.bad_starts else {
+            return;
+        };
+        self.rows[at].attempt = attempts;
+        closed(&mut self.rows[at]).errors_all.read = 0;
+        for attempt in 1..attempts {
+            let mut row = self.rows[at].clone();
+            row.attempt = attempt;
+            spoil(&mut row, bad.speed, bad.failed);
+            self.failed.push(row);
+        }
+        if left < 0.0 {
+            // The last attempt has lost its speed already.
+            spoil(&mut self.rows[at], 1.0, bad.failed);
+        }
+    }
+
+    fn is_subject(&self, copy: usize) -> bool {
+        copy >= 1 && copy <= self.scenario.speeds.len()
+    }
+
+    /// One deviation of a start from what is usual, in standard deviations.
+    fn deviation(&mut self, copy: usize) -> f64 {
+        let shape = self.scenario.noise.shape;
+        if shape != Shape::Normal && !self.is_subject(copy) {
+            return 0.0;
+        }
+        match shape {
+            Shape::Normal => self.normal(),
+            Shape::Exponential => -(1.0 - self.random.f64()).ln() - 1.0,
+            Shape::Lognormal => {
+                let (shape, value) = (0.8_f64, self.normal());
+                let mean = (shape * shape / 2.0).exp();
+                let sd = mean * (shape * shape).exp_m1().sqrt();
+                ((shape * value).exp() - mean) / sd
+            }
+        }
+    }
+
     /// The log speed of a subject that was just started.
     fn start(&mut self, place: usize, copy: usize) -> f64 {
         let noise = self.scenario.noise;
-        let fresh = self.normal() * noise.between;
+        let fresh = self.deviation(copy) * noise.between;
         let before = self.carried[place];
         let deviation = if before.is_nan() {
             fresh
@@ -183,6 +254,7 @@ impl Model {
             None => 1.0,
         };
         let outlier = match self.scenario.outliers {
+            Some(o) if o.one_sided && !self.is_subject(copy) => 1.0,
             Some(o) if self.random.f64() < o.share => o.speed,
             _ => 1.0,
         };
@@ -224,8 +296,17 @@ fn reading(row: &mut Trial) -> &mut Reading {
     }
 }
 
-fn fill(row: &mut Trial, requests: f64, latency_us: f64) {
+/// Makes a good trial one that lost speed and requests.
+fn spoil(row: &mut Trial, speed: f64, failed: f64) {
     let load = closed(row);
+    load.requests = (load.requests as f64 * speed) as u64;
+    load.requests_all = load.requests;
+    load.errors_all.read = (load.requests as f64 * failed / (1.0 - failed)) as u64;
+}
+
+fn fill(row: &mut Trial, requests: f64, latency_us: f64, saturated: bool) {
+    let load = closed(row);
+    load.client.saturated = saturated;
     load.requests = requests.round() as u64;
     load.requests_all = load.requests;
     load.bytes_read = load.requests * 200;

@@ -1,0 +1,206 @@
+//! How many blocks a new run would need.
+//!
+//! The number hangs on the standard deviation between blocks, which a few blocks tell within a
+//! factor of two. So it comes with the range that the deviation's chi-square interval gives.
+
+use crate::dependence::Widening;
+use crate::floor::NoiseFloor;
+use crate::sample::{Sample, error_of_mean};
+use crate::student::{chi_square_quantile, t_below, t_quantile};
+use crate::{Comparison, Note};
+
+/// A new run of more blocks than this is no advice.
+pub const MOST_BLOCKS_ADVISED: usize = 1000;
+
+/// The probability that the range of a forecast holds the number that is needed, if the difference
+/// is what was measured.
+pub const FORECAST_CONFIDENCE: f64 = 0.8;
+
+/// How sure a new run of so many blocks is to settle the matter.
+const POWER: f64 = 0.8;
+
+/// What a new run has to show, and how sure it has to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    /// The smallest log ratio that matters.
+    pub delta: f64,
+    /// The error rate of one look.
+    pub alpha: f64,
+    /// The comparisons of the run.
+    pub comparisons: usize,
+}
+
+/// What would settle a comparison that is not settled.
+pub(crate) fn advice(sample: &Sample, aim: Aim) -> Note {
+    let with_sd = |factor: f64| blocks_needed(sample, sample.sd * factor, aim);
+    // The true deviation over the sample's, at both ends of its interval.
+    let factor = |p| (sample.degrees() / chi_square_quantile(p, sample.degrees())).sqrt();
+    let tail = (1.0 - FORECAST_CONFIDENCE) / 2.0;
+    let Some(total) = with_sd(1.0) else {
+        return match (sample.mean.abs() - aim.delta).abs() < aim.delta / 4.0 {
+            true => Note::AsLargeAsMatters,
+            false => Note::TooNoisy,
+        };
+    };
+    Note::MoreBlocks {
+        total: total.max(sample.blocks + 1),
+        low: with_sd(factor(1.0 - tail)).unwrap_or(total),
+        high: with_sd(factor(tail)).map(|high| high.max(sample.blocks + 1)),
+    }
+}
+
+/// How many blocks would settle the comparison four times in five, were the mean the true one and
+/// the standard deviation as given; nothing when it would take more than is reasonable.
+fn blocks_needed(sample: &Sample, sd: f64, aim: Aim) -> Option<usize> {
+    let settled = |blocks| chance(sample, sd, blocks, aim) >= POWER;
+    let (mut low, mut high) = (crate::FEWEST_BLOCKS - 1, MOST_BLOCKS_ADVISED);
+    if !settled(high) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if settled(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
+/// The chance that so many blocks give the verdict that the sample's mean calls for, were that
+/// the true mean: a difference when it is beyond `delta`, the same when it is not. The noncentral t
+/// is taken for a shifted central one, and the blocks to come for as dependent as the sample's.
+fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
+    let Aim { delta, alpha, .. } = aim;
+    let degrees = Widening::of(blocks, sample.correlation).degrees;
+    let error = error_of_mean(sd, blocks, sample.correlation);
+    let size = sample.mean.abs();
+    if size > delta {
+        // The strictest p value that Holm's procedure may ask for.
+        let critical = t_quantile(1.0 - alpha / (2.0 * aim.comparisons as f64), degrees);
+        let least = delta.max(critical * error);
+        t_below((size - least) / error, degrees)
+    } else {
+        // Both ends of the interval have to lie inside.
+        let critical = t_quantile(1.0 - alpha, degrees);
+        let upper = t_below((delta - size) / error - critical, degrees);
+        let lower = t_below((delta + size) / error - critical, degrees);
+        upper + lower - 1.0
+    }
+}
+
+/// Takes back what was promised where the baseline differs from itself by as much: a forecast of
+/// blocks, and that a difference was measured. `difference` is a log ratio.
+pub(crate) fn hold_against_floor(floors: &[NoiseFloor], comparisons: &mut [Comparison]) {
+    for c in comparisons {
+        let Some(ratio) = c.ratio else { continue };
+        let here = |f: &&NoiseFloor| f.condition == c.condition && f.metric == c.metric;
+        let Some(floor) = floors.iter().find(here) else {
+            continue;
+        };
+        let difference = ratio.ln().abs().max(c.matters.max(0.0).ln_1p());
+        if floor.ratio.ln().abs() < difference {
+            continue;
+        }
+        let void = |note: &Note| {
+            matches!(
+                note,
+                Note::MoreBlocks { .. } | Note::MayMatter | Note::SmallerThanMatters
+            )
+        };
+        if let Some(at) = c.notes.iter().position(void) {
+            c.notes.retain(|note| !void(note));
+            c.notes
+                .insert(at, Note::FloorAsLarge { floor: floor.ratio });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{Normal, analyse, header, throughput_blocks};
+    use readings::{Outcome, Trial};
+
+    const DELTA: f64 = 0.029_558_8;
+
+    fn aim() -> Aim {
+        Aim {
+            delta: DELTA,
+            alpha: 0.05,
+            comparisons: 1,
+        }
+    }
+
+    #[test]
+    fn where_blocks_do_not_help_the_advice_says_what_would() {
+        let advised = |mean, sd| advice(&Sample::made_of(10, mean, sd), aim());
+        assert_eq!(advised(0.05, 9.0), Note::TooNoisy);
+        assert_eq!(advised(0.0, 9.0), Note::TooNoisy);
+        assert_eq!(advised(DELTA * 1.01, 0.05), Note::AsLargeAsMatters);
+        assert_eq!(advised(DELTA, 0.0), Note::AsLargeAsMatters);
+    }
+
+    #[test]
+    fn a_forecast_is_the_total_of_a_new_run_and_its_range_holds_as_often_as_it_says() {
+        // The truth: 5% apart, 8% between blocks.
+        let (mean, sd) = (0.05, 0.08);
+        let mut truth = Sample::made_of(10, mean, sd);
+        truth.correlation = 0.0;
+        let needed = blocks_needed(&truth, sd, aim()).unwrap();
+        let mut normal = Normal::with_seed(8);
+        let (mut held, mut forecasts) = (0, 0);
+        for _ in 0..1000 {
+            // The difference is what was measured; the spread is the sample's.
+            let logs: Vec<f64> = (0..10).map(|_| sd * normal.next()).collect();
+            let middle = logs.iter().sum::<f64>() / 10.0;
+            let logs: Vec<f64> = logs.iter().map(|x| x - middle + mean).collect();
+            let mut sample = Sample::of(&logs).unwrap();
+            sample.correlation = 0.0;
+            let Note::MoreBlocks { total, low, high } = advice(&sample, aim()) else {
+                continue;
+            };
+            forecasts += 1;
+            assert!(low <= total && high.is_none_or(|high| total <= high));
+            assert!(total > 10);
+            held += u32::from(low <= needed && high.is_none_or(|high| needed <= high));
+        }
+        assert!(forecasts > 990, "{forecasts}");
+        let share = f64::from(held) / f64::from(forecasts);
+        assert!((0.75..0.87).contains(&share), "{share}");
+    }
+
+    /// Ten blocks that leave a difference of 4% open; the second copy is `again` times the first.
+    fn open_at(again: f64) -> Vec<Trial> {
+        let rates: Vec<(f64, f64)> = [0.9, 1.02, 1.05, 0.88, 0.97, 0.99, 1.08, 0.86, 0.91, 0.94]
+            .iter()
+            .map(|share| (20_000.0, 20_000.0 * share))
+            .collect();
+        let mut trials = throughput_blocks(&rates);
+        for trial in trials.iter_mut().filter(|trial| trial.baseline_copy) {
+            let Outcome::Done(reading) = &mut trial.outcome else {
+                panic!("it was measured");
+            };
+            let load = reading.throughput.as_mut().unwrap();
+            load.requests = (load.requests as f64 * again) as u64;
+        }
+        trials
+    }
+
+    #[test]
+    fn no_blocks_are_forecast_where_the_noise_floor_is_as_large() {
+        let notes = |again| {
+            let analysis = analyse(&header(10), &open_at(again));
+            analysis.comparisons[0].notes.clone()
+        };
+        let is_forecast = |note: &Note| matches!(note, Note::MoreBlocks { .. });
+        assert!(notes(1.0).iter().any(is_forecast), "{:?}", notes(1.0));
+        let floored = notes(0.9);
+        assert!(!floored.iter().any(is_forecast), "{floored:?}");
+        assert!(
+            matches!(floored[..], [Note::FloorAsLarge { .. }]),
+            "{floored:?}"
+        );
+    }
+}
