@@ -20,6 +20,9 @@ pub struct BottleneckReading {
     pub client_cpus: Vec<u32>,
     /// CPUs that the servers may use.
     pub server_cpus: Vec<u32>,
+    /// The same for each server; empty in journals of older versions.
+    #[serde(default)]
+    pub cpus_of_servers: BTreeMap<String, Vec<u32>>,
     /// Whether a connection carries more than one request.
     pub keepalive: bool,
     /// What the link between client and servers lets through, bits per second; absent where

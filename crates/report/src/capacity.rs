@@ -84,11 +84,15 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
     json!({
         "url": view.url,
         "objective": view.objective.to_string(),
+        "conditions": view.objective.conditions(),
         "connections": view.connections,
         "seed": view.seed,
         "stopped": view.stopped,
         "complete": c.complete,
         "at_least": c.lower_per_s.is_some() && c.upper_is != Bound::Missed,
+        "holds_share": verdict::capacity::HOLDS,
+        "holds_per_s": c.holds_per_s,
+        "correlation": c.correlation,
         "lower_per_s": c.lower_per_s,
         "upper_per_s": c.upper_per_s,
         "upper_is": c.upper_is,
@@ -380,7 +384,7 @@ pub(crate) mod tests {
             text.find(part)
                 .unwrap_or_else(|| panic!("no {part:?} in\n{text}"))
         };
-        assert!(at("95% interval") < at("p99 against offered requests/s: o held"));
+        assert!(at("in 90% of the trials") < at("p99 against offered requests/s: o held"));
         assert!(at("p99 against") < at("  offered/s  answered/s"));
         assert!(at("  offered/s") < at("Why trials did not hold"));
         let picture = &text[at("objective\n") + 10..at("  offered/s")];

@@ -100,6 +100,9 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
         "sentences": view.sentences,
         "levels": view.scaling.levels,
         "fit": view.scaling.fit,
+        "lack_of_fit": view.scaling.lack_of_fit,
+        "closed_loop": view.scaling.closed_loop,
+        "closed_loop_lack_of_fit": view.scaling.closed_loop_lack_of_fit,
         "no_fit": view.scaling.no_fit,
         "expected": view.scaling.expected,
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
@@ -154,7 +157,6 @@ fn picture(scaling: &Scaling, width: usize) -> Option<String> {
 
 /// A row for each concurrency, ascending.
 pub(crate) fn table(scaling: &Scaling) -> Columns {
-    let fit = scaling.fit.as_ref();
     let row = |level: &Level| {
         let figure = |spread: Option<verdict::capacity::Spread>| {
             spread.map_or("-".to_owned(), |s| time(s.middle))
@@ -162,7 +164,7 @@ pub(crate) fn table(scaling: &Scaling) -> Columns {
         let at_least = if level.at_least { ">= " } else { "" };
         let n = f64::from(level.connections);
         // Never beyond what went into the fit.
-        let law = fit.filter(|fit| (fit.measured.0..=fit.measured.1).contains(&n));
+        let law = scaling.predict(n);
         vec![
             grouped(u64::from(level.connections)),
             level
@@ -171,8 +173,8 @@ pub(crate) fn table(scaling: &Scaling) -> Columns {
             level.requests_per_s.map_or("-".to_owned(), |s| {
                 format!("{} to {}", rate(s.low), rate(s.high))
             }),
-            law.map_or("-".to_owned(), |fit| {
-                let expected = fit.predict(n).requests_per_s;
+            law.map_or("-".to_owned(), |law| {
+                let expected = law.requests_per_s;
                 let high = expected.high.map_or("-".to_owned(), rate);
                 format!("{} [{}, {high}]", rate(expected.value), rate(expected.low))
             }),

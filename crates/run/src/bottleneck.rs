@@ -2,7 +2,7 @@
 //! short closed loops in random order, some as in the experiment and some with one thing perturbed.
 //! `verdict` interprets the readings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use readings::{
@@ -96,6 +96,7 @@ pub(crate) fn search(
         subject: subject.to_owned(),
         client_cpus: cx.placement.load_cpus.clone(),
         server_cpus: server_cpus(cx, &resolved),
+        cpus_of_servers: cpus_of_servers(cx, &resolved),
         keepalive: resolved.load.keepalive && resolved.load.requests_per_connection != Some(1),
         link_bits_per_s: resolved
             .subjects
@@ -164,19 +165,31 @@ fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentE
 }
 
 fn server_cpus(cx: &Context<'_>, resolved: &ResolvedCondition) -> Vec<u32> {
-    let mut cpus: Vec<u32> = Vec::new();
-    for server in &resolved.servers {
-        cpus.extend(match server.cpus.is_empty() {
-            true => &cx.placement.server_cpus,
-            false => &server.cpus,
-        });
-    }
-    if cpus.is_empty() && !resolved.servers.is_empty() {
-        cpus = net::os::allowed_cpus().unwrap_or_default();
-    }
+    let mut cpus: Vec<u32> = cpus_of_servers(cx, resolved)
+        .into_values()
+        .flatten()
+        .collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
+}
+
+/// The CPUs that each server may use: all allowed ones where it is not bound.
+fn cpus_of_servers(cx: &Context<'_>, resolved: &ResolvedCondition) -> BTreeMap<String, Vec<u32>> {
+    let of = |own: &[u32]| -> Vec<u32> {
+        let mut cpus = match (own.is_empty(), cx.placement.server_cpus.is_empty()) {
+            (false, _) => own.to_vec(),
+            (true, false) => cx.placement.server_cpus.clone(),
+            (true, true) => net::os::allowed_cpus().unwrap_or_default(),
+        };
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    };
+    let servers = resolved.servers.iter();
+    servers
+        .map(|server| (server.name.clone(), of(&server.cpus)))
+        .collect()
 }
 
 fn make_probes(

@@ -50,6 +50,15 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(count as u64))
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// A fraction as a percentage without needless digits: 0.03 is `3%`, 0.025 is `2.5%`.
 pub fn fraction(value: f64) -> String {
     let text = format!("{:.2}", value * 100.0);

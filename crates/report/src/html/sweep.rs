@@ -216,7 +216,7 @@ fn throughput_chart<'a>(view: &ScalingView<'a>) -> Option<Chart<'a>> {
     Some(Chart {
         title: "Throughput over concurrency",
         caption: "Requests/s against connections: middle and spread of the rounds. Triangles are 'at \
-                  least'; the line is the universal scalability law, within what was measured.",
+                  least'; the line is the law that fits, within what was measured.",
         x: (
             Scale::new(from - 0.1, to + 0.1, LEFT, RIGHT),
             x_ticks.collect(),

@@ -17,6 +17,12 @@ pub(crate) fn finding(finding: &Finding) -> String {
     };
     let found = match finding.standing {
         Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed"),
+        Standing::Sensitive => match &finding.server {
+            Some(server) => format!(
+                "{who}{at} is sensitive to the CPU time of `{server}`, which need not be its limit"
+            ),
+            None => format!("{who}{at} is sensitive to {what}, which need not be its limit"),
+        },
         Standing::Suspected => format!("{who}{at} is limited by {what}, suspected"),
         Standing::Unknown => format!("what limits {who}{at} is unknown"),
     };

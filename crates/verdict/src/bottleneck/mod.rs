@@ -5,6 +5,7 @@
 //! changes one thing, and the change that moves the throughput names the bottleneck.
 
 mod effects;
+mod server_cpu;
 mod suspects;
 #[cfg(test)]
 mod tests;
@@ -26,8 +27,10 @@ pub use effects::Effect;
 pub enum Bottleneck {
     /// The load generator, or that it shares a CPU with the servers.
     Client,
-    /// The CPU time of the servers on the path.
+    /// The CPU time of one of the servers on the path.
     Server,
+    /// CPUs that several servers of the path fill together.
+    SharedCpu,
     /// The number of connections and the time that an answer takes.
     Concurrency,
     /// The queue of connections that wait to be accepted.
@@ -50,6 +53,7 @@ impl Bottleneck {
         match self {
             Bottleneck::Client => "the client",
             Bottleneck::Server => "the server",
+            Bottleneck::SharedCpu => "a CPU that its servers share",
             Bottleneck::Concurrency => "concurrency",
             Bottleneck::AcceptQueue => "the accept queue",
             Bottleneck::Ports => "ports",
@@ -65,8 +69,11 @@ impl Bottleneck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// A change to it moved the throughput as it must.
+    /// It was seen to be full, and a change to it moved the throughput as it must.
     Confirmed,
+    /// A change to it moved the throughput, but it was not seen to be full: the throughput follows
+    /// it, and so it would where something waits for it a part of the time.
+    Sensitive,
     /// What was seen speaks for it; no change was tried that could tell.
     Suspected,
     /// Neither.

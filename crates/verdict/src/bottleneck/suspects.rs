@@ -4,12 +4,12 @@ use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
 use super::unchanged::{Share, UPSTREAM_SHARE, Unchanged, percent, refused};
-use super::{Bottleneck, Standing, Suspect};
+use super::{Bottleneck, Standing, Suspect, server_cpu};
 use crate::text::{counted, grouped, rate};
 
 /// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
 /// rest.
-const FULL: f64 = 0.85;
+pub(super) const FULL: f64 = 0.85;
 /// Above this share of a CPU a client thread limits the figures.
 const CLIENT_BUSY: f64 = 0.8;
 /// Other programs count where client and servers had less than this share of the full CPUs.
@@ -19,9 +19,6 @@ const CLIENT_GAIN: f64 = 1.1;
 /// ...where the existing threads wanted a CPU for this share of the time: beside other programs one
 /// more thread brings CPU time even if the client did not lack it.
 const CLIENT_WORKS: f64 = 0.5;
-/// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
-/// server that was busy for up to three quarters of its time keeps more.
-const CPU_LEFT: f64 = 0.67;
 /// Twice the connections bring twice the throughput where nothing else is in the way.
 const CONNECTIONS_GAIN: f64 = 1.5;
 /// This factor makes concurrency suspect.
@@ -51,7 +48,7 @@ pub(super) fn suspects(reading: &BottleneckReading, effects: &Effects) -> Vec<Su
     if loads.probes.is_empty() {
         return Vec::new();
     }
-    let server = server(&loads, effects);
+    let server = server_cpu::server(&loads, effects);
     let client = client(&loads, effects);
     let mut found: Vec<Suspect> = Vec::new();
     found.extend(ports(&loads, effects));
@@ -158,78 +155,6 @@ fn client(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
         server: None,
         why,
     })
-}
-
-fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
-    let names = loads.server_names();
-    let most = names
-        .iter()
-        .max_by(|a, b| loads.server(a).total_cmp(&loads.server(b)))?;
-    let have = loads.reading.server_cpus.len().max(1) as f64;
-    let used = loads.servers();
-    let lost = effects.lowered(Change::HalfTheServerCpu, CPU_LEFT);
-    let full_thread = names
-        .iter()
-        .map(|name| (*name, loads.threads(name)))
-        .filter(|(_, threads)| threads.wanted >= FULL)
-        .max_by(|a, b| a.1.had.total_cmp(&b.1.had));
-    let all_full = used >= FULL * have;
-    // Without half of the time of a CPU that was half idle nothing is lost: see CPU_LEFT.
-    if full_thread.is_none() && !all_full && lost.is_none() {
-        return None;
-    }
-    let name = full_thread.map_or(*most, |(name, _)| name);
-    let mut why = match full_thread {
-        Some((_, threads)) if threads.count > 1 && threads.second_had < threads.had / 2.0 => {
-            format!(
-                "one of its {} is full ({}), the next took {}",
-                counted(threads.count as usize, "thread"),
-                threads.words(),
-                percent(threads.second_had)
-            )
-        }
-        Some((_, threads)) => format!(
-            "the busiest of its {} took {}",
-            counted(threads.count as usize, "thread"),
-            threads.words()
-        ),
-        None => format!("the servers used {} of {}", cpus(used), cpus(have)),
-    };
-    if names.len() > 1 {
-        let each: Vec<String> = names
-            .iter()
-            .map(|name| format!("{name} {}", percent(loads.server(name))))
-            .collect();
-        why.push_str(&format!("; CPU time: {}", each.join(", ")));
-    }
-    let standing = match lost {
-        Some(left) => {
-            let quota = of_change(loads.reading, Change::HalfTheServerCpu)
-                .find_map(|probe| probe.quota_cpus)
-                .unwrap_or(0.5);
-            why.push_str(&format!(
-                "; with {} for the servers together {} of the throughput is left",
-                cpus(quota),
-                percent(left)
-            ));
-            Standing::Confirmed
-        }
-        None => Standing::Suspected,
-    };
-    Some(Suspect {
-        bottleneck: Bottleneck::Server,
-        standing,
-        server: Some(name.clone()),
-        why,
-    })
-}
-
-fn cpus(number: f64) -> String {
-    match number {
-        n if (n - 1.0).abs() < 1e-9 => "1 CPU".to_owned(),
-        n if n.fract() < 1e-9 => format!("{n:.0} CPUs"),
-        n => format!("{n:.2} CPUs"),
-    }
 }
 
 fn concurrency(loads: &Unchanged<'_>, effects: &Effects, others: bool) -> Option<Suspect> {

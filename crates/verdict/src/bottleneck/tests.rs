@@ -172,11 +172,98 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
         (Bottleneck::Server, Standing::Confirmed)
     );
     assert!(
-        sentence.contains("one of its 4 threads is full (97% of a CPU), the next took 1%"),
+        sentence.contains(
+            "one of its 4 threads is full (97% of a CPU), the next took 1%; the server had 4 CPUs \
+             (0, 1, 2 and 3)"
+        ),
         "{sentence}"
     );
     assert!(
         sentence.contains("50% of the throughput is left"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn halving_the_cpu_of_a_server_that_was_not_full_shows_sensitivity_and_confirms_nothing() {
+    let busy = |share: f64| {
+        reading(&rates(1.0, 1.02, 0.52), move |p| {
+            p.seen.servers = BTreeMap::from([("w".to_owned(), server(share, &[share]))]);
+        })
+    };
+    let (bottleneck, standing, sentence) = first(&busy(0.76));
+    assert_eq!(
+        (bottleneck, standing),
+        (Bottleneck::Server, Standing::Sensitive)
+    );
+    assert!(
+        sentence.contains("its CPU was not full: the servers used 76% of CPU 0"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("halving costs 48%"), "{sentence}");
+    let (_, standing, sentence) = first(&busy(0.98));
+    assert_eq!(standing, Standing::Confirmed);
+    assert!(
+        sentence.starts_with("its one CPU is full (98% of CPU 0; it has 1 thread)"),
+        "{sentence}"
+    );
+    // Full, and no change was tried: suspected.
+    let mut untried = busy(0.98);
+    untried
+        .probes
+        .retain(|probe| probe.change != Change::HalfTheServerCpu);
+    assert_eq!(first(&untried).1, Standing::Suspected);
+}
+
+#[test]
+fn a_cpu_that_three_servers_fill_is_the_bottleneck_itself() {
+    let three = |p: &mut Probe| {
+        p.seen.servers = [("app", 0.33), ("haproxy", 0.34), ("nginx", 0.32)]
+            .map(|(name, cpus)| {
+                let mut one = server(cpus, &[cpus]);
+                one.wanted = vec![0.95];
+                (name.to_owned(), one)
+            })
+            .into();
+    };
+    let found = bottlenecks(&[&reading(&rates(1.0, 1.0, 0.5), three)]);
+    assert_eq!(found[0].bottleneck, Bottleneck::SharedCpu);
+    assert_eq!(found[0].standing, Standing::Confirmed);
+    assert_eq!(found[0].server, None);
+    assert!(
+        found[0].evidence.starts_with(
+            "CPU 0, which `app`, `haproxy` and `nginx` share, is full (99% of CPU 0; CPU time: app \
+             33%, haproxy 34%, nginx 32%)"
+        ),
+        "{}",
+        found[0].evidence
+    );
+    // On CPUs of their own one of them is full, whatever the others do.
+    let mut apart = reading(&rates(1.0, 1.0, 0.5), |p| {
+        p.seen.servers = [("app", 0.33), ("haproxy", 0.97)]
+            .map(|(name, cpus)| (name.to_owned(), server(cpus, &[cpus])))
+            .into();
+    });
+    apart.server_cpus = vec![0, 2];
+    apart.cpus_of_servers = [("app", vec![0]), ("haproxy", vec![2])]
+        .map(|(name, cpus)| (name.to_owned(), cpus))
+        .into();
+    let found = bottlenecks(&[&apart]);
+    assert_eq!(found[0].bottleneck, Bottleneck::Server);
+    assert_eq!(found[0].server.as_deref(), Some("haproxy"));
+    assert_eq!(found[0].standing, Standing::Confirmed);
+}
+
+#[test]
+fn four_threads_on_one_cpu_are_not_read_as_one_thread() {
+    let made = reading(&rates(1.0, 1.0, 0.5), |p| {
+        let mut one = server(0.97, &[0.93, 0.02, 0.01, 0.01]);
+        one.wanted = vec![0.98];
+        p.seen.servers = BTreeMap::from([("go".to_owned(), one)]);
+    });
+    let (_, _, sentence) = first(&made);
+    assert!(
+        sentence.starts_with("its one CPU is full (97% of CPU 0; it has 4 threads)"),
         "{sentence}"
     );
 }

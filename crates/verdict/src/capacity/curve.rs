@@ -3,10 +3,10 @@
 use readings::LoadReading;
 use serde::Serialize;
 
-use super::{Bound, Capacity, Judgement, Objective, Quantity};
+use super::{Bound, Capacity, HOLDS, Judgement, Objective, Quantity};
 use crate::late_at;
 use crate::pairs::resolves;
-use crate::text::{counted, rate};
+use crate::text::{counted, number, percent, rate};
 
 /// One trial: a rate that was offered, and its outcome.
 #[derive(Clone, Debug)]
@@ -168,69 +168,107 @@ pub fn sentences(
     steps: &[RateStep],
     connections: u32,
 ) -> Vec<String> {
-    let mut said = vec![found(capacity, objective)];
-    if let (Some(low), Some(high)) = (capacity.low_per_s, capacity.high_per_s) {
-        said.push(format!(
-            "95% interval of the rate at which half of the trials hold: {} to {} requests/s.",
-            rate(low),
-            rate(high)
-        ));
+    let mut said = found(capacity, objective);
+    let conditions = objective.conditions();
+    if !conditions.is_empty() {
+        said.push(format!("A trial also has to keep {conditions}."));
     }
     if !capacity.complete {
         said.push(
-            "The search was not finished: the bounds are those of the trials that were made."
-                .to_owned(),
+            "The search was not finished: this is what the trials that were made tell.".to_owned(),
         );
     }
     said.extend(connection_bound(capacity, steps, connections));
     said
 }
 
-fn found(capacity: &Capacity, objective: &Objective) -> String {
+fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
+    let of_rate = |at: f64| capacity.trials.iter().find(|t| t.rate_per_s == at);
     let trials = |at: f64| {
-        let found = capacity.trials.iter().find(|t| t.rate_per_s == at);
-        found.map_or(String::new(), |t| {
+        of_rate(at).map_or(String::new(), |t| {
             let judged = t.held + t.missed;
             format!("{} of {} held", t.held, counted(judged as usize, "trial"))
         })
     };
-    match (
-        capacity.lower_per_s,
-        capacity.upper_per_s,
-        capacity.upper_is,
-    ) {
-        (Some(lower), Some(upper), Bound::Missed) => format!(
-            "The highest rate that keeps {objective} is {} requests/s ({}); at {} it is not kept \
-             ({}).",
-            rate(lower),
-            trials(lower),
-            rate(upper),
-            trials(upper)
+    // Few trials that all held do not show that nearly all would.
+    let sure = |at: f64| {
+        of_rate(at).map_or(String::new(), |t| {
+            format!(
+                "{}, so at least {} of all do, with 95% confidence",
+                trials(at),
+                percent(t.holds_at_least() * 100.0, 0, false)
+            )
+        })
+    };
+    let (lower, upper) = (capacity.lower_per_s, capacity.upper_per_s);
+    match (lower, upper, capacity.upper_is) {
+        (Some(lower), Some(upper), Bound::Missed) => of_both(
+            capacity,
+            objective,
+            [(lower, trials(lower)), (upper, trials(upper))],
         ),
-        (Some(lower), Some(upper), _) => format!(
+        (Some(lower), Some(upper), _) => vec![format!(
             "At least {} requests/s keep {objective} ({}): the client could not offer {} on time, \
              so more is not known.",
             rate(lower),
-            trials(lower),
+            sure(lower),
             rate(upper)
-        ),
-        (Some(lower), None, _) => format!(
+        )],
+        (Some(lower), None, _) => vec![format!(
             "At least {} requests/s keep {objective} ({}): nothing higher was offered.",
             rate(lower),
-            trials(lower)
-        ),
-        (None, Some(upper), Bound::Client) => format!(
+            sure(lower)
+        )],
+        (None, Some(upper), Bound::Client) => vec![format!(
             "Nothing can be said on {objective}: the client could not offer {} requests/s on time, \
              nor anything lower that was tried.",
             rate(upper)
-        ),
-        (None, Some(upper), _) => format!(
+        )],
+        (None, Some(upper), _) => vec![format!(
             "No rate kept {objective}; the lowest that was offered is {} requests/s ({}).",
             rate(upper),
             trials(upper)
-        ),
-        (None, None, _) => format!("Nothing was measured that says anything on {objective}."),
+        )],
+        (None, None, _) => vec![format!(
+            "Nothing was measured that says anything on {objective}."
+        )],
     }
+}
+
+/// The rate that holds in most trials, and the bounds between which half of them hold.
+fn of_both(
+    capacity: &Capacity,
+    objective: &Objective,
+    [(lower, of_lower), (upper, of_upper)]: [(f64, String); 2],
+) -> Vec<String> {
+    let mut said = Vec::new();
+    if let (Some(holds), Some(low), Some(high)) = (
+        capacity.holds_per_s,
+        capacity.low_per_s,
+        capacity.high_per_s,
+    ) {
+        let mut text = format!(
+            "The highest rate that keeps {objective} in {} of the trials is {} requests/s (95% \
+             interval {} to {}",
+            percent(HOLDS * 100.0, 0, false),
+            rate(holds),
+            rate(low),
+            rate(high)
+        );
+        if capacity.correlation > 0.0 {
+            text.push_str(&format!(
+                ", widened since successive trials resemble each other: correlation {}",
+                number(capacity.correlation, 2, false)
+            ));
+        }
+        said.push(text + ").");
+    }
+    said.push(format!(
+        "About half of the trials hold between {} ({of_lower}) and {} requests/s ({of_upper}).",
+        rate(lower),
+        rate(upper)
+    ));
+    said
 }
 
 /// All connections count as busy from here on.

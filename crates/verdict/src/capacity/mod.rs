@@ -12,12 +12,13 @@
 //! repeated where it matters, at the bounds.
 
 mod curve;
-mod interval;
+mod estimate;
 mod objective;
 mod parse;
 mod search;
 
 pub use curve::{QuantileAt, RatePoint, RateStep, Spread, curve, quantiles_of, sentences};
+pub use estimate::HOLDS;
 pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{

@@ -24,7 +24,10 @@ pub(super) const ERROR_SHARE: f64 = 0.001;
 /// Unless a text limits them, errors must be below 0.1% and at least 99% must be achieved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
+    /// Those of the objective's text, then the conditions.
     pub(super) limits: Vec<Limit>,
+    /// How many of them stand in the objective's text.
+    pub(super) stated: usize,
 }
 
 /// One limit of an objective.
@@ -90,6 +93,12 @@ impl Objective {
     /// The limits, those that were not said at the end.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// The limits beside the text of the objective: on errors and on what is achieved, given as
+    /// options or implied.
+    pub fn conditions(&self) -> String {
+        written(&self.limits[self.stated..])
     }
 
     /// Whether a trial kept the objective.
@@ -266,14 +275,13 @@ impl fmt::Display for Limit {
 
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, limit) in self.limits.iter().enumerate() {
-            if i > 0 {
-                f.write_str(" and ")?;
-            }
-            write!(f, "{limit}")?;
-        }
-        Ok(())
+        f.write_str(&written(&self.limits[..self.stated]))
     }
+}
+
+fn written(limits: &[Limit]) -> String {
+    let all: Vec<String> = limits.iter().map(Limit::to_string).collect();
+    all.join(" and ")
 }
 
 impl Limit {

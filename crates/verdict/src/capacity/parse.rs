@@ -75,17 +75,13 @@ impl FromStr for Objective {
         let mut limits: Vec<Limit> = Vec::new();
         for (start, part) in parts(text) {
             let limit = limit(text, start, part)?;
-            let upper = |l: &Limit| matches!(l.direction, Direction::Below | Direction::AtMost);
-            let twice = limits
-                .iter()
-                .any(|l| l.quantity == limit.quantity && upper(l) == upper(&limit));
-            if twice {
-                let quantity = limit.quantity.to_string();
+            if let Some(quantity) = limited_twice(&limits, &limit) {
                 let at = place(text, start + leading(part));
                 return Err(ObjectiveError::Twice { quantity, at });
             }
             limits.push(limit);
         }
+        let stated = limits.len();
         let says = |quantity| limits.iter().any(|l: &Limit| l.quantity == quantity);
         let (errors, achieved) = (says(Quantity::Errors), says(Quantity::Achieved));
         if !errors {
@@ -102,7 +98,56 @@ impl FromStr for Objective {
                 value: ACHIEVED_SHARE,
             });
         }
-        Ok(Self { limits })
+        Ok(Self { limits, stated })
+    }
+}
+
+/// The quantity of a limit that others limit in the same direction already.
+fn limited_twice(limits: &[Limit], limit: &Limit) -> Option<String> {
+    let upper = |l: &Limit| matches!(l.direction, Direction::Below | Direction::AtMost);
+    limits
+        .iter()
+        .any(|l| l.quantity == limit.quantity && upper(l) == upper(limit))
+        .then(|| limit.quantity.to_string())
+}
+
+impl Objective {
+    /// The same with the share of errors that is allowed, such as `1%`.
+    ///
+    /// # Errors
+    /// When the text is no share, or the objective limits errors itself.
+    pub fn with_errors(self, share: &str) -> Result<Self, ObjectiveError> {
+        self.with(Quantity::Errors, Direction::AtMost, share)
+    }
+
+    /// The same with the share of the offered requests that has to be answered.
+    ///
+    /// # Errors
+    /// When the text is no share, or the objective limits it itself.
+    pub fn with_achieved(self, share: &str) -> Result<Self, ObjectiveError> {
+        self.with(Quantity::Achieved, Direction::AtLeast, share)
+    }
+
+    fn with(
+        mut self,
+        quantity: Quantity,
+        direction: Direction,
+        share: &str,
+    ) -> Result<Self, ObjectiveError> {
+        let limit = Limit {
+            quantity,
+            direction,
+            value: value(quantity, share.trim(), 1)?,
+        };
+        if let Some(quantity) = limited_twice(&self.limits[..self.stated], &limit) {
+            return Err(ObjectiveError::Twice { quantity, at: 1 });
+        }
+        for one in &mut self.limits[self.stated..] {
+            if one.quantity == quantity {
+                *one = limit;
+            }
+        }
+        Ok(self)
     }
 }
 

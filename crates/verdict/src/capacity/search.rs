@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Judgement;
-use super::interval::interval;
+use super::estimate::Estimate;
 
 /// Trials of one rate by which those that held must outnumber those that did not, or the other
 /// way, before a bound counts as confirmed.
@@ -15,6 +15,8 @@ const TRIALS_PER_RATE: u32 = 9;
 const SPOILT: u32 = 2;
 /// The factor by which the search goes up or down before it has two bounds.
 const STRIDE: f64 = 2.0;
+/// Trials near the rate that holds in nine of ten, once the bounds stand.
+const REFINING: u32 = 20;
 /// Significant digits of the rates that are offered.
 const DIGITS: i32 = 4;
 
@@ -119,6 +121,32 @@ enum Class {
 }
 
 impl RateTrials {
+    /// The share of all trials that hold at this rate, at least, with 95% confidence (Clopper and
+    /// Pearson).
+    pub fn holds_at_least(&self) -> f64 {
+        let (held, judged) = (self.held, self.held + self.missed);
+        // The chance of as many that hold, or more.
+        let chance = |share: f64| -> f64 {
+            let mut term = (1.0 - share).powi(judged as i32);
+            let mut below = 0.0;
+            for k in 0..held {
+                below += term;
+                term *= f64::from(judged - k) / f64::from(k + 1) * share / (1.0 - share);
+            }
+            1.0 - below
+        };
+        let (mut low, mut high) = (0.0, 1.0 - 1e-9);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if chance(middle) < 0.05 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        if held == 0 { 0.0 } else { low }
+    }
+
     fn lead(&self) -> i64 {
         i64::from(self.held) - i64::from(self.missed)
     }
@@ -173,18 +201,23 @@ pub enum Bound {
 /// The highest rate under an objective, as far as trials can tell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Capacity {
-    /// The highest rate that held below every rate that did not; absent when none held.
+    /// The rate at which [`HOLDS`](super::HOLDS) of the trials hold, at most `lower_per_s`; absent
+    /// where no trial held, or none missed.
+    pub holds_per_s: Option<f64>,
+    /// Lower end of its 95% interval.
+    pub low_per_s: Option<f64>,
+    /// Upper end of its 95% interval.
+    pub high_per_s: Option<f64>,
+    /// The correlation of successive trials' outcomes, by which the interval was widened.
+    pub correlation: f64,
+    /// The highest rate that mostly held below every rate that mostly did not; absent when none
+    /// held.
     pub lower_per_s: Option<f64>,
-    /// The lowest rate that did not hold; absent when none was found.
+    /// The lowest rate that mostly did not hold; absent when none was found.
     pub upper_per_s: Option<f64>,
     pub upper_is: Bound,
-    /// Lower end of the interval of the rate at which half of the trials hold; absent where no
-    /// trial bounds it.
-    pub low_per_s: Option<f64>,
-    /// Upper end of that interval; absent where no trial bounds it.
-    pub high_per_s: Option<f64>,
-    /// Whether the bounds came as close as they should and were confirmed, before the trials that
-    /// were allowed ran out.
+    /// Whether the bounds came as close as they should and were confirmed, and the rate that holds
+    /// was refined, before the trials that were allowed ran out.
     pub complete: bool,
     /// All trials, by rate in ascending order.
     pub trials: Vec<RateTrials>,
@@ -194,14 +227,24 @@ pub struct Capacity {
 ///
 /// Up (or down) by doubling until one rate held and a higher one did not, then by halving the
 /// distance on the logarithmic scale, with one trial per rate; when the bounds are close enough,
-/// each is tried again until its outcomes lead by two. A bound that falls opens the search again.
+/// each is tried again until its outcomes lead by three. A bound that falls opens the search again.
 /// So a trial that was disturbed costs time, and not the answer.
+///
+/// The bounds enclose the rate at which about half of the trials hold. What is wanted is one at
+/// which nearly all do, so trials follow at the rate that holds in nine of ten by what is known so
+/// far, on a grid as fine as the precision.
 ///
 /// The same outcomes give the same steps.
 #[derive(Clone, Debug)]
 pub struct Search {
     options: SearchOptions,
     trials: Vec<RateTrials>,
+    /// The judged trials as they were made: rate, and whether it held.
+    order: Vec<(f64, bool)>,
+    /// The lower bound when the bounds stood first.
+    anchor_per_s: Option<f64>,
+    /// Trials of the search since.
+    refined: u32,
 }
 
 impl Search {
@@ -234,11 +277,37 @@ impl Search {
         Ok(Self {
             options,
             trials: Vec::new(),
+            order: Vec::new(),
+            anchor_per_s: None,
+            refined: 0,
         })
     }
 
-    /// Notes what a trial came to.
+    /// Notes what a trial came to that [`next`](Self::next) asked for.
     pub fn record(&mut self, rate_per_s: f64, outcome: Outcome) {
+        self.note(rate_per_s, outcome);
+        if self.anchor_per_s.is_some() {
+            self.refined += 1;
+        } else if self.unbounded().is_none()
+            && let (Some(lower), Some(upper)) = self.bounds()
+            && upper.class() == Class::Missed
+        {
+            self.anchor_per_s = Some(lower.rate_per_s);
+        }
+    }
+
+    /// Notes a trial that the caller made on its own.
+    pub fn record_beside(&mut self, rate_per_s: f64, outcome: Outcome) {
+        self.note(rate_per_s, outcome);
+        self.options.max_trials = self.options.max_trials.saturating_add(1);
+    }
+
+    /// Whether the bounds have stood, so that only the rate that holds is left to refine.
+    pub fn bounds_stand(&self) -> bool {
+        self.anchor_per_s.is_some()
+    }
+
+    fn note(&mut self, rate_per_s: f64, outcome: Outcome) {
         let place = self.trials.partition_point(|t| t.rate_per_s < rate_per_s);
         let is_new = self
             .trials
@@ -254,16 +323,14 @@ impl Search {
             self.trials.insert(place, trials);
         }
         let trials = &mut self.trials[place];
+        if outcome != Outcome::Unusable {
+            self.order.push((rate_per_s, outcome == Outcome::Met));
+        }
         match outcome {
             Outcome::Met => trials.held += 1,
             Outcome::Missed => trials.missed += 1,
             Outcome::Unusable => trials.unusable += 1,
         }
-    }
-
-    /// Allows more trials than the options did, for those that the caller makes on its own.
-    pub fn allow_more(&mut self, trials: u32) {
-        self.options.max_trials = self.options.max_trials.saturating_add(trials);
     }
 
     /// What to do next.
@@ -287,6 +354,26 @@ impl Search {
 
     /// The rate that more should be known of; nothing when the search is complete.
     fn wanted(&self) -> Option<f64> {
+        match self.anchor_per_s {
+            Some(anchor) if self.refined < REFINING => self.refining(anchor),
+            Some(_) => None,
+            None => self.unbounded(),
+        }
+    }
+
+    /// The rate of the grid at or below the one that holds by what is known so far.
+    fn refining(&self, anchor_per_s: f64) -> Option<f64> {
+        let o = &self.options;
+        let holds = Estimate::of(&self.trials, &self.order)?.rate_per_s();
+        let step = (1.0 + o.precision).ln();
+        let steps = ((holds / anchor_per_s).ln() / step).floor();
+        let rate = rounded(anchor_per_s * (steps * step).exp());
+        Some(rate.clamp(o.min_per_s, o.max_per_s))
+    }
+
+    /// The rate that more should be known of for bounds; nothing when they stand, or when there
+    /// will be none.
+    fn unbounded(&self) -> Option<f64> {
         let o = &self.options;
         if self.trials.is_empty() {
             return Some(o.start_per_s);
@@ -343,8 +430,16 @@ impl Search {
     fn capacity(&self, complete: bool) -> Capacity {
         let (lower, upper) = self.bounds();
         let lower_per_s = lower.map(|t| t.rate_per_s);
-        let (low, high) = interval(&self.trials);
+        let estimate = Estimate::of(&self.trials, &self.order);
+        let interval = estimate.as_ref().map(Estimate::interval_per_s);
         Capacity {
+            // Never more than what was seen to hold.
+            holds_per_s: estimate
+                .as_ref()
+                .map(|e| rounded_down(e.rate_per_s()).min(lower_per_s.unwrap_or(f64::INFINITY))),
+            low_per_s: interval.map(|(low, _)| low),
+            high_per_s: interval.map(|(_, high)| high),
+            correlation: estimate.as_ref().map_or(0.0, |e| e.correlation),
             lower_per_s,
             upper_per_s: upper.map(|t| t.rate_per_s),
             upper_is: match upper.map(RateTrials::class) {
@@ -352,8 +447,6 @@ impl Search {
                 Some(_) => Bound::Missed,
                 None => Bound::Range,
             },
-            low_per_s: low,
-            high_per_s: high,
             complete,
             trials: self.trials.clone(),
         }
@@ -362,8 +455,17 @@ impl Search {
 
 /// A rate with as many significant digits as anybody would write down.
 fn rounded(per_s: f64) -> f64 {
-    let scale = 10f64.powi(DIGITS - 1 - per_s.log10().floor() as i32);
+    let scale = digits_scale(per_s);
     (per_s * scale).round() / scale
+}
+
+fn rounded_down(per_s: f64) -> f64 {
+    let scale = digits_scale(per_s);
+    (per_s * scale).floor() / scale
+}
+
+fn digits_scale(per_s: f64) -> f64 {
+    10f64.powi(DIGITS - 1 - per_s.log10().floor() as i32)
 }
 
 #[cfg(test)]

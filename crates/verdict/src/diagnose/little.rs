@@ -20,6 +20,12 @@ const VARIES: f64 = 0.1;
 const NEAR_SMALLEST: f64 = 1.2;
 /// A target that did so many times better elsewhere was not at its limit here.
 const BETTER: f64 = 1.5;
+/// Round trips account for a latency of up to so many times of them.
+const TRIP: f64 = 1.25;
+/// So many times the connections are another load...
+const MORE: f64 = 1.5;
+/// ...which shows that the server was not full if this share of what they are more came.
+const PROPORTION: f64 = 0.8;
 
 /// What the law says of one reading.
 pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> Option<Finding> {
@@ -92,25 +98,35 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
         && !is_loopback(r)
         && let Some(steady) = steadiness(r)
     {
-        let mut sentence = format!(
+        let busy = format!(
             "{}: {slots} / {} = {} requests/s, and {} were measured ({}): every connection was busy \
-             all the time, and {steady}. The round trip and the number of connections set the \
-             throughput, not the server",
+             all the time, and {steady}. ",
             name(r),
             time(mean_us),
             grouped(bound.round() as u64),
             per_s(rate),
             share(reached),
         );
-        if let Some(better) = better(readings, i) {
-            let at = lines(&[better]).map_or(String::new(), |l| format!(" ({l})"));
-            sentence.push_str(&format!(
-                ": the same target answered {} requests/s to as many connections elsewhere in the text{at}",
-                per_s(better.requests_per_s.unwrap_or(0.0))
-            ));
-        }
-        sentence.push('.');
-        return one(FindingKind::RoundTripBound, sentence);
+        return match known(readings, i) {
+            Some(why) => one(
+                FindingKind::RoundTripBound,
+                format!(
+                    "{busy}The round trip and the number of connections set the throughput, not the \
+                     server: {why}."
+                ),
+            ),
+            None => one(
+                FindingKind::RoundTripSuspected,
+                format!(
+                    "{busy}Either the round trip and the number of connections set the throughput, \
+                     or the server was full and answered its queue in turn: with {slots} the \
+                     latency of a full queue varies by {} of its mean or less, too. A load with \
+                     twice the connections tells: it brings twice the throughput in the first case, \
+                     and twice the latency in the second; so does the round trip by itself (ping).",
+                    share(1.0 / most.sqrt())
+                ),
+            ),
+        };
     }
     None
 }
@@ -136,6 +152,73 @@ fn steadiness(r: &ToolReading) -> Option<String> {
             time(stdev_us),
             share(stdev_us / mean_us)
         )
+    })
+}
+
+/// What shows that the round trip set a throughput.
+fn known(readings: &[ToolReading], i: usize) -> Option<String> {
+    let r = &readings[i];
+    let at = |other: &ToolReading| lines(&[other]).map_or(String::new(), |l| format!(" ({l})"));
+    if let Some(better) = better(readings, i) {
+        return Some(format!(
+            "the same target answered {} requests/s to as many connections elsewhere in the text{}",
+            per_s(better.requests_per_s.unwrap_or(0.0)),
+            at(better)
+        ));
+    }
+    if let Some((connect_us, trips)) = round_trip(r) {
+        let trips = if trips > 1.0 {
+            "two of them are"
+        } else {
+            "it is"
+        };
+        return Some(format!(
+            "opening a connection is one round trip and took {}, and {trips} most of the latency",
+            time(connect_us)
+        ));
+    }
+    let more = in_proportion(readings, i)?;
+    Some(format!(
+        "{} connections brought {} requests/s at {}{}, as much more as they are",
+        grouped(more.connections?),
+        per_s(more.requests_per_s?),
+        time(more.latency.mean_us?),
+        at(more)
+    ))
+}
+
+/// The time that a connection took to open, where that accounts for the latency, and how many times
+/// it is in it. A handshake is answered by the kernel, whatever the server does.
+fn round_trip(r: &ToolReading) -> Option<(f64, f64)> {
+    let connect = &r.connect;
+    let median = connect
+        .quantiles_us
+        .iter()
+        .find(|(q, _)| (*q - 0.5).abs() < 1e-9);
+    let connect_us = connect.mean_us.or(median.map(|(_, us)| *us))?;
+    // ab's latency runs from when it begins to connect.
+    let trips = match (r.tool, r.keepalive) {
+        (Tool::Ab, Some(true)) => return None,
+        (Tool::Ab, _) => 2.0,
+        _ => 1.0,
+    };
+    let is_most = r.latency.mean_us? <= TRIP * trips * connect_us;
+    is_most.then_some((connect_us, trips))
+}
+
+/// A reading of the same target with more connections that brought as much more.
+fn in_proportion(readings: &[ToolReading], i: usize) -> Option<&ToolReading> {
+    let r = &readings[i];
+    r.url.as_ref()?;
+    let (connections, rate) = (r.connections? as f64, r.requests_per_s?);
+    readings.iter().find(|o| {
+        let same = o.url == r.url && o.tool == r.tool && o.keepalive == r.keepalive;
+        let more = o.connections.map_or(0.0, |c| c as f64 / connections);
+        let brought = o.requests_per_s.map_or(0.0, |per_s| per_s / rate);
+        same && more >= MORE
+            && brought >= 1.0 + PROPORTION * (more - 1.0)
+            && o.offered_per_s.is_none()
+            && o.latency.mean_us.is_some()
     })
 }
 

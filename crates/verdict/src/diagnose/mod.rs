@@ -37,9 +37,11 @@ pub enum FindingKind {
     ImpossibleMean,
     /// The tool changed the latencies after it had measured them.
     CorrectedAfterwards,
-    /// All connections were busy all the time with a latency that hardly varies: their number and
-    /// the round trip set the throughput.
+    /// All connections were busy all the time with a latency that hardly varies, and the round trip
+    /// is known or another load shows it: it and their number set the throughput.
     RoundTripBound,
+    /// The same without either: a server with a full queue fits as well.
+    RoundTripSuspected,
     /// Connections stood still for part of the time.
     StoodStill,
     /// More connections brought latency and no throughput.
@@ -69,6 +71,7 @@ impl FindingKind {
             FindingKind::ImpossibleMean => "impossible mean",
             FindingKind::CorrectedAfterwards => "corrected after the fact",
             FindingKind::RoundTripBound => "bound by round trip and connections",
+            FindingKind::RoundTripSuspected => "round trip or a full queue",
             FindingKind::StoodStill => "connections stood still",
             FindingKind::Saturated => "saturated",
             FindingKind::SynRetransmission => "SYNs sent again",

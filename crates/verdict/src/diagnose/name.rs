@@ -2,6 +2,7 @@
 
 use readings::{Tool, ToolReading};
 
+pub(super) use crate::text::listed;
 use crate::text::{grouped, number, percent};
 
 /// A reading's name in a sentence: `wrk with 96 connections (lines 180 to 186)`.
@@ -76,15 +77,6 @@ fn lines_of_one(readings: &[&ToolReading]) -> Option<String> {
         let single = ranges.len() == 1 && !ranges[0].contains(' ');
         format!("line{} {}", if single { "" } else { "s" }, listed(&ranges))
     })
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// A time as people write it: microseconds below 1 ms, seconds from 1 s, no needless zeros.

@@ -1,6 +1,6 @@
 //! Connections that open 1, 3 or 7 s late.
 
-use readings::{ToolLatency, ToolReading};
+use readings::{Tool, ToolLatency, ToolReading};
 
 use super::name::{lines, name, time};
 use super::{Finding, FindingKind};
@@ -18,8 +18,10 @@ const CLEAR: f64 = 0.4;
 /// Steps in a reading's latency, or in the time that its connections took to open.
 pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
     let r = &readings[i];
-    let (what, typical_us, steps) = [("connecting", &r.connect), ("latency", &r.latency)]
+    let latency = holds_connecting(r.tool).then_some(("latency", &r.latency));
+    let (what, typical_us, steps) = [("connecting", &r.connect)]
         .into_iter()
+        .chain(latency)
         .find_map(|(what, latency)| {
             let (typical, steps) = steps(latency)?;
             Some((what, typical, steps))
@@ -52,6 +54,23 @@ pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
         kind: FindingKind::SynRetransmission,
         sentence,
     })
+}
+
+/// Whether a tool's latency runs from before a connection is opened, so that a lost SYN can be in
+/// it. That of wrk and wrk2 runs from the first write on a connection that is open; h2load, httperf
+/// and k6 time connecting on its own, and redis-benchmark connects beforehand.
+fn holds_connecting(tool: Tool) -> bool {
+    match tool {
+        Tool::Ab | Tool::Hey | Tool::Oha => true,
+        Tool::Wrk
+        | Tool::Wrk2
+        | Tool::H2load
+        | Tool::Httperf
+        | Tool::K6
+        | Tool::RedisBenchmark
+        | Tool::Weigh
+        | Tool::Time => false,
+    }
 }
 
 /// The typical value, and the quantiles from the first that met a step on.

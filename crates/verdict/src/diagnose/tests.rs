@@ -83,6 +83,61 @@ fn far_away_the_round_trip_and_the_connections_set_the_throughput() {
 }
 
 #[test]
+fn a_full_queue_that_looks_like_a_round_trip_is_a_suspicion_that_names_the_test() {
+    // 96 connections at a server of 570/s that answers in turn: cv 1/sqrt(96) at the most.
+    let alone = wrk(X86, 96, 561.58, [168.58, 4.67, 231.14]);
+    let found = diagnose(std::slice::from_ref(&alone));
+    assert!(of_kind(&found, FindingKind::RoundTripBound).is_empty());
+    let said = sentences(&found, FindingKind::RoundTripSuspected);
+    assert_eq!(said.len(), 1, "{found:?}");
+    for words in [
+        "or the server was full and answered its queue in turn",
+        "varies by 10% of its mean or less, too",
+        "A load with twice the connections tells",
+    ] {
+        assert!(said[0].contains(words), "{}", said[0]);
+    }
+    // A second load of which the throughput grows with the connections, or a known round trip.
+    let twice = wrk(X86, 192, 1120.0, [169.0, 5.0, 230.0]);
+    let found = diagnose(&[alone.clone(), twice]);
+    let bound = of_kind(&found, FindingKind::RoundTripBound);
+    assert_eq!(bound[0].readings, [0]);
+    assert!(
+        bound[0].sentence.contains(
+            "192 connections brought 1,120 requests/s at 169 ms, as much more as they are"
+        ),
+        "{}",
+        bound[0].sentence
+    );
+    let mut known = alone;
+    known.tool = Tool::Hey;
+    known.connect.mean_us = Some(160e3);
+    let found = diagnose(&[known]);
+    let bound = sentences(&found, FindingKind::RoundTripBound);
+    assert!(
+        bound[0].contains("opening a connection is one round trip and took 160 ms"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_wrk_times_holds_no_lost_syn() {
+    let mut late = ab(&[(50.0, 98.0), (90.0, 132.0), (98.0, 1095.0), (99.0, 1100.0)]);
+    assert_eq!(
+        kinds(&diagnose(std::slice::from_ref(&late))),
+        [FindingKind::SynRetransmission]
+    );
+    for tool in [Tool::Wrk, Tool::Wrk2, Tool::H2load] {
+        late.tool = tool;
+        let found = diagnose(std::slice::from_ref(&late));
+        assert!(
+            of_kind(&found, FindingKind::SynRetransmission).is_empty(),
+            "{tool}"
+        );
+    }
+}
+
+#[test]
 fn connections_that_stood_still_and_what_the_mean_leaves_out() {
     let found = diagnose(&far_and_near());
     let still = of_kind(&found, FindingKind::StoodStill);
@@ -544,6 +599,7 @@ fn true_outputs_from_one_machine_are_called_that_and_not_bound_by_a_round_trip()
         );
         for kind in [
             FindingKind::RoundTripBound,
+            FindingKind::RoundTripSuspected,
             FindingKind::StoodStill,
             FindingKind::SynRetransmission,
             FindingKind::ClientBusy,

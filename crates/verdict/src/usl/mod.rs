@@ -12,6 +12,9 @@
 //! beyond the normal distribution; with 12 blocks, 95% intervals then held the truth in 92 to 96
 //! of 100 simulated fits, plain ones in 89 to 93; with residuals of 7 points in 92 to 94, plain
 //! ones in 82 to 88.
+//! A law can be fitted to anything, so [`LackOfFit`] tests it against what repetitions differ by.
+//! Where it fails, the bounds of a [`ClosedLoop`] are fitted and tested, and where those fail, there
+//! is no law.
 //! A figure beyond the last measured concurrency is marked as such: the law says nothing of what
 //! was not measured, such as a queue that is full at the next connection.
 //!
@@ -21,7 +24,9 @@
 //! What teachers should know about the bootstrap, The American Statistician 69 (2015), for the
 //! expanded percentiles.
 
+mod closed_loop;
 mod fit;
+mod lack_of_fit;
 mod scaling;
 
 use fastrand::Rng;
@@ -29,6 +34,8 @@ use serde::Serialize;
 
 use crate::student::{t_quantile, t_two_sided_p};
 
+pub use closed_loop::ClosedLoop;
+pub use lack_of_fit::LackOfFit;
 pub use scaling::{Level, LevelStep, Scaling};
 
 /// One measurement.
@@ -103,13 +110,13 @@ pub struct Usl {
     /// What was drawn for the intervals.
     pub bootstrap: Bootstrap,
     #[serde(skip)]
-    drawn: Drawn,
+    drawn: Drawn<Parameters>,
 }
 
 /// The figures of all bootstrap fits.
 #[derive(Clone, Debug, PartialEq)]
-struct Drawn {
-    fits: Vec<Parameters>,
+struct Drawn<T> {
+    fits: Vec<T>,
     /// The share of them that lies beyond each end of an interval.
     tail: f64,
 }
@@ -179,7 +186,14 @@ impl Usl {
         let concurrencies = check(points)?;
         let best = fit::fit(points);
         let mut random = Rng::with_seed(seed);
-        let (bootstrap, drawn) = resample(points, &best, &mut random);
+        let (bootstrap, drawn) = resample(
+            points,
+            &best,
+            3,
+            &Parameters::at,
+            &|drawn, best| fit::fit_from(drawn, *best),
+            &mut random,
+        );
         let measured = (concurrencies[0], concurrencies[concurrencies.len() - 1]);
         let of = |value, figure: &dyn Fn(&Parameters) -> f64| drawn.estimate(value, figure);
         let peak = best.peak().map(|value| Peak {
@@ -197,6 +211,14 @@ impl Usl {
             bootstrap,
             drawn,
         })
+    }
+
+    /// The test of the law against the points that it was fitted to; nothing without repetitions.
+    /// Figures at the edge of what they may be were not fitted.
+    pub fn lack_of_fit(&self, points: &[Point]) -> Option<LackOfFit> {
+        let free = [self.parameters.sigma, self.parameters.kappa];
+        let free = free.iter().filter(|figure| **figure > 0.0).count();
+        LackOfFit::of(points, &|n| self.parameters.at(n), 1 + free)
     }
 
     /// What the curve says of a concurrency.
@@ -230,15 +252,15 @@ fn check(points: &[Point]) -> Result<Vec<f64>, UslError> {
     }
 }
 
-impl Drawn {
+impl<T> Drawn<T> {
     /// `spread` is how many normal standard deviations the ends of an interval are to lie out.
-    fn of(fits: Vec<Parameters>, spread: f64) -> Self {
+    fn of(fits: Vec<T>, spread: f64) -> Self {
         let tail = t_two_sided_p(spread, NORMAL) / 2.0;
         Self { fits, tail }
     }
 
     /// A value with the interval of what was drawn.
-    fn estimate(&self, value: f64, figure: &dyn Fn(&Parameters) -> f64) -> Estimate {
+    fn estimate(&self, value: f64, figure: &dyn Fn(&T) -> f64) -> Estimate {
         let mut drawn: Vec<f64> = self.fits.iter().map(figure).collect();
         drawn.sort_by(f64::total_cmp);
         let at = |share: f64| drawn[((drawn.len() - 1) as f64 * share).round() as usize];
@@ -252,8 +274,15 @@ impl Drawn {
     }
 }
 
-/// Fits to points drawn anew.
-fn resample(points: &[Point], best: &Parameters, random: &mut Rng) -> (Bootstrap, Drawn) {
+/// Fits to points drawn anew, of a curve with so many figures.
+fn resample<T: Clone>(
+    points: &[Point],
+    best: &T,
+    figures: u32,
+    at: &dyn Fn(&T, f64) -> f64,
+    refit: &dyn Fn(&[Point], &T) -> T,
+    random: &mut Rng,
+) -> (Bootstrap, Drawn<T>) {
     let mut blocks: Vec<u32> = points.iter().filter_map(|p| p.block).collect();
     blocks.sort_unstable();
     blocks.dedup();
@@ -273,33 +302,34 @@ fn resample(points: &[Point], best: &Parameters, random: &mut Rng) -> (Bootstrap
                 .collect();
             // Where blocks differ in what they hold, a draw may lack too much for a fit.
             resamples.push(match check(&drawn) {
-                Ok(_) => fit::fit_from(&drawn, *best),
-                Err(_) => *best,
+                Ok(_) => refit(&drawn, best),
+                Err(_) => best.clone(),
             });
         }
         let n = blocks.len() as f64;
         let spread = t_quantile(0.975, n - 1.0) * (n / (n - 1.0)).sqrt();
         return (Bootstrap::Blocks, Drawn::of(resamples, spread));
     }
-    // Residuals are smaller than the noise, by the three figures that were fitted to them.
+    // Residuals are smaller than the noise, by the figures that were fitted to them.
     let n = points.len() as f64;
-    let inflate = (n / (n - 3.0)).sqrt();
+    let free = n - f64::from(figures);
+    let inflate = (n / free).sqrt();
     let residuals: Vec<f64> = points
         .iter()
-        .map(|p| inflate * (p.requests_per_s / best.at(p.concurrency)).ln())
+        .map(|p| inflate * (p.requests_per_s / at(best, p.concurrency)).ln())
         .collect();
     while resamples.len() < RESAMPLES {
         let drawn: Vec<Point> = points
             .iter()
             .map(|p| Point {
-                requests_per_s: best.at(p.concurrency)
+                requests_per_s: at(best, p.concurrency)
                     * residuals[random.usize(..residuals.len())].exp(),
                 ..*p
             })
             .collect();
-        resamples.push(fit::fit_from(&drawn, *best));
+        resamples.push(refit(&drawn, best));
     }
-    let spread = t_quantile(0.975, n - 3.0);
+    let spread = t_quantile(0.975, free);
     (Bootstrap::Residuals, Drawn::of(resamples, spread))
 }
 

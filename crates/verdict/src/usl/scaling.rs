@@ -1,9 +1,10 @@
 //! What a fitted law says about scaling.
 
+use fastrand::Rng;
 use readings::LoadReading;
 use serde::Serialize;
 
-use super::{Estimate, Point, Prediction, Usl};
+use super::{ClosedLoop, Estimate, LackOfFit, Point, Prediction, Usl};
 use crate::capacity::Spread;
 use crate::text::{counted, number, percent, rate};
 use crate::validity::reasons;
@@ -42,9 +43,15 @@ pub struct Level {
 pub struct Scaling {
     /// By concurrency, ascending.
     pub levels: Vec<Level>,
-    /// The fit; absent where there is none.
+    /// The universal scalability law; absent where there is none, or where it does not fit.
     pub fit: Option<Usl>,
-    /// Why there is no fit.
+    /// Whether the law fits; absent where levels were not repeated.
+    pub lack_of_fit: Option<LackOfFit>,
+    /// The bounds of a closed loop, where the law does not fit and they do.
+    pub closed_loop: Option<ClosedLoop>,
+    /// Whether they fit.
+    pub closed_loop_lack_of_fit: Option<LackOfFit>,
+    /// Why there is no law, or not that one.
     pub no_fit: Option<String>,
     /// What the law says between the smallest and the largest concurrency that went into it,
     /// ascending; nothing beyond.
@@ -71,23 +78,64 @@ impl Scaling {
                 block: Some(s.round),
             })
             .collect();
-        let (fit, no_fit) = match Usl::fit(&points, seed) {
-            Ok(fit) => (Some(fit), None),
-            Err(e) => (None, Some(e.to_string())),
-        };
-        let expected = fit.as_ref().map_or(Vec::new(), |fit| {
-            let (from, to) = fit.measured;
-            let ratio = (to / from).powf(1.0 / f64::from(DRAWN));
-            let mut at: Vec<f64> = (0..DRAWN).map(|i| from * ratio.powi(i as i32)).collect();
-            at.push(to);
-            at.into_iter().map(|n| fit.predict(n)).collect()
-        });
-        Self {
+        let mut found = Self {
             levels,
-            fit,
-            no_fit,
-            expected,
+            fit: None,
+            lack_of_fit: None,
+            closed_loop: None,
+            closed_loop_lack_of_fit: None,
+            no_fit: None,
+            expected: Vec::new(),
+        };
+        match Usl::fit(&points, seed) {
+            Ok(fit) => found.take_law(fit, &points, seed),
+            Err(e) => found.no_fit = Some(e.to_string()),
         }
+        found.expected = found.drawn();
+        found
+    }
+
+    /// Keeps the law if it fits, and the bounds of a closed loop if those do.
+    fn take_law(&mut self, fit: Usl, points: &[Point], seed: u64) {
+        self.lack_of_fit = fit.lack_of_fit(points);
+        let Some(test) = self.lack_of_fit.filter(|test| !test.fits()) else {
+            self.fit = Some(fit);
+            return;
+        };
+        self.no_fit = Some(format!(
+            "the universal scalability law misses the measured points by {}, more than their noise \
+             explains ({})",
+            percent(test.deviation * 100.0, 1, false),
+            words_of(&test)
+        ));
+        let bounds = ClosedLoop::fit(points, fit.measured, &mut Rng::with_seed(seed));
+        let figures = if bounds.knee.is_some() { 2 } else { 1 };
+        let best = bounds.best;
+        let test = LackOfFit::of(points, &|n| best.at(n), figures);
+        self.closed_loop_lack_of_fit = test;
+        self.closed_loop = test.is_some_and(|test| test.fits()).then_some(bounds);
+    }
+
+    /// What the law that stands says of a concurrency; nothing where none stands, and beyond what
+    /// went into it.
+    pub fn predict(&self, concurrency: f64) -> Option<Prediction> {
+        let within = |(from, to): (f64, f64)| (from..=to).contains(&concurrency);
+        match (&self.fit, &self.closed_loop) {
+            (Some(fit), _) => within(fit.measured).then(|| fit.predict(concurrency)),
+            (None, Some(bounds)) => within(bounds.measured).then(|| bounds.predict(concurrency)),
+            (None, None) => None,
+        }
+    }
+
+    fn drawn(&self) -> Vec<Prediction> {
+        let of_fit = self.fit.as_ref().map(|fit| fit.measured);
+        let Some((from, to)) = of_fit.or(self.closed_loop.as_ref().map(|it| it.measured)) else {
+            return Vec::new();
+        };
+        let ratio = (to / from).powf(1.0 / f64::from(DRAWN));
+        let mut at: Vec<f64> = (0..DRAWN).map(|i| from * ratio.powi(i as i32)).collect();
+        at.push(to);
+        at.into_iter().filter_map(|n| self.predict(n)).collect()
     }
 
     /// What was found.
@@ -120,8 +168,19 @@ impl Scaling {
             ));
         }
         match (&self.fit, &self.no_fit) {
-            (Some(fit), _) => said.extend(of_fit(fit)),
-            (None, Some(why)) => said.push(format!("No law was fitted: {why}.")),
+            (Some(fit), _) => said.extend(of_fit(fit, self.lack_of_fit.as_ref())),
+            (None, Some(why)) => match (&self.closed_loop, &self.closed_loop_lack_of_fit) {
+                (Some(bounds), _) => {
+                    said.push(of_bounds(bounds));
+                    said.push(format!("No other law was fitted: {why}."));
+                }
+                (None, Some(test)) => said.push(format!(
+                    "No law was fitted: {why}, and so does that of a closed loop with a fixed \
+                     answer time ({}). Between the measured points nothing is claimed.",
+                    words_of(test)
+                )),
+                (None, None) => said.push(format!("No law was fitted: {why}.")),
+            },
             (None, None) => {}
         }
         said
@@ -156,11 +215,49 @@ fn level(connections: u32, steps: &[LevelStep]) -> Level {
     }
 }
 
-fn of_fit(fit: &Usl) -> Vec<String> {
-    let interval = |e: &Estimate, write: &dyn Fn(f64) -> String| {
-        let high = e.high.map_or("no upper end".to_owned(), write);
-        format!("{} [{}, {high}]", write(e.value), write(e.low))
-    };
+/// `F = 12.3 with 4 and 24 degrees of freedom, p = 0.001`.
+fn words_of(test: &LackOfFit) -> String {
+    let f = test.f.map_or("without noise".to_owned(), |f| {
+        format!(
+            "F = {} with {} and {} degrees of freedom",
+            number(f, 1, false),
+            test.degrees.0,
+            test.degrees.1
+        )
+    });
+    match test.p {
+        p if p < 0.001 => format!("{f}, p < 0.001"),
+        p => format!("{f}, p = {}", number(p, 3, false)),
+    }
+}
+
+fn interval(e: &Estimate, write: &dyn Fn(f64) -> String) -> String {
+    let high = e.high.map_or("no upper end".to_owned(), write);
+    format!("{} [{}, {high}]", write(e.value), write(e.low))
+}
+
+fn of_bounds(bounds: &ClosedLoop) -> String {
+    let response = interval(&bounds.response_us, &|us| {
+        number(us / 1e3, if us < 1e4 { 3 } else { 1 }, false)
+    });
+    match (&bounds.most_per_s, &bounds.knee) {
+        (Some(most), Some(knee)) => format!(
+            "The points are those of a closed loop: each connection waits {response} ms for an \
+             answer, up to {} connections; from there on {} requests/s are all, as far as was \
+             measured ({} connections).",
+            interval(knee, &|v| number(v, 0, false)),
+            interval(most, &rate),
+            number(bounds.measured.1, 0, false)
+        ),
+        _ => format!(
+            "The points are those of a closed loop that nothing limits: each connection waits \
+             {response} ms for an answer, up to {} connections.",
+            number(bounds.measured.1, 0, false)
+        ),
+    }
+}
+
+fn of_fit(fit: &Usl, test: Option<&LackOfFit>) -> Vec<String> {
     let share = |v: f64| percent(v * 100.0, 2, false);
     let mut said = vec![format!(
         "The universal scalability law with one connection at {} requests/s, contention {} and \
@@ -170,11 +267,26 @@ fn of_fit(fit: &Usl) -> Vec<String> {
         interval(&fit.kappa, &share),
         percent(fit.residual * 100.0, 1, false),
     )];
+    said.push(match test {
+        Some(test) => format!(
+            "It deviates from them by no more than their noise explains ({}).",
+            words_of(test)
+        ),
+        None => {
+            "Whether it fits was not tested: that takes two rounds or more, and more numbers of \
+                 connections than it has figures."
+                .to_owned()
+        }
+    });
     let last = number(fit.measured.1, 0, false);
     said.push(match &fit.peak {
         Some(peak) if peak.beyond_measured => format!(
             "Up to {last} connections more bring more; where that ends lies beyond what was \
              measured, and is not known."
+        ),
+        Some(_) if test.is_none() => format!(
+            "Where the most is reached is not claimed of a law that was not tested; the table has \
+             what was measured, up to {last} connections."
         ),
         Some(peak) => format!(
             "By the law the most is reached at {} connections; more bring less.",
@@ -239,6 +351,72 @@ mod tests {
             .sentences()
             .join(" ");
         assert!(wide.contains("more bring less"), "{wide}");
+    }
+
+    /// Rounds of a closed loop of 2 ms at a target that carries 5,000 requests/s, within 0.4%.
+    fn closed_loop(levels: &[u32], rounds: u32, off: f64) -> Vec<LevelStep> {
+        let mut steps = Vec::new();
+        for round in 0..rounds {
+            for connections in levels {
+                let exact = (f64::from(*connections) * 500.0).min(5000.0);
+                let wobble = f64::from((round * 7 + connections * 3) % 5) / 2.0 - 1.0;
+                steps.push(LevelStep {
+                    connections: *connections,
+                    round,
+                    load: closed(exact * (1.0 + off * wobble)),
+                });
+            }
+        }
+        steps
+    }
+
+    const LEVELS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+    #[test]
+    fn a_closed_loop_of_2_ms_and_5000_a_second_is_found_as_that_without_a_peak() {
+        for off in [0.004, 0.0] {
+            let scaling = Scaling::of(&closed_loop(&LEVELS, 5, off), 1);
+            assert!(scaling.fit.is_none());
+            assert!(!scaling.lack_of_fit.unwrap().fits());
+            let bounds = scaling.closed_loop.as_ref().unwrap();
+            let near = |e: &Estimate, value: f64| (e.value / value - 1.0).abs() < 0.01;
+            assert!(near(&bounds.response_us, 2000.0), "{bounds:?}");
+            assert!(near(&bounds.most_per_s.unwrap(), 5000.0), "{bounds:?}");
+            assert!(near(&bounds.knee.unwrap(), 10.0), "{bounds:?}");
+            assert_eq!(scaling.expected.len(), DRAWN as usize + 1);
+            let said = scaling.sentences().join(" ");
+            assert!(
+                said.contains("The points are those of a closed loop"),
+                "{said}"
+            );
+            assert!(!said.contains("more bring less"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_no_law_fits_has_none_and_says_so() {
+        // Less at 8 connections than at 4 and at 16, far beyond the noise.
+        let mut steps = closed_loop(&LEVELS, 5, 0.004);
+        for step in steps.iter_mut().filter(|s| s.connections == 8) {
+            step.load = closed(1200.0 * (1.0 + 0.002 * f64::from(step.round)));
+        }
+        let scaling = Scaling::of(&steps, 1);
+        assert!(scaling.fit.is_none() && scaling.closed_loop.is_none());
+        assert!(scaling.expected.is_empty());
+        let said = scaling.sentences().join(" ");
+        assert!(
+            said.contains("Between the measured points nothing is claimed"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn without_repetitions_the_fit_is_not_tested_and_that_is_said() {
+        let scaling = Scaling::of(&closed_loop(&LEVELS, 1, 0.004), 1);
+        assert!(scaling.fit.is_some() && scaling.lack_of_fit.is_none());
+        let said = scaling.sentences().join(" ");
+        assert!(said.contains("Whether it fits was not tested"), "{said}");
+        assert!(!said.contains("more bring less"), "{said}");
     }
 
     #[test]

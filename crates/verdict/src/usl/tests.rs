@@ -180,3 +180,19 @@ fn too_little_is_refused_with_what_would_do() {
     );
     assert!(of(&[f64::NAN, 1.0, 2.0, 4.0]).contains("NaN"));
 }
+
+#[test]
+fn the_test_for_lack_of_fit_refuses_a_true_law_as_often_as_it_should() {
+    let truth = law(1000.0, 0.05, 0.001);
+    let runs = 400;
+    let mut refused = 0;
+    for seed in 0..runs {
+        let points = points(&truth, 5, (0.03, 0.02), seed);
+        let found = fit::fit(&points);
+        let test = LackOfFit::of(&points, &|n| found.at(n), 3).unwrap();
+        assert_eq!(test.degrees, (4, 24));
+        refused += u32::from(test.p < 0.05);
+    }
+    // 20 of 400 would be right; its standard error is 4.4.
+    assert!((8..=34).contains(&refused), "{refused}");
+}

@@ -126,16 +126,20 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
         }
         return Ok(None);
     };
-    let mut text = text.clone();
+    let of_option = |option: &str, text: &str, e: verdict::capacity::ObjectiveError| {
+        Failure::words(format!("{option} `{text}`: {e}"))
+    };
+    let mut objective: Objective = text
+        .parse()
+        .map_err(|e| of_option("--objective", text, e))?;
     if let Some(share) = &args.errors {
-        text.push_str(&format!(" and errors<={share}"));
+        let with = objective.with_errors(share);
+        objective = with.map_err(|e| of_option("--errors", share, e))?;
     }
     if let Some(share) = &args.min_achieved {
-        text.push_str(&format!(" and achieved>={share}"));
+        let with = objective.with_achieved(share);
+        objective = with.map_err(|e| of_option("--min-achieved", share, e))?;
     }
-    let objective = text
-        .parse()
-        .map_err(|e| Failure::words(format!("--objective `{text}`: {e}")))?;
     Ok(Some(objective))
 }
 

@@ -37,8 +37,8 @@ struct Under<'a> {
 }
 
 /// Searches until enough is known, a signal comes, or the steps run out. When the bounds stand,
-/// the rates around them are measured again in rounds of random order: that gives the curve, and
-/// trials of the bounds that lie apart in time.
+/// the trials that refine the answer take turns with those of the curve: they lie apart in time
+/// then, and resemble each other less.
 pub(super) fn search(
     objective: &Objective,
     steps: &Steps<'_>,
@@ -82,9 +82,8 @@ pub(super) fn search(
     };
     let rounds = args.rounds.unwrap_or(ROUNDS);
     let mut random = Rng::with_seed(seed);
-    if under.until_done()? && rounds > 0 && under.rounds(rounds, min, &mut random)? {
-        // What the rounds showed may open the search again.
-        under.until_done()?;
+    if under.until_bounds()? {
+        under.refine(rounds, min, &mut random)?;
     }
     Ok(Found {
         capacity: under.search.so_far(),
@@ -133,44 +132,56 @@ fn digits(per_s: f64) -> f64 {
 }
 
 impl Under<'_> {
-    /// Goes on until the search is done. Whether no signal came.
-    fn until_done(&mut self) -> Result<bool, Failure> {
-        while let Step::Offer { rate_per_s } = self.search.next() {
-            if !self.offer(rate_per_s)? {
+    /// Goes on until the bounds stand, or there will be none. Whether no signal came.
+    fn until_bounds(&mut self) -> Result<bool, Failure> {
+        while !self.search.bounds_stand() {
+            let Step::Offer { rate_per_s } = self.search.next() else {
+                break;
+            };
+            if !self.offer(rate_per_s, false)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// The rates of the curve and the bounds, each once per round, in random order.
-    fn rounds(&mut self, rounds: u32, min: f64, random: &mut Rng) -> Result<bool, Failure> {
+    /// The rates of the curve, each once per round in random order, and between them what the
+    /// search still asks for.
+    fn refine(&mut self, rounds: u32, min: f64, random: &mut Rng) -> Result<(), Failure> {
         let capacity = self.search.so_far();
-        let Some(most) = capacity.lower_per_s.or(capacity.upper_per_s) else {
-            return Ok(true);
-        };
-        let mut rates: Vec<f64> = SHARES.iter().map(|share| digits(share * most)).collect();
-        rates.extend(
-            [capacity.lower_per_s, capacity.upper_per_s]
-                .into_iter()
-                .flatten(),
-        );
-        rates.retain(|rate| *rate >= min);
-        self.search
-            .allow_more(rounds.saturating_mul(rates.len() as u32));
+        let most = capacity.lower_per_s.or(capacity.upper_per_s);
+        let mut rates: Vec<f64> = most
+            .into_iter()
+            .flat_map(|most| SHARES.map(|share| digits(share * most)))
+            .filter(|rate| *rate >= min)
+            .collect();
+        let mut of_curve: Vec<f64> = Vec::new();
         for _ in 0..rounds {
             random.shuffle(&mut rates);
-            for rate in &rates {
-                if !self.offer(*rate)? {
-                    return Ok(false);
+            of_curve.extend(&rates);
+        }
+        let mut of_curve = of_curve.into_iter();
+        loop {
+            let beside = of_curve.next();
+            if let Some(rate) = beside
+                && !self.offer(rate, true)?
+            {
+                return Ok(());
+            }
+            match self.search.next() {
+                Step::Offer { rate_per_s } => {
+                    if !self.offer(rate_per_s, false)? {
+                        return Ok(());
+                    }
                 }
+                Step::Done(_) if beside.is_none() => return Ok(()),
+                Step::Done(_) => {}
             }
         }
-        Ok(true)
     }
 
-    /// One trial. Whether it was made to its end.
-    fn offer(&mut self, rate_per_s: f64) -> Result<bool, Failure> {
+    /// One trial, of the curve or of the search. Whether it was made to its end.
+    fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
         let needed = Duration::try_from_secs_f64(self.needed / rate_per_s);
         let length = needed.unwrap_or(args.step_max).max(args.step);
@@ -180,7 +191,11 @@ impl Under<'_> {
             return Ok(false);
         };
         let judgement = self.objective.judge_load(&load);
-        self.search.record(rate_per_s, Outcome::from(&judgement));
+        let outcome = Outcome::from(&judgement);
+        match of_curve {
+            true => self.search.record_beside(rate_per_s, outcome),
+            false => self.search.record(rate_per_s, outcome),
+        }
         self.steps.print(&format!(
             "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
             self.made.len() + 1,

@@ -68,10 +68,8 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     assert_eq!(document["upper_is"], "range");
     assert_eq!(document["lower_per_s"], 40.0);
     assert_eq!(document["complete"], true);
-    assert_eq!(
-        document["objective"],
-        "mean < 4 s and errors <= 50% and achieved >= 10%"
-    );
+    assert_eq!(document["objective"], "mean < 4 s");
+    assert_eq!(document["conditions"], "errors <= 50% and achieved >= 10%");
     let text = call(&[]);
     assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
     assert!(
@@ -183,9 +181,12 @@ fn throughput_over_connections_is_what_the_delay_allows() {
         order.chunks(4).any(|round| round != &order[..4]),
         "{order:?}"
     );
-    assert!(document["fit"]["lambda_per_s"]["value"].as_f64().unwrap() > 0.0);
+    // A busy machine may fit none.
+    assert_eq!(document["fit"].is_null(), !document["no_fit"].is_null());
     let expected = array(&document["expected"]);
-    assert_eq!(expected[expected.len() - 1]["concurrency"], 8.0);
+    if let Some(last) = expected.last() {
+        assert_eq!(last["concurrency"], 8.0);
+    }
     assert!(expected.iter().all(|p| p["beyond_measured"] == false));
     assert!(done.err.contains("round 4"), "{}", done.err);
     let text = call("text").out;
@@ -193,7 +194,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     assert!(text.contains("universal scalability law"), "{text}");
     assert!(text.contains("  connections  requests/s"), "{text}");
     assert!(call("md").out.contains("| connections | requests/s |"));
-    assert!(call("html").out.contains("<polyline"));
+    assert!(call("html").out.contains("<svg"));
 }
 
 #[test]
@@ -259,7 +260,11 @@ fn wrong_words_are_told_before_anything_is_measured() {
     refused(&["--objective", "p99<10"], &["expected", "found `10`"]);
     refused(
         &["--objective", "p99<10ms and errors<1%", "--errors", "2%"],
-        &["`errors` is limited twice"],
+        &["--errors `2%`: ", "`errors` is limited twice"],
+    );
+    refused(
+        &["--objective", "p99<10ms", "--errors", "some"],
+        &["--errors `some`: expected"],
     );
     refused(
         &["--objective", "p99<10ms", "--concurrency", "1,2"],
@@ -333,10 +338,8 @@ mod alone {
             ])
             .expect(0);
         let document = done.json();
-        assert_eq!(
-            document["objective"],
-            "p50 < 60 ms and errors < 0.1% and achieved >= 99%"
-        );
+        assert_eq!(document["objective"], "p50 < 60 ms");
+        assert_eq!(document["conditions"], "errors < 0.1% and achieved >= 99%");
         let steps = steps(&document);
         assert!(steps.len() > 5, "{steps:?}");
         // No more can hold than the worker can answer; 99% of it have to be.

@@ -113,22 +113,43 @@ fn what_is_kept_or_missed_in_spite_of_a_late_client_is() {
 
 #[test]
 fn an_objective_is_written_as_it_is_read() {
-    for (text, written) in [
+    for (text, written, conditions) in [
         (
             "p99<50ms",
-            "p99 < 50 ms and errors < 0.1% and achieved >= 99%",
+            "p99 < 50 ms",
+            "errors < 0.1% and achieved >= 99%",
         ),
         (
             "p99.9 < 200us and errors <= 1%",
-            "p99.9 < 200 us and errors <= 1% and achieved >= 99%",
+            "p99.9 < 200 us and errors <= 1%",
+            "achieved >= 99%",
         ),
         (
             "max<1500ms, achieved>95%, errors<0.05%",
             "max < 1.5 s and achieved > 95% and errors < 0.05%",
+            "",
         ),
     ] {
         let objective = objective(text);
         assert_eq!(objective.to_string(), written);
+        assert_eq!(objective.conditions(), conditions);
         assert_eq!(written.parse::<Objective>().unwrap(), objective);
     }
+}
+
+#[test]
+fn limits_of_options_stand_apart_from_the_objectives_text() {
+    let with = objective("p99<50ms").with_errors("1%").unwrap();
+    let with = with.with_achieved("95%").unwrap();
+    assert_eq!(with.to_string(), "p99 < 50 ms");
+    assert_eq!(with.conditions(), "errors <= 1% and achieved >= 95%");
+    assert_eq!(with.limits().len(), 3);
+    let twice = objective("p99<50ms and errors<2%").with_errors("1%");
+    assert!(
+        twice
+            .unwrap_err()
+            .to_string()
+            .starts_with("`errors` is limited twice")
+    );
+    assert!(objective("p99<50ms").with_errors("few").is_err());
 }

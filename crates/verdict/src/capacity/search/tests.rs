@@ -42,6 +42,8 @@ fn noisy(limit: f64, spread: f64, seed: u64) -> impl FnMut(f64) -> Outcome {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
     #[test]
     fn a_quiet_server_is_found_to_the_precision(
         limit in 50.0..400_000.0f64,
@@ -56,13 +58,15 @@ proptest! {
         // The last step is rounded to four digits.
         prop_assert!(upper / lower <= (1.0 + precision) * 1.001, "{lower} {upper}");
         let (low, high) = (capacity.low_per_s.unwrap(), capacity.high_per_s.unwrap());
-        prop_assert!(low < upper && lower < high, "{low} {lower} {upper} {high}");
-        prop_assert!((high / low).ln() < 2.0 * precision + 0.3, "{low} {high}");
+        prop_assert!(low < upper && low < high, "{low} {lower} {upper} {high}");
+        let holds = capacity.holds_per_s.unwrap();
+        prop_assert!(holds <= limit, "{holds} {limit}");
+        prop_assert!(holds > limit * (1.0 - 3.0 * precision - 0.02), "{holds} {limit}");
         prop_assert_eq!(capacity.upper_is, Bound::Missed);
-        // Doublings, halvings, and one more trial of each bound.
+        // Doublings, halvings, two more trials of each bound, and the refining.
         let far = (limit / start).log2().abs() + 2.0;
         let near = (2.0f64.ln() / (1.0 + precision).ln()).log2().max(0.0) + 1.0;
-        prop_assert!(f64::from(trials) <= far + near + 5.0, "{trials}");
+        prop_assert!(f64::from(trials) <= far + near + 25.0, "{trials}");
     }
 
     #[test]
@@ -93,33 +97,6 @@ fn the_same_outcomes_give_the_same_steps() {
 }
 
 #[test]
-fn a_noisy_server_is_found_and_the_interval_holds_its_capacity() {
-    // Spread of the capacity from trial to trial, least share of intervals that hold its median,
-    // the widest that they may be on average. Measured: 0.997, 0.993 and 0.853 (20 to 30
-    // trials are too few to tell so large a spread).
-    for (spread, least, widest) in [(0.01, 0.97, 0.1), (0.03, 0.93, 0.11), (0.1, 0.80, 0.15)] {
-        let (mut near, mut covered, mut width, mut trials) = (0.0, 0.0, 0.0, 0.0);
-        let runs = 300;
-        let each = 1.0 / f64::from(runs);
-        for seed in 0..runs {
-            let server = noisy(7300.0, spread, u64::from(seed as u32));
-            let (capacity, made) = run(SearchOptions::around(1000.0), server);
-            let lower = capacity.lower_per_s.unwrap();
-            let (low, high) = (capacity.low_per_s.unwrap(), capacity.high_per_s.unwrap());
-            near += each * f64::from((lower / 7300.0).ln().abs() < 2.0 * spread + 0.02);
-            covered += each * f64::from(low <= 7300.0 && 7300.0 <= high);
-            width += each * (high / low).ln();
-            trials += each * f64::from(made);
-        }
-        let told = format!("{spread}: {near} near, {covered} covered, {width} wide, {trials}");
-        assert!(near > 0.97, "{told}");
-        assert!(covered >= least, "{told}");
-        assert!(width < widest, "{told}");
-        assert!(trials < 32.0, "{told}");
-    }
-}
-
-#[test]
 fn one_disturbed_trial_does_not_move_the_answer() {
     let quiet = run(SearchOptions::around(1000.0), up_to(7300.0)).0;
     for disturbed in 0..14 {
@@ -138,6 +115,8 @@ fn one_disturbed_trial_does_not_move_the_answer() {
             "{disturbed}: {lower} {upper}"
         );
         assert!(upper / lower < 1.021, "{disturbed}: {capacity:?} {quiet:?}");
+        let holds = capacity.holds_per_s.unwrap() / 7300.0;
+        assert!((0.9..1.001).contains(&holds), "{disturbed}: {holds}");
     }
 }
 
@@ -209,4 +188,144 @@ fn options_that_leave_nothing_to_search_are_refused() {
         .is_err()
     );
     assert!(Search::new(SearchOptions::around(f64::NAN)).is_err());
+}
+
+/// What a search finds of a server whose capacity varies from trial to trial.
+struct Found {
+    /// The chance that a trial at the answer holds.
+    chance: f64,
+    covered: bool,
+    width: f64,
+    trials: f64,
+}
+
+/// The share of a standard normal distribution above a value.
+fn above(z: f64) -> f64 {
+    crate::t_two_sided_p(z.abs(), 1e6) / 2.0 * z.signum() + f64::from(u8::from(z < 0.0))
+}
+
+/// A search at a server whose capacity is log-normal with this spread, where successive trials
+/// correlate by `correlation`, and where `beside` trials at lower rates stand between two trials.
+fn search(spread: f64, correlation: f64, beside: u32, seed: u64) -> Found {
+    const MEDIAN: f64 = 7300.0;
+    let mut normal = Normal::with_seed(seed);
+    let mut state = normal.next();
+    let mut capacity = move || {
+        state = correlation * state + (1.0 - correlation * correlation).sqrt() * normal.next();
+        MEDIAN * (spread * state).exp()
+    };
+    let mut search = Search::new(SearchOptions::around(1000.0)).unwrap();
+    let mut trials = 0.0;
+    let outcome = |rate: f64, capacity: f64| match rate <= capacity {
+        true => Outcome::Met,
+        false => Outcome::Missed,
+    };
+    while let Step::Offer { rate_per_s } = search.next() {
+        if search.bounds_stand() {
+            for _ in 0..beside {
+                search.record_beside(500.0, outcome(500.0, capacity()));
+            }
+        }
+        search.record(rate_per_s, outcome(rate_per_s, capacity()));
+        trials += 1.0;
+    }
+    let found = search.so_far();
+    let truth = MEDIAN * (-1.281_552 * spread).exp();
+    let answer = found.holds_per_s.unwrap();
+    let (low, high) = (found.low_per_s.unwrap(), found.high_per_s.unwrap());
+    Found {
+        chance: above((answer / MEDIAN).ln() / spread),
+        covered: low <= truth && truth <= high,
+        width: (high / low).ln(),
+        trials,
+    }
+}
+
+fn mean(runs: &[Found], of: impl Fn(&Found) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len() as f64
+}
+
+#[test]
+fn the_objective_holds_at_the_answer_in_nine_of_ten_trials_and_the_interval_holds_the_truth() {
+    for spread in [0.01, 0.03, 0.1] {
+        let runs: Vec<Found> = (0..60).map(|seed| search(spread, 0.0, 0, seed)).collect();
+        let chance = mean(&runs, |f| f.chance);
+        let covered = mean(&runs, |f| f64::from(u8::from(f.covered)));
+        let trials = mean(&runs, |f| f.trials);
+        let width = mean(&runs, |f| f.width);
+        let told = format!("{spread}: {chance} {covered} {width} {trials}");
+        assert!((0.89..0.98).contains(&chance), "{told}");
+        // 57 of 60 would be right; 52 is that less three standard errors.
+        assert!(covered >= 52.0 / 60.0, "{told}");
+        assert!(width < 4.0 * spread + 0.02, "{told}");
+        assert!(trials < 55.0, "{told}");
+    }
+}
+
+#[test]
+fn trials_that_resemble_their_neighbours_widen_the_interval() {
+    let wide = |correlation| -> (f64, f64, f64) {
+        let runs: Vec<Found> = (0..60)
+            .map(|seed| search(0.03, correlation, 1, seed))
+            .collect();
+        (
+            mean(&runs, |f| f.chance),
+            mean(&runs, |f| f64::from(u8::from(f.covered))),
+            mean(&runs, |f| f.width),
+        )
+    };
+    let (independent, dependent) = (wide(0.0), wide(0.8));
+    assert!(dependent.2 > independent.2, "{independent:?} {dependent:?}");
+    assert!(dependent.0 > 0.85, "{dependent:?}");
+    assert!(dependent.1 > 0.85, "{dependent:?}");
+}
+
+#[test]
+fn a_few_trials_that_held_do_not_show_that_nearly_all_do() {
+    let of = |held, missed| {
+        let trials = RateTrials {
+            rate_per_s: 1.0,
+            held,
+            missed,
+            unusable: 0,
+        };
+        trials.holds_at_least()
+    };
+    for (held, missed, least) in [
+        (3, 0, 0.3684),
+        (29, 0, 0.9018),
+        (19, 1, 0.7839),
+        (0, 3, 0.0),
+    ] {
+        assert!(
+            (of(held, missed) - least).abs() < 1e-3,
+            "{held} {missed}: {}",
+            of(held, missed)
+        );
+    }
+}
+
+/// The figures of docs/src/method/capacity.md.
+#[test]
+#[ignore = "takes minutes: for the documentation"]
+fn table_of_searches() {
+    for (correlation, beside) in [(0.0, 1), (0.5, 1), (0.8, 1), (0.5, 0), (0.8, 0)] {
+        for spread in [0.003, 0.01, 0.03, 0.1] {
+            let runs: Vec<Found> = (0..300)
+                .map(|seed| search(spread, correlation, beside, seed))
+                .collect();
+            let mut chances: Vec<f64> = runs.iter().map(|f| f.chance).collect();
+            chances.sort_by(f64::total_cmp);
+            println!(
+                "correlation {correlation}, beside {beside}, spread {spread}: chance {:.3} (median \
+                 {:.3}, 5% below {:.3}), covered {:.3}, width {:.3}, trials {:.1}",
+                mean(&runs, |f| f.chance),
+                chances[150],
+                chances[15],
+                mean(&runs, |f| f64::from(u8::from(f.covered))),
+                mean(&runs, |f| f.width),
+                mean(&runs, |f| f.trials)
+            );
+        }
+    }
 }

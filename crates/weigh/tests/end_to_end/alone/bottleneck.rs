@@ -49,7 +49,12 @@ fn one_worker_of_four_that_does_all_is_named() {
     );
     assert_eq!(one["server"], "four");
     let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("threads is full"), "{sentence}");
+    // With one CPU the CPU is named, with more the thread.
+    let full = ["threads is full", "its one CPU is full"];
+    assert!(
+        full.iter().any(|words| sentence.contains(words)),
+        "{sentence}"
+    );
 }
 
 #[test]
