@@ -59,7 +59,8 @@ impl Buckets {
     /// Reads the counts of a histogram with this program's bounds, which follow each other by
     /// bucket: each a variable-length number, zigzag-coded, a negative one so many empty buckets.
     fn of_counts(mut bytes: &[u8]) -> Option<Self> {
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(bytes.len() / 2);
+        let most = LAYOUT.highest_equivalent(HIGHEST_NS);
         let mut index = 0u64;
         while !bytes.is_empty() {
             let number = number(&mut bytes)?;
@@ -75,7 +76,7 @@ impl Buckets {
                         index % HALF + HALF
                     };
                     let highest = (within + 1).checked_shl(u32::try_from(shift).ok()?)? - 1;
-                    if highest > LAYOUT.highest_equivalent(HIGHEST_NS) {
+                    if highest > most {
                         return None;
                     }
                     found.push((highest, count.unsigned_abs()));
