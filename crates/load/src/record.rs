@@ -5,6 +5,7 @@ use readings::{
 };
 
 use crate::job::Stage;
+use crate::silence::Gaps;
 use crate::target::Target;
 
 /// Wrong answers that are kept as examples.
@@ -66,6 +67,8 @@ pub(crate) struct Recorder {
     pub(crate) row: RowStats,
     pub(crate) stages: Vec<StageStats>,
     pub(crate) per_request: Vec<RequestStats>,
+    /// Kept where there are rows.
+    pub(crate) gaps: Gaps,
     /// Good answers by connection.
     pub(crate) by_conn: Vec<u64>,
     /// One per segment, in order.
@@ -165,6 +168,7 @@ impl Recorder {
                 a.merge(b);
             }
         }
+        self.gaps.intersect(&part.gaps);
         self.by_conn.extend(&part.by_conn);
         for (a, b) in self.slices.iter_mut().zip(&part.slices) {
             a.requests += b.requests;

@@ -110,6 +110,9 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 recorders[reading].pacing = segment.pacing;
                 recorders[reading].target = segment.target;
                 recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
+                if job.rows.is_some() {
+                    recorders[reading].gaps.prepare();
+                }
             }
         }
         let conns = conns_of.last().map_or(0, |last| last.end);
