@@ -45,6 +45,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "subjects": header.subjects,
         "blocks": header.blocks,
         "matters": header.matters,
+        "matters_failures": header.matters_failures,
         "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
         "comparisons": comparisons.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),

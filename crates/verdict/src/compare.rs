@@ -28,19 +28,25 @@ pub enum Metric {
     /// different drivers.
     #[serde(rename = "driver_max_rss_bytes")]
     DriverMaxRssBytes,
-    /// The share of requests that failed around an event, with half a request added to each count so
-    /// that no failures have a ratio, too; less is better.
+    /// The share of requests that failed around an event; less is better.
     #[serde(rename = "failed_share")]
     FailedShare,
     /// Time from the first event until the rate of good answers was full again, seconds; less is
     /// better.
     #[serde(rename = "full_rate_after_s")]
     FullRateAfterS,
+    /// The longest time without any good answer, from the first event on, seconds; less is better.
+    #[serde(rename = "longest_silence_s")]
+    LongestSilenceS,
+    /// The longest that a good answer took which came after the first event, seconds; less is
+    /// better.
+    #[serde(rename = "longest_response_s")]
+    LongestResponseS,
 }
 
 impl Metric {
     /// Every metric, throughput first.
-    pub const ALL: [Metric; 7] = [
+    pub const ALL: [Metric; 9] = [
         Metric::RequestsPerS,
         Metric::LatencyUsP50,
         Metric::LatencyUsP99,
@@ -48,6 +54,8 @@ impl Metric {
         Metric::DriverMaxRssBytes,
         Metric::FailedShare,
         Metric::FullRateAfterS,
+        Metric::LongestSilenceS,
+        Metric::LongestResponseS,
     ];
 
     /// The name in the JSON document.
@@ -60,6 +68,8 @@ impl Metric {
             Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
             Metric::FailedShare => "failed_share",
             Metric::FullRateAfterS => "full_rate_after_s",
+            Metric::LongestSilenceS => "longest_silence_s",
+            Metric::LongestResponseS => "longest_response_s",
         }
     }
 
@@ -73,6 +83,8 @@ impl Metric {
             Metric::DriverMaxRssBytes => "driver's peak memory",
             Metric::FailedShare => "share of failed requests",
             Metric::FullRateAfterS => "time until the rate is full again",
+            Metric::LongestSilenceS => "longest silence",
+            Metric::LongestResponseS => "longest response",
         }
     }
 
@@ -92,7 +104,13 @@ impl Metric {
 
     /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
-        matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
+        matches!(
+            self,
+            Metric::FailedShare
+                | Metric::FullRateAfterS
+                | Metric::LongestSilenceS
+                | Metric::LongestResponseS
+        )
     }
 
     /// Whether it is about the load generator and not about the servers.
@@ -141,9 +159,10 @@ pub struct Comparison {
     /// What qualifies the verdict.
     #[serde(skip)]
     pub notes: Vec<Note>,
-    /// Geometric mean of the baseline over the blocks used, in the metric's unit.
+    /// Geometric mean of the baseline over the blocks used, in the metric's unit; of events the
+    /// share over all of them, or the mean time.
     pub baseline_value: Option<f64>,
-    /// Geometric mean of the subject over the blocks used, in the metric's unit.
+    /// The same of the subject.
     pub subject_value: Option<f64>,
     /// Two-sided p value of 'no difference'; absent where none can be had.
     pub p_value: Option<f64>,
@@ -153,6 +172,15 @@ pub struct Comparison {
     pub rate_per_s: Option<f64>,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
+    /// The subject's value less the baseline's, in the metric's unit; what figures of events are
+    /// judged by.
+    pub difference: Option<f64>,
+    /// Lower end of the interval of the difference.
+    pub difference_low: Option<f64>,
+    /// Upper end of the interval of the difference.
+    pub difference_high: Option<f64>,
+    /// The smallest difference that matters, in the metric's unit.
+    pub difference_matters: Option<f64>,
     /// Blocks used in which the ratio of the closed loops still changed in the second half of the
     /// slices; 0 for latencies, and where there were fewer than 60 slices.
     pub unsettled_blocks: usize,
@@ -163,6 +191,11 @@ impl Comparison {
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
     }
+
+    /// Both ends of the interval of the difference.
+    pub fn difference_interval(&self) -> Option<(f64, f64)> {
+        self.difference_low.zip(self.difference_high)
+    }
 }
 
 struct Draft<'a> {
@@ -170,6 +203,7 @@ struct Draft<'a> {
     metric: Metric,
     subject: &'a str,
     pairs: Pairs,
+    events: Option<events::Evidence>,
 }
 
 /// A comparison that was left out because its quantile has too few requests behind it.
@@ -211,12 +245,13 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     condition,
                     metric,
                     subject,
+                    events: events::Evidence::of(metric, &ours, &baseline, &pairs.ratios),
                     pairs,
                 });
             }
         }
     }
-    let p_values: Vec<Option<f64>> = drafts.iter().map(|d| p_value(&d.pairs)).collect();
+    let p_values: Vec<Option<f64>> = drafts.iter().map(Draft::p_value).collect();
     let known: Vec<f64> = p_values.iter().map(|p| p.unwrap_or(1.0)).collect();
     let adjusted = holm::adjust(&known);
     let count = drafts.len();
@@ -248,7 +283,8 @@ fn is_declared(cells: &Cells<'_>, condition: &Condition, metric: Metric, baselin
         };
         measured_nothing = false;
         if metric.is_of_events() || reading.events.is_some() {
-            if metric.is_of_events() && reading.events.is_some() {
+            let noticed = reading.events.as_ref().filter(|_| metric.is_of_events());
+            if noticed.is_some_and(|noticed| events::value(metric, noticed).is_some()) {
                 return true;
             }
             continue;
@@ -281,6 +317,14 @@ fn p_value(pairs: &Pairs) -> Option<f64> {
 }
 
 impl Draft<'_> {
+    fn p_value(&self) -> Option<f64> {
+        match &self.events {
+            Some(_) if is_invalid(&self.pairs) => None,
+            Some(events) => events.p_value(),
+            None => p_value(&self.pairs),
+        }
+    }
+
     fn finish(
         self,
         rules: &Rules,
@@ -292,8 +336,11 @@ impl Draft<'_> {
         let mut decision = if is_invalid(&pairs) {
             invalid(&pairs, self.subject, &rules.baseline)
         } else {
-            match (pairs.sample(), p_adjusted) {
-                (Some(sample), Some(p)) => decide(
+            match (&self.events, pairs.sample(), p_adjusted) {
+                (Some(events), _, Some(p)) => events
+                    .decide(rules, p, comparisons)
+                    .unwrap_or_else(|| too_few(&pairs)),
+                (None, Some(sample), Some(p)) => decide(
                     &sample,
                     rules,
                     p,
@@ -319,7 +366,9 @@ impl Draft<'_> {
         let sample = pairs.sample().filter(|_| usable);
         let interval = sample.and_then(|s| s.interval(rules.look_confidence()));
         let values = pairs.values().filter(|_| usable);
-        Comparison {
+        let of_events = self.events.as_ref().filter(|_| usable);
+        let of_events = of_events.map(|events| events.figures(rules));
+        let mut comparison = Comparison {
             condition: self.condition.clone(),
             metric: self.metric,
             subject: self.subject.to_owned(),
@@ -338,8 +387,16 @@ impl Draft<'_> {
             p_adjusted,
             rate_per_s: pairs.rate_per_s,
             by_block: pairs.ratios,
+            difference: None,
+            difference_low: None,
+            difference_high: None,
+            difference_matters: None,
             unsettled_blocks: pairs.unsettled,
+        };
+        if let Some(figures) = of_events {
+            figures.fill(&mut comparison);
         }
+        comparison
     }
 }
 

@@ -3,10 +3,10 @@
 use readings::Condition;
 use serde::Serialize;
 
-use crate::Rules;
 use crate::cells::Cells;
 use crate::compare::{BlockRatio, Metric};
 use crate::pairs::Pairs;
+use crate::{Rules, events};
 
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +23,12 @@ pub struct NoiseFloor {
     pub low: Option<f64>,
     /// Upper end of the interval; absent with a single block.
     pub high: Option<f64>,
+    /// Of figures of events: the second copy's less the first's, and the ends of its interval.
+    pub difference: Option<f64>,
+    pub difference_low: Option<f64>,
+    pub difference_high: Option<f64>,
+    #[serde(skip)]
+    pub(crate) difference_matters: Option<f64>,
     /// Blocks used.
     pub blocks: usize,
     /// The ratio of each block used.
@@ -34,6 +40,11 @@ impl NoiseFloor {
     /// zero and its estimate lies beyond `matters`. Nothing else of the run can then be trusted
     /// to be free of the same bias.
     pub fn is_biased(&self, matters: f64) -> bool {
+        if let (Some(difference), Some(matters)) = (self.difference, self.difference_matters) {
+            let ends = self.difference_low.zip(self.difference_high);
+            let excludes_zero = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            return excludes_zero && difference.abs() > matters;
+        }
         let excludes_one = self
             .low
             .zip(self.high)
@@ -59,10 +70,18 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .interval(rules.look_confidence())
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
+            let of_events = events::Evidence::of(metric, &second, &first, &pairs.ratios);
+            let of_events = of_events.map(|events| events.figures(rules));
+            let figures = of_events.unwrap_or_default();
+            let interval = figures.ratio_interval.or(interval);
             floors.push(NoiseFloor {
                 condition: place.clone(),
                 metric,
-                ratio,
+                ratio: figures.ratio.unwrap_or(ratio),
+                difference: figures.difference,
+                difference_low: figures.difference_interval.map(|(low, _)| low),
+                difference_high: figures.difference_interval.map(|(_, high)| high),
+                difference_matters: figures.difference_matters,
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,

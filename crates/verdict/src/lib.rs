@@ -47,7 +47,7 @@ pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Verdict};
-pub use events::EventsRow;
+pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use floor::NoiseFloor;
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};

@@ -245,7 +245,10 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         None => match (metric, &reading.driver) {
             (Metric::RequestsPerS, _) => load.requests_per_s(),
             (metric, _) if metric.is_of_events() => match &reading.events {
-                Some(noticed) => events::value(metric, noticed),
+                Some(noticed) => match events::value(metric, noticed) {
+                    Some(value) => value,
+                    None => return Datum::NotMeasured,
+                },
                 None => return Datum::NotMeasured,
             },
             (_, None) => return Datum::NotMeasured,

@@ -5,6 +5,7 @@ use verdict::{Analysis, Comparison, Metric, NoiseFloor};
 
 use super::axis::{Scale, ratio_ticks};
 use super::svg::{Anchor, Picture};
+use crate::sentence;
 use crate::units::shortened;
 
 const WIDTH: f64 = 880.0;
@@ -96,7 +97,8 @@ fn compared(c: &Comparison) -> Estimate<'_> {
         series: 1,
         ratio: c.ratio,
         interval: c.interval(),
-        figure: c.ratio.map(|ratio| change(ratio, c.interval())),
+        figure: sentence::difference(c)
+            .or_else(|| c.ratio.map(|ratio| change(ratio, c.interval()))),
         word: c.verdict.word(),
     }
 }
@@ -110,7 +112,7 @@ fn noise(f: &NoiseFloor) -> Estimate<'_> {
         series: 3,
         ratio: Some(f.ratio),
         interval,
-        figure: Some(change(f.ratio, interval)),
+        figure: sentence::floor_difference(f).or_else(|| Some(change(f.ratio, interval))),
         word: "baseline against itself",
     }
 }

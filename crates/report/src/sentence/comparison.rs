@@ -6,7 +6,7 @@ use verdict::text::{
 };
 use verdict::{Comparison, Metric, NoiseFloor, Verdict};
 
-use super::{at, notes};
+use super::{at, events, notes};
 
 /// The verdict as a performance engineer would write it.
 pub(crate) fn comparison(c: &Comparison) -> String {
@@ -17,6 +17,9 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     };
     let over = format!("over {}", counted(c.blocks, "block"));
     let place = place_and_rate(c);
+    if let Some(text) = events::comparison(c, &place) {
+        return noted(text);
+    }
     let about = format!(
         "{} against {}, {}{place}",
         c.subject,
@@ -50,7 +53,9 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     // From -100% to more than tenfold: such an interval is no figure for a reader.
     let shown = interval.filter(|(_, high)| *high <= HIGH_MAX);
     let unlike = match (interval, shown) {
-        (Some(_), None) => ": too few, or too different from each other, for an interval",
+        (Some(_), None) if floor.difference.is_none() => {
+            ": too few, or too different from each other, for an interval"
+        }
         _ => "",
     };
     format!(
@@ -58,7 +63,7 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
         floor.metric.words(),
         at(&floor.condition),
         floor.baseline,
-        change(floor.ratio, shown),
+        events::floor_difference(floor).unwrap_or_else(|| change(floor.ratio, shown)),
         counted(floor.blocks, "block")
     )
 }
@@ -143,12 +148,12 @@ fn times(c: &Comparison) -> (String, String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use readings::Condition;
     use verdict::Note;
 
-    fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
+    pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
         let [ratio, low, high] = figures;
         Comparison {
             condition: Condition::new(),
@@ -169,6 +174,10 @@ mod tests {
             p_adjusted: None,
             rate_per_s: None,
             by_block: vec![],
+            difference: None,
+            difference_low: None,
+            difference_high: None,
+            difference_matters: None,
             unsettled_blocks: 0,
         }
     }
