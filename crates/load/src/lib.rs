@@ -20,6 +20,7 @@ mod rows;
 mod run;
 mod serde_as;
 mod share;
+mod silence;
 mod stop;
 mod target;
 mod worker;

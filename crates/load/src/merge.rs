@@ -65,6 +65,7 @@ pub(crate) fn merge(
         per_request: sum.per_request.iter().map(RequestStats::reading).collect(),
         rows: rows.rows,
         rows_left_out: rows.left_out,
+        silences: sum.gaps.silences(),
         response: sum.response,
         service: sum.service,
         connect: sum.connect,

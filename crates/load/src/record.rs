@@ -6,6 +6,7 @@ use readings::{
 
 use crate::job::Stage;
 use crate::open_loop::OpenRecorder;
+use crate::silence::Gaps;
 use crate::target::Target;
 
 /// Wrong answers that are kept as examples.
@@ -67,6 +68,8 @@ pub(crate) struct Recorder {
     pub(crate) row: RowStats,
     pub(crate) stages: Vec<StageStats>,
     pub(crate) per_request: Vec<RequestStats>,
+    /// Kept where there are rows.
+    pub(crate) gaps: Gaps,
     /// Good answers by connection.
     pub(crate) by_conn: Vec<u64>,
     /// One per segment, in order.
@@ -173,6 +176,7 @@ impl Recorder {
                 a.merge(b);
             }
         }
+        self.gaps.intersect(&part.gaps);
         self.by_conn.extend(&part.by_conn);
         for (a, b) in self.slices.iter_mut().zip(&part.slices) {
             a.requests += b.requests;

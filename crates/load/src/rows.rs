@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use readings::{Histogram, LoadRow};
+use readings::{Histogram, LATE_S, LoadRow};
 
 use crate::record::RowStats;
 
@@ -121,6 +121,7 @@ impl Rows {
         {
             let mut row = first.remove();
             row.row.latency_us = row.response.quantiles();
+            row.row.late = row.response.count_above_us(LATE_S * 1e6);
             let readings = &mut self.readings[row.reading];
             if readings.rows.len() < ROWS_MAX {
                 readings.rows.push(row.row.clone());

@@ -118,6 +118,9 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 recorders[reading].polls =
                     job.wait == Wait::Spin && matches!(segment.pacing, Pacing::Open { .. });
                 recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
+                if job.rows.is_some() {
+                    recorders[reading].gaps.prepare();
+                }
             }
         }
         let conns = conns_of.last().map_or(0, |last| last.end);

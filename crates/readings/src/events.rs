@@ -11,9 +11,20 @@ pub struct EventsReading {
     /// Those of them that failed.
     pub failed: u64,
     /// Time from the first event until the rate is full again: from then on to the window's end
-    /// every second had good answers for 95% of its requests, in it or within 0.3 s after it. 0 where
-    /// it was full all the time, absent where it was not full at the window's end.
+    /// 95% of the requests of every second had a good answer within 0.3 s. 0 where it was full all
+    /// the time, absent where it was not full at the window's end.
     pub full_rate_after_s: Option<f64>,
+    /// The longest time without any good answer, from the first event to the window's end; absent
+    /// in journals of before it was recorded.
+    #[serde(default)]
+    pub longest_silence_s: Option<f64>,
+    /// When it began, since the measured window began.
+    #[serde(default)]
+    pub longest_silence_at_s: Option<f64>,
+    /// The longest time that a good answer took which came after the first event; absent where none
+    /// came, and in journals of before it was recorded.
+    #[serde(default)]
+    pub longest_response_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,
     /// What happened, in order.

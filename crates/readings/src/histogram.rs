@@ -257,6 +257,15 @@ impl Histogram {
         }
     }
 
+    /// How many values are above `value_us`, to the histogram's precision.
+    pub fn count_above_us(&self, value_us: f64) -> u64 {
+        let above = |(ns, count): (u64, u64)| if ns as f64 > value_us * 1e3 { count } else { 0 };
+        match &self.0 {
+            Counts::Dense(inner) => occupied(inner).map(above).sum(),
+            Counts::Sparse(buckets) => buckets.0.iter().copied().map(above).sum(),
+        }
+    }
+
     /// The values as (upper bound in microseconds, count) pairs, empty buckets left out.
     pub fn buckets_us(&self) -> Vec<(f64, u64)> {
         let buckets = self.buckets();

@@ -250,6 +250,10 @@ pub struct RunHeader {
     pub blocks: u32,
     /// The smallest difference that matters, as a fraction: 0.03 is 3%.
     pub matters: f64,
+    /// The smallest difference that matters between two shares of failed requests, as a fraction of
+    /// all requests.
+    #[serde(default = "one_in_a_thousand")]
+    pub matters_failures: f64,
     /// The share of requests that may fail on the way before a trial is invalid, as a fraction.
     #[serde(default = "one_percent")]
     pub max_error: f64,
@@ -262,6 +266,10 @@ pub struct RunHeader {
     /// cannot differ between their levels. Old journals name none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_loop_factors: Vec<String>,
+}
+
+fn one_in_a_thousand() -> f64 {
+    0.001
 }
 
 fn one_percent() -> f64 {

@@ -36,8 +36,8 @@ pub use journal::{
     RateChoice, Reading, RunHeader, ServerReading, Trial,
 };
 pub use load::{
-    ClientReading, Fairness, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading, Slice,
-    StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
+    ClientReading, Fairness, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading,
+    Silence, Slice, StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use metrics::{
     InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles};
 
+/// A good answer is late if it took longer than this: see [`LoadRow::late`].
+pub const LATE_S: f64 = 0.3;
+
 /// How requests were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -73,6 +76,10 @@ pub struct LoadReading {
     /// Rows that were left out because there were too many to keep.
     #[serde(default)]
     pub rows_left_out: u64,
+    /// The longest times of the measured window without a good answer, in order of time; known
+    /// where rows were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<Silence>,
     /// The stages of an open loop whose rate changes; empty when there is one rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageReading>,
@@ -161,6 +168,9 @@ pub struct LoadRow {
     pub due: u64,
     /// Good answers that came.
     pub requests: u64,
+    /// Those of them that took longer than [`LATE_S`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u64,
     /// Failures.
     pub errors: u64,
     pub bytes_read: u64,
@@ -176,6 +186,25 @@ impl LoadRow {
         } else {
             0.0
         }
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A time without any good answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Silence {
+    /// Start, since the start of the measured window.
+    pub start_s: f64,
+    pub duration_s: f64,
+}
+
+impl Silence {
+    /// Its end, since the start of the measured window.
+    pub fn end_s(&self) -> f64 {
+        self.start_s + self.duration_s
     }
 }
 

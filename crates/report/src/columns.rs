@@ -19,7 +19,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 22] = [
+const ALL: [(&str, bool, Cell); 24] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -44,6 +44,14 @@ const ALL: [(&str, bool, Cell); 22] = [
     (FULL_RATE, true, |r| {
         let e = r.events.as_ref()?;
         Some(after(e.full_rate_after_s, e.not_full_at_end, e.trials))
+    }),
+    (SILENCE, true, |r| {
+        let longest_s = r.events.as_ref()?.longest_silence_s?;
+        Some(time(longest_s * 1e6))
+    }),
+    (RESPONSE, true, |r| {
+        let longest_s = r.events.as_ref()?.longest_response_s?;
+        Some(time(longest_s * 1e6))
     }),
     (IN_ROTATION, true, |r| {
         let e = r.events.as_ref().filter(|e| e.were_back > 0)?;
@@ -92,6 +100,8 @@ const ALL: [(&str, bool, Cell); 22] = [
 const STARTS: &str = "failed starts";
 const FAILED: &str = "failed";
 const FULL_RATE: &str = "full rate after";
+const SILENCE: &str = "longest silence";
+const RESPONSE: &str = "longest response";
 const IN_ROTATION: &str = "in rotation after";
 const WAITED: &str = "at stopped";
 
@@ -217,8 +227,13 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         (
             FULL_RATE,
-            "mean time until every second had good answers for 95% of its requests",
+            "mean time until 95% of the requests of every second had a good answer within 0.3 s",
         ),
+        (
+            SILENCE,
+            "the longest time without any good answer, from the first event on, in any trial",
+        ),
+        (RESPONSE, "the longest that a good answer took from then on"),
         (
             IN_ROTATION,
             "mean time until a server that was back had its share of the load again",

@@ -50,6 +50,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "subjects": header.subjects,
         "blocks": header.blocks,
         "matters": header.matters,
+        "matters_failures": header.matters_failures,
         "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
         "comparisons": comparisons.collect::<Value>(),
         "tiers": tiers.collect::<Value>(),

@@ -54,7 +54,9 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         ));
     }
     if analysis.comparisons.is_empty() {
-        out.push_str("There is nothing to compare.\n");
+        for text in sentence::uncompared(analysis) {
+            out.push_str(&format!("{}\n", escaped(&text)));
+        }
     }
     if let Some(text) = sentence::placement(&analysis.placements) {
         out.push_str(&format!("\n{}\n", escaped(&text)));

@@ -32,7 +32,9 @@ pub fn terminal(
         out.push_str(&wrapped(&lead, &sentence::comparison(c), 2, width));
     }
     if analysis.comparisons.is_empty() {
-        out.push_str(&wrapped("", "There is nothing to compare.", 0, width));
+        for text in sentence::uncompared(analysis) {
+            out.push_str(&wrapped("", &text, 2, width));
+        }
     }
     if let Some(text) = sentence::placement(&analysis.placements) {
         out.push_str(&wrapped("  ", &text, 4, width));

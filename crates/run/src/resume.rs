@@ -46,6 +46,7 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
         conditions: experiment.conditions(),
         blocks: experiment.design.blocks,
         matters: experiment.design.matters,
+        matters_failures: experiment.design.matters_failures,
         max_error: experiment.design.max_error,
         published: experiment
             .published

@@ -178,6 +178,7 @@ mod tests {
             conditions: vec![Condition::new()],
             blocks: 30,
             matters: 0.03,
+            matters_failures: 0.001,
             max_error: 0.01,
             published: Vec::new(),
             open_loop_factors: Vec::new(),

@@ -32,6 +32,7 @@ fn main() {
     let rules = Rules {
         baseline: "direct".into(),
         matters: 0.03,
+        matters_failures: 0.001,
         confidence: 1.0 - 3.0 * 0.0221,
         looks: Looks::of(30),
     };

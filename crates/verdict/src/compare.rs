@@ -52,9 +52,10 @@ pub struct Comparison {
     /// What qualifies the verdict.
     #[serde(skip)]
     pub notes: Vec<Note>,
-    /// Geometric mean of the baseline over the blocks used, in the metric's unit.
+    /// Geometric mean of the baseline over the blocks used, in the metric's unit; of events the
+    /// share over all of them, or the mean time.
     pub baseline_value: Option<f64>,
-    /// Geometric mean of the subject over the blocks used, in the metric's unit.
+    /// The same of the subject.
     pub subject_value: Option<f64>,
     /// Whether the whole interval lies beyond what matters, in the direction of a verdict 'faster' or
     /// 'slower': the difference surely matters.
@@ -78,6 +79,15 @@ pub struct Comparison {
     pub baseline_starts: Starts,
     /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
+    /// The subject's value less the baseline's, in the metric's unit; what figures of events are
+    /// judged by.
+    pub difference: Option<f64>,
+    /// Lower end of the interval of the difference.
+    pub difference_low: Option<f64>,
+    /// Upper end of the interval of the difference.
+    pub difference_high: Option<f64>,
+    /// The smallest difference that matters, in the metric's unit.
+    pub difference_matters: Option<f64>,
     /// Blocks used in which the ratio of the closed loops still changed in the second half of the
     /// slices; 0 for latencies, and where there were fewer than 60 slices.
     pub unsettled_blocks: usize,
@@ -87,6 +97,11 @@ impl Comparison {
     /// Both ends of the interval of the ratio.
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
+    }
+
+    /// Both ends of the interval of the difference.
+    pub fn difference_interval(&self) -> Option<(f64, f64)> {
+        self.difference_low.zip(self.difference_high)
     }
 }
 
@@ -101,6 +116,7 @@ struct Draft<'a> {
     sample: Option<Sample>,
     /// CPUs that other programs took, where they are many.
     others: Option<f64>,
+    events: Option<events::Evidence>,
 }
 
 /// A comparison that was left out because its quantile has too few requests behind it.
@@ -153,6 +169,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     condition: pool.condition.clone(),
                     metric,
                     subject,
+                    events: events::Evidence::of(metric, &pairs.events),
                     pairs,
                     subject_starts: pool.starts(cells, subject),
                     baseline_starts: pool.starts(cells, &rules.baseline),
@@ -160,10 +177,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             }
         }
     }
-    let p_values: Vec<Option<f64>> = drafts
-        .iter()
-        .map(|d| p_of_sample(&d.pairs, d.sample.as_ref()?, d.others))
-        .collect();
+    let p_values: Vec<Option<f64>> = drafts.iter().map(Draft::p_value).collect();
     let known: Vec<f64> = p_values.iter().map(|p| p.unwrap_or(1.0)).collect();
     let adjusted = holm::adjust(&known);
     let count = drafts.len();
@@ -225,7 +239,8 @@ pub(crate) fn is_declared(
         };
         measured_nothing = false;
         if metric.is_of_events() || reading.events.is_some() {
-            if metric.is_of_events() && reading.events.is_some() {
+            let noticed = reading.events.as_ref().filter(|_| metric.is_of_events());
+            if noticed.is_some_and(|noticed| events::value(metric, noticed).is_some()) {
                 return true;
             }
             continue;
@@ -262,6 +277,14 @@ fn p_of_sample(pairs: &Pairs, sample: &Sample, others: Option<f64>) -> Option<f6
 }
 
 impl Draft<'_> {
+    fn p_value(&self) -> Option<f64> {
+        match &self.events {
+            Some(_) if is_invalid(&self.pairs) => None,
+            Some(events) => events.p_value(),
+            None => p_of_sample(&self.pairs, self.sample.as_ref()?, self.others),
+        }
+    }
+
     fn finish(
         self,
         rules: &Rules,
@@ -273,8 +296,11 @@ impl Draft<'_> {
         let mut decision = if is_invalid(&pairs) {
             invalid(&pairs, self.subject, &rules.baseline)
         } else {
-            match (&self.sample, p_adjusted) {
-                (Some(sample), Some(p)) => decide(
+            match (&self.events, &self.sample, p_adjusted) {
+                (Some(events), _, Some(p)) => events
+                    .decide(rules, p, comparisons)
+                    .unwrap_or_else(|| too_few(&pairs, self.others)),
+                (None, Some(sample), Some(p)) => decide(
                     sample,
                     rules,
                     p,
@@ -325,7 +351,9 @@ impl Draft<'_> {
             }
         });
         let values = pairs.values().filter(|_| usable);
-        Comparison {
+        let of_events = self.events.as_ref().filter(|_| usable);
+        let of_events = of_events.map(|events| events.figures(rules));
+        let mut comparison = Comparison {
             condition: self.condition,
             metric: self.metric,
             subject: self.subject.to_owned(),
@@ -355,8 +383,16 @@ impl Draft<'_> {
             subject_starts: self.subject_starts,
             baseline_starts: self.baseline_starts,
             by_block: pairs.ratios,
+            difference: None,
+            difference_low: None,
+            difference_high: None,
+            difference_matters: None,
             unsettled_blocks: pairs.unsettled,
+        };
+        if let Some(figures) = of_events {
+            figures.fill(&mut comparison);
         }
+        comparison
     }
 }
 

@@ -148,6 +148,7 @@ mod tests {
         Rules {
             baseline: "direct".into(),
             matters: 0.03,
+            matters_failures: 0.001,
             confidence: 0.95,
             looks: crate::Looks::of(10),
         }

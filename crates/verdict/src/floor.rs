@@ -7,7 +7,7 @@ use crate::cells::Cells;
 use crate::compare::BlockRatio;
 use crate::decide::FEWEST_BLOCKS;
 use crate::pooling::pool_of;
-use crate::{Metric, Rules};
+use crate::{Metric, Rules, events};
 
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +24,12 @@ pub struct NoiseFloor {
     pub low: Option<f64>,
     /// Upper end of the interval; absent with fewer than three blocks.
     pub high: Option<f64>,
+    /// Of figures of events: the second copy's less the first's, and the ends of its interval.
+    pub difference: Option<f64>,
+    pub difference_low: Option<f64>,
+    pub difference_high: Option<f64>,
+    #[serde(skip)]
+    pub difference_matters: Option<f64>,
     /// Blocks used.
     pub blocks: usize,
     /// Whether the client was the bottleneck for a copy, so that the floor is the client's.
@@ -40,6 +46,11 @@ impl NoiseFloor {
     /// zero and its estimate lies beyond `matters`. Nothing else of the run can then be trusted
     /// to be free of the same bias.
     pub fn is_biased(&self, matters: f64) -> bool {
+        if let (Some(difference), Some(matters)) = (self.difference, self.difference_matters) {
+            let ends = self.difference_low.zip(self.difference_high);
+            let excludes_zero = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            return excludes_zero && difference.abs() > matters;
+        }
         let excludes_one = self
             .low
             .zip(self.high)
@@ -88,10 +99,18 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
             let separate = copies
                 .filter_map(|cell| cell.reading())
                 .all(|reading| reading.separate_copy);
+            let of_events = events::Evidence::of(metric, &pairs.events);
+            let of_events = of_events.map(|events| events.figures(rules));
+            let figures = of_events.unwrap_or_default();
+            let interval = figures.ratio_interval.or(interval);
             floors.push(NoiseFloor {
                 condition: pool.condition,
                 metric,
-                ratio,
+                ratio: figures.ratio.unwrap_or(ratio),
+                difference: figures.difference,
+                difference_low: figures.difference_interval.map(|(low, _)| low),
+                difference_high: figures.difference_interval.map(|(_, high)| high),
+                difference_matters: figures.difference_matters,
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
                 blocks: sample.blocks,

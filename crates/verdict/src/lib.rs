@@ -63,7 +63,7 @@ pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison};
 pub use decide::{FEWEST_BLOCKS, Verdict};
-pub use events::EventsRow;
+pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use floor::NoiseFloor;
 pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use interactions::{Dependence, Interaction, Level};

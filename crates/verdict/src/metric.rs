@@ -27,17 +27,21 @@ pub enum Metric {
     /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
     /// different drivers.
     DriverMaxRssBytes,
-    /// The share of requests that failed around an event, with half a request added to each count so
-    /// that no failures have a ratio, too; less is better.
+    /// The share of requests that failed around an event; less is better.
     FailedShare,
     /// Time from the first event until the rate of good answers was full again, seconds; less is
     /// better.
     FullRateAfterS,
+    /// The longest time without any good answer, from the first event on, seconds; less is better.
+    LongestSilenceS,
+    /// The longest that a good answer took which came after the first event, seconds; less is
+    /// better.
+    LongestResponseS,
 }
 
 impl Metric {
     /// Every metric, throughput first.
-    pub const ALL: [Metric; 10] = [
+    pub const ALL: [Metric; 12] = [
         Metric::RequestsPerS,
         Metric::LatencyUsP50,
         Metric::LatencyUsP99,
@@ -48,6 +52,8 @@ impl Metric {
         Metric::DriverMaxRssBytes,
         Metric::FailedShare,
         Metric::FullRateAfterS,
+        Metric::LongestSilenceS,
+        Metric::LongestResponseS,
     ];
 
     /// The name in the JSON document.
@@ -63,6 +69,8 @@ impl Metric {
             Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
             Metric::FailedShare => "failed_share",
             Metric::FullRateAfterS => "full_rate_after_s",
+            Metric::LongestSilenceS => "longest_silence_s",
+            Metric::LongestResponseS => "longest_response_s",
         }
     }
 
@@ -79,6 +87,8 @@ impl Metric {
             Metric::DriverMaxRssBytes => "driver's peak memory",
             Metric::FailedShare => "share of failed requests",
             Metric::FullRateAfterS => "time until the rate is full again",
+            Metric::LongestSilenceS => "longest silence",
+            Metric::LongestResponseS => "longest response",
         }
     }
 
@@ -107,7 +117,13 @@ impl Metric {
 
     /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
-        matches!(self, Metric::FailedShare | Metric::FullRateAfterS)
+        matches!(
+            self,
+            Metric::FailedShare
+                | Metric::FullRateAfterS
+                | Metric::LongestSilenceS
+                | Metric::LongestResponseS
+        )
     }
 
     /// Whether it is about the load generator and not about the servers.

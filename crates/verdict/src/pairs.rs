@@ -2,7 +2,9 @@
 
 mod pooled;
 
-use readings::{DriverReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
+use readings::{
+    DriverReading, EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice,
+};
 
 use crate::Metric;
 use crate::cells::{Attempts, Cell};
@@ -53,6 +55,9 @@ pub(crate) struct Pairs {
     pub rate_per_s: Option<f64>,
     /// Failures and recovery of the subject and of the baseline, over the blocks of `ratios`.
     pub noticed: (Noticed, Noticed),
+    /// For a metric of events: what was noticed of the subject and of the baseline, for each of
+    /// `ratios`.
+    pub events: Vec<(EventsReading, EventsReading)>,
     /// The load drivers of the subject and of the baseline, where they are not the engine.
     pub drivers: Option<(String, String)>,
     /// For a quantile of latency: the log ratios of service times, which are without the client's
@@ -153,6 +158,12 @@ impl Pairs {
         let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
         let limited =
             |load: Option<&LoadReading>| usize::from(load.is_some_and(|l| l.client.saturated));
+        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
+        if metric.is_of_events()
+            && let Some(both) = noticed(ours).zip(noticed(theirs))
+        {
+            self.events.push(both);
+        }
         self.noticed.0.add(ours);
         self.noticed.1.add(theirs);
         self.client_limited.0 += limited(our_load);
@@ -384,7 +395,7 @@ fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value
         half_step: 0.0,
     };
     if metric.is_of_events() {
-        return Some(exact(events::value(metric, reading.events.as_ref()?)));
+        return Some(exact(events::value(metric, reading.events.as_ref()?)?));
     }
     match metric {
         Metric::RequestsPerS => Some(Value {

@@ -12,6 +12,9 @@ pub struct Rules {
     pub baseline: String,
     /// The smallest difference that matters, as a fraction: 0.03 is 3%.
     pub matters: f64,
+    /// The smallest difference that matters between two shares of failed requests, as a fraction of
+    /// all requests: 0.001 is one in a thousand.
+    pub matters_failures: f64,
     /// Confidence of the published intervals, between 0 and 1, all looks taken together; 0.95
     /// unless told otherwise.
     pub confidence: f64,
@@ -25,6 +28,7 @@ impl Rules {
         Self {
             baseline: header.baseline.clone(),
             matters: header.matters,
+            matters_failures: header.matters_failures,
             confidence: 0.95,
             looks: Looks::of(header.blocks),
         }

@@ -57,14 +57,20 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
                 .map_or(design.slice, SliceLength::Fixed),
         };
     }
-    if let Some(matters) = section.share(reader, "matters") {
-        design.matters = matters;
+    for (key, design) in [
+        ("matters", &mut design.matters),
+        ("matters_failures", &mut design.matters_failures),
+    ] {
+        let Some(matters) = section.share(reader, key) else {
+            continue;
+        };
+        *design = matters;
         if matters <= 0.0 {
-            let place = section.value_place("matters");
+            let place = section.value_place(key);
             reader.report(
                 Problem::at(
                     place,
-                    format!("`{}` is zero", section.name_of("matters")),
+                    format!("`{}` is zero", section.name_of(key)),
                     "expected more than 0%",
                 )
                 .help(

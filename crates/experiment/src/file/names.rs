@@ -27,13 +27,14 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 10] = [
+pub(super) const QUICK_KEYS: [&str; 11] = [
     "blocks",
     "warmup",
     "window",
     "latency_window",
     "slice",
     "matters",
+    "matters_failures",
     "max_error",
     "retries",
     "apart",

@@ -260,6 +260,10 @@ fn design(design: &Design) -> Table {
         ),
         ("slice", slice),
         ("matters", units::share_text(design.matters)),
+        (
+            "matters_failures",
+            units::share_text(design.matters_failures),
+        ),
         ("max_error", units::share_text(design.max_error)),
     ] {
         put(&mut table, key, Toml::String(value));

@@ -286,6 +286,9 @@ pub struct Design {
     pub slice: SliceLength,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
+    /// The smallest difference that matters between two shares of failed requests, as a fraction of
+    /// all requests.
+    pub matters_failures: f64,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
     /// How often a condition of a block is repeated after invalid trials.
@@ -318,6 +321,7 @@ impl Design {
             latency_window: Duration::from_secs(5),
             slice: SliceLength::Auto,
             matters: 0.03,
+            matters_failures: 0.001,
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,

@@ -128,6 +128,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         match wrong {
             None => {
                 recorder.requests_all += 1;
+                if self.row.is_some() {
+                    let at = arrived.clamp(self.window.from, self.window.end);
+                    recorder.gaps.end(self.number, at - self.window.from);
+                }
                 self.tick_requests += 1;
                 if !P::OPEN && !S::COUNTS {
                     self.edges += self.window.edge_correction(conn.sent, now);

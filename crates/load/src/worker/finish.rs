@@ -82,6 +82,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let conns = &worker.conns[worker.conns_of[self.target].clone()];
         let recorder = &mut worker.recorders[self.recorder];
         recorder.finish_row();
+        if self.row.is_some() {
+            let length = self.window.end.saturating_sub(self.window.from);
+            recorder.gaps.end(self.number, length);
+        }
         if self.reading.is_some() {
             recorder.by_conn.resize(conns.len(), 0);
             for (sum, conn) in recorder.by_conn.iter_mut().zip(conns) {

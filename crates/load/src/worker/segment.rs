@@ -171,6 +171,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     }
 
     fn begin(&mut self) {
+        self.worker.recorders[self.recorder].gaps.begin();
         self.report(Progress::SegmentBegins {
             segment: self.number,
         });

@@ -5,7 +5,7 @@ use verdict::{Analysis, Comparison, Metric, NoiseFloor};
 
 use super::axis::{Scale, ratio_ticks};
 use super::svg::{Anchor, Picture};
-use crate::sentence::{change_of, shown_change};
+use crate::sentence::{self, change_of, shown_change};
 use crate::units::shortened;
 
 const WIDTH: f64 = 880.0;
@@ -97,7 +97,7 @@ fn compared(c: &Comparison) -> Estimate<'_> {
         series: 1,
         ratio: c.ratio,
         interval: c.interval(),
-        figure: c.ratio.map(|_| change_of(c)),
+        figure: sentence::difference(c).or_else(|| c.ratio.map(|_| change_of(c))),
         word: c.verdict.word(),
     }
 }
@@ -111,7 +111,7 @@ fn noise(f: &NoiseFloor) -> Estimate<'_> {
         series: 3,
         ratio: Some(f.ratio),
         interval,
-        figure: Some(shown_change(f.ratio, interval)),
+        figure: sentence::floor_difference(f).or_else(|| Some(shown_change(f.ratio, interval))),
         word: "baseline against itself",
     }
 }

@@ -131,7 +131,10 @@ fn verdicts(analysis: &Analysis) -> String {
         })
         .collect();
     if items.is_empty() {
-        return "<p>There is nothing to compare.</p>\n".to_owned();
+        let texts = sentence::uncompared(analysis).into_iter();
+        return texts
+            .map(|text| format!("<p>{}</p>\n", escaped(&text)))
+            .collect();
     }
     format!("<ul class=\"verdicts\">\n{}</ul>\n", items.concat())
 }

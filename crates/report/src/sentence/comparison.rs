@@ -8,7 +8,7 @@ use super::amount::{
     Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, names_rate, shown_change,
     size_of_end, times,
 };
-use super::{at, notes};
+use super::{at, events, notes};
 
 /// From this ratio on it is told as so many times.
 const TIMES_FROM: f64 = 2.0;
@@ -35,6 +35,9 @@ pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> Stri
     };
     let over = format!("over {}", counted(c.blocks, "block"));
     let place = format!("{}{}", place_and_rate(c), placement_clause(placement));
+    if let Some(text) = events::comparison(c, &place) {
+        return noted(text);
+    }
     let about = format!(
         "{} against {}, {}{place}",
         c.subject,
@@ -112,7 +115,8 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
         floor.baseline
     );
     let blocks = counted(floor.blocks, "block");
-    if interval.is_some_and(|interval| !is_measurable(interval)) {
+    let difference = events::floor_difference(floor);
+    if difference.is_none() && interval.is_some_and(|interval| !is_measurable(interval)) {
         return format!(
             "{about}: {NOT_MEASURABLE}, over {blocks}: too few, or too different from each other."
         );
@@ -126,7 +130,7 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     };
     format!(
         "{about} shows {}, over {blocks}{copies}.",
-        shown_change(floor.ratio, interval)
+        difference.unwrap_or_else(|| shown_change(floor.ratio, interval))
     )
 }
 
@@ -278,12 +282,12 @@ fn size(c: &Comparison) -> (String, String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use readings::Condition;
     use verdict::{Robust, Starts};
 
-    fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
+    pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
         let [ratio, low, high] = figures;
         Comparison {
             condition: Condition::new(),
@@ -311,6 +315,10 @@ mod tests {
             subject_starts: Starts::default(),
             baseline_starts: Starts::default(),
             by_block: vec![],
+            difference: None,
+            difference_low: None,
+            difference_high: None,
+            difference_matters: None,
             unsettled_blocks: 0,
         }
     }
@@ -516,6 +524,10 @@ mod tests {
             low: Some(0.1),
             high: Some(14.47),
             blocks: 2,
+            difference: None,
+            difference_low: None,
+            difference_high: None,
+            difference_matters: None,
             client_limited: false,
             separate: true,
             by_block: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod amount;
 mod comparison;
+mod events;
 mod finding;
 mod interaction;
 mod note;
@@ -17,6 +18,7 @@ use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, shown_change};
 pub(crate) use comparison::{comparison, noise_floor};
+pub(crate) use events::{difference, floor_difference, uncompared};
 pub(crate) use finding::finding;
 pub(crate) use interaction::{interaction, interactions_rest};
 pub(crate) use note::notes;

@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use load::{Segment, Stop};
-use readings::{EventReading, EventsReading, LoadReading, LoadRow, Outcome, Reading};
+use readings::{
+    EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Outcome, Reading, Silence,
+};
 
 use super::{GroupSetup, Measurer, metrics_of};
 use crate::RunEvent;
@@ -152,33 +154,67 @@ fn events_reading(
     let failed = load.errors_all.total();
     let first_s = events.iter().map(|event| event.at_s);
     let first_s = first_s.fold(window.as_secs_f64(), f64::min);
+    let silence = longest_silence(&load.silences, first_s);
     EventsReading {
         requests: load.requests_all + failed,
         failed,
-        full_rate_after_s: full_rate_after_s(&load.rows, first_s),
+        full_rate_after_s: full_rate_after_s(&load.rows, &load.silences, first_s),
+        longest_silence_s: silence.map(|one| one.duration_s),
+        longest_silence_at_s: silence.map(|one| one.start_s),
+        longest_response_s: longest_response_s(&load.rows, first_s),
         observed_s: window.as_secs_f64() - first_s,
         events,
     }
 }
 
-/// Time from `since_s` until every second up to the last row is at the full rate; `None` if it
-/// never is again.
+/// The longest silence from `since_s` on; of one that began before, the rest.
+fn longest_silence(silences: &[Silence], since_s: f64) -> Option<Silence> {
+    let rest = |silence: &Silence| {
+        let start_s = silence.start_s.max(since_s);
+        Silence {
+            start_s,
+            duration_s: silence.end_s() - start_s,
+        }
+    };
+    let after = silences.iter().filter(|silence| silence.end_s() > since_s);
+    after
+        .map(rest)
+        .max_by(|a, b| a.duration_s.total_cmp(&b.duration_s))
+}
+
+/// The longest response among the rows from `since_s` on.
+fn longest_response_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
+    let after = rows
+        .iter()
+        .filter(|row| row.requests > 0 && row.start_s + row.duration_s > since_s);
+    after
+        .map(|row| row.latency_us.max / 1e6)
+        .max_by(f64::total_cmp)
+}
+
+/// Time from `since_s` until 95% of the requests of every second up to the last row have a good
+/// answer within [`LATE_S`]; `None` if it never is again.
 ///
-/// A machine that stalls briefly delays answers without losing them. Surplus answers in the next
-/// [`LATE_ROWS`] rows therefore count as well, up to the requests due in that many rows. The last
-/// seconds, whose following rows are cut off, are not judged.
-fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
+/// An answer that comes later counts for no second: what had waited at a stopped server comes in a
+/// burst, which is no rate. A machine that stalls briefly delays answers without losing them.
+/// Surplus answers in the next [`LATE_ROWS`] rows therefore count as well, up to the requests due
+/// in that many rows. The last seconds, whose following rows are cut off, are not judged.
+///
+/// Requests of the last moments of a stop have their answers in time, and so the rate is full only
+/// from the end of a silence on that is longer than that.
+fn full_rate_after_s(rows: &[LoadRow], silences: &[Silence], since_s: f64) -> Option<f64> {
     let first = rows
         .iter()
         .position(|row| row.start_s + row.duration_s > since_s)?;
     let rows = &rows[first..];
     let second = (1000 / ROW_MS as usize).min(rows.len());
+    let in_time = |row: &LoadRow| row.requests.saturating_sub(row.late);
     let is_full = |begin: usize| {
         let (own, after) = rows[begin..].split_at(second);
         let due: u64 = own.iter().map(|row| row.due).sum();
-        let good: u64 = own.iter().map(|row| row.requests).sum();
+        let good: u64 = own.iter().map(in_time).sum();
         let next = after.iter().take(LATE_ROWS);
-        let late = next.map(|row| row.requests.saturating_sub(row.due));
+        let late = next.map(|row| in_time(row).saturating_sub(row.due));
         let late = late
             .sum::<u64>()
             .min(due * LATE_ROWS as u64 / second as u64);
@@ -190,7 +226,12 @@ fn full_rate_after_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
         return Some(0.0);
     };
     let back = last + 1 + full[last + 1..].iter().position(|full| *full)?;
-    Some((rows[back].start_s - since_s).max(0.0))
+    let back_s = rows[back].start_s;
+    let silence = silences.iter().find(|silence| {
+        silence.duration_s > LATE_S && silence.start_s <= back_s && back_s < silence.end_s()
+    });
+    let back_s = silence.map_or(back_s, Silence::end_s);
+    Some((back_s - since_s).max(0.0))
 }
 
 struct FaultSchedule<'s> {
@@ -475,21 +516,21 @@ mod tests {
     #[test]
     fn the_rate_is_full_after_the_last_deficient_second() {
         let mut good = vec![200; 60];
-        assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(0.0));
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(0.0));
         // For a second, a third of the requests fails.
         good[20..30].fill(133);
-        let after = full_rate_after_s(&rows(&good), 2.0).unwrap();
+        let after = full_rate_after_s(&rows(&good), &[], 2.0).unwrap();
         // Its last rows alone do not push a second below the threshold.
         assert!((0.8..=1.0).contains(&after), "{after}");
         // Rows before `since_s` do not count.
         good[..20].fill(0);
-        assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(after));
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(after));
         // A second time.
         good[45] = 0;
-        let after = full_rate_after_s(&rows(&good), 2.0).unwrap();
+        let after = full_rate_after_s(&rows(&good), &[], 2.0).unwrap();
         assert!((after - 2.6).abs() < 1e-9, "{after}");
         good[40..].fill(100);
-        assert_eq!(full_rate_after_s(&rows(&good), 2.0), None);
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), None);
     }
 
     #[test]
@@ -497,9 +538,42 @@ mod tests {
         let mut good = vec![200; 60];
         good[25..28].fill(50);
         good[28..31].fill(350);
-        assert_eq!(full_rate_after_s(&rows(&good), 2.0), Some(0.0));
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(0.0));
         // Lost answers do not.
         good[28..31].fill(200);
-        assert!(full_rate_after_s(&rows(&good), 2.0).unwrap() > 0.5);
+        assert!(full_rate_after_s(&rows(&good), &[], 2.0).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn what_had_waited_at_a_stopped_server_is_no_rate() {
+        // Stopped from 2 s to 3 s: nothing fails, and all that waited comes at once.
+        let mut good = vec![200; 60];
+        good[20..30].fill(0);
+        good[30] = 2_200;
+        let mut rows = rows(&good);
+        // What was due in the last 0.3 s of it was not late.
+        rows[30].late = 1_400;
+        let stop = Silence {
+            start_s: 1.9995,
+            duration_s: 1.0105,
+        };
+        let after = full_rate_after_s(&rows, &[stop], 2.0).unwrap();
+        assert!((after - 1.01).abs() < 1e-9, "{after}");
+        // Without the silences it is known to the lateness that counts as none.
+        let after = full_rate_after_s(&rows, &[], 2.0).unwrap();
+        assert!((0.6..=1.0).contains(&after), "{after}");
+    }
+
+    #[test]
+    fn a_silence_counts_from_the_first_event_on() {
+        let silences = [(0.25, 1.5), (2.5, 1.0), (4.0, 0.5)].map(|(start_s, duration_s)| Silence {
+            start_s,
+            duration_s,
+        });
+        let longest = |since_s| longest_silence(&silences, since_s).map(|one| one.duration_s);
+        assert_eq!(longest(0.0), Some(1.5));
+        assert_eq!(longest(2.0), Some(1.0));
+        assert_eq!(longest(3.25), Some(0.5));
+        assert_eq!(longest(5.0), None);
     }
 }

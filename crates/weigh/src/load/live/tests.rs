@@ -45,6 +45,7 @@ fn row(number: u64, due: u64, answers_ns: &[(u64, u64)], errors: u64) -> Progres
             duration_s: 1.0,
             due,
             requests: response.count(),
+            late: 0,
             errors,
             bytes_read: 0,
             latency_us: response.quantiles(),

@@ -97,6 +97,15 @@ fn noticed(trials: &[Value], fault: &str) {
         .map(|row| number(&row["requests"]))
         .sum();
     assert!(good > 100.0, "{rows:?}");
+    // What was noticed is known finer than by rows.
+    let silence_s = number(&direct["longest_silence_s"]);
+    assert!((1.3..3.0).contains(&silence_s), "{direct}");
+    assert!(number(&direct["longest_silence_at_s"]) < 1.0, "{direct}");
+    assert!(
+        number(&direct["full_rate_after_s"]) >= silence_s - 0.5,
+        "{direct}"
+    );
+    assert!(direct["longest_response_s"].is_number(), "{direct}");
     // The balancer has another one: of what is under way some may fail.
     let lb = &of(trials, fault, "lb")["events"];
     assert!(number(&lb["failed"]) < failed / 4.0, "{lb}");
@@ -146,6 +155,36 @@ fn a_server_that_is_cut_off_is_missed_and_comes_back() {
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     noticed(&trials(&place.path("r")), "cut");
     assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn a_stop_of_a_second_that_fails_nothing_is_told_of_one_subject_alone() {
+    let place = Place::alone();
+    let text = experiment(false, "[\"stop\"]")
+        .replace("lb = \"http://lb/\"\n", "")
+        .replace("until = \"2s\"", "until = \"1500ms\"")
+        .replace("rate = \"200/s\"", "rate = \"500/s\"")
+        .replace("connections = 400\nkeepalive = false", "connections = 100")
+        .replace("timeout = \"500ms\"", "timeout = \"5s\"")
+        .replace("latency_window = \"6s\"", "latency_window = \"4s\"");
+    place.write("x.toml", &text);
+    place.run(&["run", "x.toml", "--out", "r"]);
+    let trials = trials(&place.path("r"));
+    let events = &of(&trials, "stop", "direct")["events"];
+    assert_eq!(events["failed"], 0, "{events}");
+    // It was stopped for a second: nobody had an answer, and one waited as long.
+    for key in [
+        "longest_silence_s",
+        "longest_response_s",
+        "full_rate_after_s",
+    ] {
+        let seconds = number(&events[key]);
+        assert!((0.85..2.5).contains(&seconds), "{key}: {events}");
+    }
+    let summary = std::fs::read_to_string(place.path("r").join("summary.md")).unwrap();
+    let said = "requests failed; the longest silence was ";
+    assert!(summary.contains(said), "{summary}");
+    assert!(!summary.contains("nothing to compare"), "{summary}");
 }
 
 /// Whether a process is stopped.
