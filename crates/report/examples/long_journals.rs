@@ -76,6 +76,7 @@ fn text(trials: u32) -> Vec<u8> {
         conditions: conditions.clone(),
         blocks: trials.div_ceil(each_block),
         matters: 0.03,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),

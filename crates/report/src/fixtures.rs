@@ -25,6 +25,7 @@ pub fn header() -> RunHeader {
         conditions: vec![condition()],
         blocks: 6,
         matters: 0.03,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 1_700_000_000,
         published: Vec::new(),

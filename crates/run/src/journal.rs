@@ -169,6 +169,7 @@ mod tests {
             conditions: vec![Default::default()],
             blocks: 1,
             matters: 0.03,
+            matters_ms: None,
             max_error: 0.01,
             started_unix_s: 0,
             published: Vec::new(),

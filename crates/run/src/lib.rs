@@ -8,6 +8,7 @@
 mod bottleneck;
 mod context;
 mod cpu_placement;
+mod deadline;
 mod error;
 mod event;
 mod folder;

@@ -154,6 +154,7 @@ mod tests {
             conditions: vec![Condition::new()],
             blocks: 30,
             matters: 0.03,
+            matters_ms: None,
             max_error: 0.01,
             published: Vec::new(),
             started_unix_s: 0,

@@ -22,6 +22,7 @@ pub fn header(blocks: u32) -> RunHeader {
         conditions: vec![condition(96)],
         blocks,
         matters: 0.03,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),

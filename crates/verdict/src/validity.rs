@@ -250,7 +250,7 @@ pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
     if lag > LAG_US && lag > LAG_SHARE * median {
         return Some(format!(
             "the client sent late: p{} of its lag is {lag:.0} us, more than a tenth of the median \
-             latency of {median:.0} us",
+             latency of {median:.0} us; give the load a CPU of its own",
             quantile * 100.0
         ));
     }

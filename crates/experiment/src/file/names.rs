@@ -27,13 +27,15 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 10] = [
+pub(super) const QUICK_KEYS: [&str; 12] = [
     "blocks",
     "warmup",
     "window",
     "latency_window",
     "slice",
+    "within",
     "matters",
+    "matters_latency",
     "max_error",
     "retries",
     "apart",

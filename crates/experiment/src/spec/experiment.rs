@@ -265,8 +265,12 @@ pub struct Design {
     pub latency_window: Duration,
     /// How long a slice is.
     pub slice: SliceLength,
+    /// The time that the run may take; no block begins that would not end in it.
+    pub within: Option<Duration>,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
+    /// The smallest difference of a latency that matters, whatever its share.
+    pub matters_latency: Option<Duration>,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
     /// How often a condition of a block is repeated after invalid trials.
@@ -298,7 +302,9 @@ impl Design {
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
             slice: SliceLength::Auto,
+            within: None,
             matters: 0.03,
+            matters_latency: None,
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,

@@ -35,6 +35,7 @@ pub(super) fn header(scenario: &Scenario) -> RunHeader {
             .collect(),
         blocks: scenario.blocks,
         matters: scenario.matters,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),
