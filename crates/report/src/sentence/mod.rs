@@ -3,6 +3,7 @@
 mod comparison;
 mod finding;
 mod note;
+pub(crate) mod plan;
 mod run;
 mod warning;
 
