@@ -1,8 +1,8 @@
 //! Pilots whose variance components are known.
 
 use super::*;
-use crate::Verdict;
-use crate::fixtures::{Normal, analyse as judge, closed, done, header, throughput_blocks, trial};
+use crate::fixtures::{Normal, closed, done, header, trial};
+use crate::sample::Sample;
 use readings::{JournalRow, MachineMetrics, ServerMetrics, Slice, SystemMetrics};
 
 /// The standard deviations of a block's log ratio: of slices (of the whole window's mean), and of
@@ -154,42 +154,47 @@ fn drift_is_seen_where_it_is_and_rarely_where_it_is_not() {
     assert!(seen(0.02) > 990);
 }
 
-/// Blocks whose log ratios have a standard deviation of 2.2%.
-fn rates(ratio: f64, blocks: u32, random: &mut Normal) -> Vec<(f64, f64)> {
-    let one = |_| (20_000.0, 20_000.0 * (ratio + 0.022 * random.next()).exp());
-    (0..blocks).map(one).collect()
+/// Log ratios with a standard deviation of 2.2%.
+fn logs(mean: f64, blocks: u32, random: &mut Normal) -> Vec<f64> {
+    (0..blocks).map(|_| mean + 0.022 * random.next()).collect()
 }
 
 /// The share of runs that settle 3%, each with so many blocks as a pilot of its own asked for.
-fn settled(pilot: u32, ratio: f64) -> f64 {
-    const PILOTS: u32 = 200;
+fn settled(pilot: u32, mean: f64) -> f64 {
+    const PILOTS: u32 = 300;
+    let rules = Rules::of(&header(pilot));
+    let delta = rules.delta();
     let mut random = Normal::with_seed(u64::from(pilot));
     let mut settled = 0;
     for _ in 0..PILOTS {
-        let trials = throughput_blocks(&rates(ratio, pilot, &mut random));
-        let target = plan(&journal(trials, pilot), None).rows[0].targets[1];
-        assert!(target.is_matters && target.difference == 0.03);
-        // A run of many blocks settles it anyway.
-        let blocks = target.needed.map_or(60, |needed| needed.blocks.min(60));
-        let run = throughput_blocks(&rates(ratio, blocks, &mut random));
-        let comparison = &judge(&header(blocks), &run).comparisons[0];
-        let told_from_none = comparison.p_adjusted.is_some_and(|p| p < 0.05);
-        settled += match ratio == 0.0 {
-            true => u32::from(comparison.verdict == Verdict::Same),
-            false => u32::from(told_from_none),
-        };
+        let sd = Components::of(&logs(mean, pilot, &mut random), None)
+            .total
+            .sqrt();
+        let spread = Spread::new(sd, f64::from(pilot) - 1.0);
+        let needed = needed(&spread, 0.03, &rules, 1, None);
+        let blocks = needed.map_or(MOST_BLOCKS, |needed| needed.blocks);
+        let run = Sample::of(&logs(mean, blocks, &mut random)).unwrap();
+        let inside = |(low, high): (f64, f64)| low > -delta && high < delta;
+        settled += u32::from(match mean == 0.0 {
+            true => run.interval(0.9).is_some_and(inside),
+            false => run.interval(0.95).is_some_and(|(low, _)| low > 0.0),
+        });
     }
     f64::from(settled) / f64::from(PILOTS)
 }
 
 #[test]
 fn the_blocks_that_a_pilot_asks_for_settle_it_four_times_in_five() {
-    let same = settled(4, 0.0);
-    assert!((0.72..0.88).contains(&same), "{same}");
-    let different = settled(4, 0.03_f64.ln_1p());
-    assert!((0.74..0.95).contains(&different), "{different}");
-    let same = settled(8, 0.0);
-    assert!((0.72..0.88).contains(&same), "{same} after 8");
+    // Whole blocks, at least three of them, and the shifted t ask for a little more than is needed.
+    for pilot in [4, 8] {
+        let same = settled(pilot, 0.0);
+        assert!((0.76..0.93).contains(&same), "{same} after {pilot}");
+        let different = settled(pilot, 0.03_f64.ln_1p());
+        assert!(
+            (0.76..0.93).contains(&different),
+            "{different} after {pilot}"
+        );
+    }
 }
 
 #[test]
