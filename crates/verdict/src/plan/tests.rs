@@ -130,7 +130,6 @@ fn variance_of_slices_starts_and_drift_is_recovered() {
         slices: 0.002,
         starts: 0.005,
         trend: 0.01,
-        ..Truth::default()
     };
     let of_trend = components(truth, 12);
     // A line of 12 blocks has a variance of 13 steps squared.
