@@ -132,6 +132,16 @@ impl From<f64> for Tree {
     }
 }
 
+impl From<Vec<u32>> for Tree {
+    fn from(numbers: Vec<u32>) -> Self {
+        let node = |number: u32| Node {
+            place: Place::default(),
+            tree: number.into(),
+        };
+        Tree::Array(numbers.into_iter().map(node).collect())
+    }
+}
+
 impl From<bool> for Tree {
     fn from(value: bool) -> Self {
         Tree::Boolean(value)

@@ -10,6 +10,7 @@ pub mod plan;
 pub mod recipe;
 mod recipes;
 mod spec;
+pub mod within;
 
 pub use config::units;
 pub use config::{Mistake, Mistakes, OpenError};

@@ -254,6 +254,10 @@ pub struct RunHeader {
     /// all requests.
     #[serde(default = "one_in_a_thousand")]
     pub matters_failures: f64,
+    /// The smallest difference of a latency that matters, ms: within it a latency is the same,
+    /// whatever its share. Absent where none was declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matters_ms: Option<f64>,
     /// The share of requests that may fail on the way before a trial is invalid, as a fraction.
     #[serde(default = "one_percent")]
     pub max_error: f64,

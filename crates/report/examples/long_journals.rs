@@ -77,6 +77,7 @@ fn text(trials: u32) -> Vec<u8> {
         blocks: trials.div_ceil(each_block),
         matters: 0.03,
         matters_failures: 0.001,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),

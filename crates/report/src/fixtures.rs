@@ -26,6 +26,7 @@ pub fn header() -> RunHeader {
         blocks: 6,
         matters: 0.03,
         matters_failures: 0.001,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 1_700_000_000,
         published: Vec::new(),

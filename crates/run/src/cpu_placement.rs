@@ -66,6 +66,7 @@ impl CpuPlacement {
         named_servers.sort_unstable();
         named_servers.dedup();
         let mut load_cpus = cpus_of(load_host.as_ref());
+        let is_named = !load_cpus.is_empty();
         let mut load_candidates = Vec::new();
         if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
             load_candidates.clone_from(&allowed);
@@ -99,10 +100,10 @@ impl CpuPlacement {
             );
         }
         Ok(Self {
-            // Servers outside the experiment may be on any CPU.
+            // Servers outside the experiment may be on any CPU, unless the load's were named.
             load_alone: warnings.is_empty()
                 && !load_cpus.is_empty()
-                && !experiment.servers.is_empty(),
+                && (!experiment.servers.is_empty() || is_named && !server_cpus.is_empty()),
             load_cpus,
             server_cpus,
             warnings,

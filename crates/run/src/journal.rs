@@ -170,6 +170,7 @@ mod tests {
             blocks: 1,
             matters: 0.03,
             matters_failures: 0.001,
+            matters_ms: None,
             max_error: 0.01,
             started_unix_s: 0,
             published: Vec::new(),

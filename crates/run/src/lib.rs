@@ -10,6 +10,7 @@ mod bottleneck;
 mod context;
 mod copies;
 mod cpu_placement;
+mod deadline;
 mod error;
 mod event;
 mod folder;

@@ -47,6 +47,10 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
         blocks: experiment.design.blocks,
         matters: experiment.design.matters,
         matters_failures: experiment.design.matters_failures,
+        matters_ms: experiment
+            .design
+            .matters_latency
+            .map(|time| time.as_secs_f64() * 1e3),
         max_error: experiment.design.max_error,
         published: experiment
             .published

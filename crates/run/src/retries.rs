@@ -179,6 +179,7 @@ mod tests {
             blocks: 30,
             matters: 0.03,
             matters_failures: 0.001,
+            matters_ms: None,
             max_error: 0.01,
             published: Vec::new(),
             open_loop_factors: Vec::new(),

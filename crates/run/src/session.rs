@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
+use crate::deadline::Deadline;
 use crate::group::GroupResult;
 use crate::inventory::Inventory;
 use crate::journal::JournalWriter;
@@ -20,6 +21,7 @@ use crate::{
     settings,
 };
 use experiment::plan::{Group, Plan, PlannedTrial};
+use experiment::within::SEARCH;
 
 pub(crate) struct Session<'a> {
     open: OpenHosts<'a>,
@@ -45,6 +47,7 @@ pub(crate) struct Session<'a> {
     left_out: Vec<(Condition, String)>,
     /// Whether groups were given up, since nothing was left to compare in them.
     nothing_left: bool,
+    deadline: Deadline,
 }
 
 /// The result of a group, with its servers' configurations and its placement.
@@ -116,6 +119,7 @@ impl<'a> Session<'a> {
             cpus: None,
             left_out: Vec::new(),
             nothing_left: false,
+            deadline: Deadline::of(experiment.design.within.filter(|_| !options.resume)),
         };
         // If all is settled, the blocks that an earlier part did not reach are skipped.
         if options.resume && !session.next_has_failed_before() && session.retries.is_settled() {
@@ -129,6 +133,7 @@ impl<'a> Session<'a> {
             return Err(error);
         }
         session.write_notices(&plan)?;
+        session.deadline.first_block_begins();
         Ok(session)
     }
 
@@ -345,7 +350,9 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let design = &self.options.experiment.design;
-        if let Some((reasons, left)) = self.retries.retry(block, group, design.retries) {
+        let has_time = self.deadline.allows(self.deadline.block_so_far());
+        let retries = if has_time { design.retries } else { 0 };
+        if let Some((reasons, left)) = self.retries.retry(block, group, retries) {
             (self.emit)(RunEvent::Retry { reasons, left });
             self.queue.push_front((block, group.clone()));
         } else {
@@ -358,6 +365,9 @@ impl<'a> Session<'a> {
                 blocks: design.blocks,
             });
             self.queue.clear();
+        } else if block_ends && let Some(why) = self.deadline.next_block(block, design.blocks) {
+            self.queue.clear();
+            self.warn(why)?;
         }
         Ok(())
     }
@@ -445,6 +455,14 @@ impl<'a> Session<'a> {
         }
         for (number, (condition, subject)) in searches.iter().enumerate() {
             if self.is_stopped() {
+                break;
+            }
+            if !self.deadline.allows(SEARCH) {
+                let left = searches.len() - number;
+                self.warn(format!(
+                    "the run's time was over before {left} of {} searches for a bottleneck",
+                    searches.len()
+                ))?;
                 break;
             }
             (self.emit)(RunEvent::BottleneckBegins {

@@ -23,6 +23,7 @@ pub fn header(blocks: u32) -> RunHeader {
         blocks,
         matters: 0.03,
         matters_failures: 0.001,
+        matters_ms: None,
         max_error: 0.01,
         started_unix_s: 0,
         published: Vec::new(),

@@ -291,7 +291,7 @@ pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
         let p = quantile * 100.0;
         return Some(format!(
             "the client sent late: p{p} of its lag is {}, more than a tenth of the p{p} of \
-             latency, {}",
+             latency, {}; give the load a CPU of its own",
             time(lag),
             time(latency)
         ));

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use net::IoKind;
@@ -11,11 +12,13 @@ use crate::units;
 mod balance;
 mod capacity;
 mod load;
+mod plan;
 mod read;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, TimestampSource, Wait};
+pub use plan::{PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
@@ -29,7 +32,7 @@ pub use read::{ReadArgs, ReadFormat};
 )]
 #[command(
     after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong arguments or files; \
-    3 reserved for gates; 4 measured, but invalid; 130 or 143 stopped by a signal."
+    4 measured, but invalid; 130 or 143 stopped by a signal."
 )]
 pub struct Cli {
     /// What to do.
@@ -42,6 +45,8 @@ pub struct Cli {
 pub enum Verb {
     /// Run an experiment of the catalogue, or a file of your own.
     Run(RunArgs),
+    /// Say how many blocks an experiment needs here, from a pilot of a few.
+    Plan(PlanArgs),
     /// Compare URLs that already run.
     Compare(CompareArgs),
     /// Put load on a URL, and report throughput and latency.
@@ -106,6 +111,12 @@ pub struct RunArgs {
     /// Print the plan and do nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// The time that the run may take, such as 4m: blocks and windows are chosen so that it fits.
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, conflicts_with_all = ["resume", "plan"])]
+    pub within: Option<Duration>,
+    /// Measure a pilot of a few blocks, and say how many the experiment needs here: `weigh plan`.
+    #[arg(long, conflicts_with_all = ["resume", "dry_run", "bottleneck"])]
+    pub plan: bool,
     /// Recipes and drivers of the user's own.
     #[command(flatten)]
     pub own: OwnFolders,
@@ -115,7 +126,7 @@ pub struct RunArgs {
 }
 
 /// Where recipes and drivers of the user's own are.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct OwnFolders {
     /// Folder of recipes of your own; may be repeated.
     #[arg(long, value_name = "DIR")]
@@ -150,13 +161,28 @@ pub struct CompareArgs {
     /// subject carries, at most a fifth of what the client could send].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that.
-    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
-    pub bottleneck: bool,
     /// Whether all subjects have to give the same answer, by length and content [default: those that
     /// are asked for the same path].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub same: Option<bool>,
+    /// The smallest difference of a latency that matters, such as 0.5ms: a latency is the same
+    /// within this or within --matters.
+    #[arg(long, value_name = "TIME")]
+    pub matters_latency: Option<String>,
+    /// The time that it may take, such as 4m: blocks and windows are chosen so that it fits.
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, conflicts_with = "blocks")]
+    pub within: Option<Duration>,
+    /// Compare latency, too; `--latency=false` leaves the open loops out.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
+    pub latency: bool,
+    /// CPUs that the load has for itself, such as 1 or 2,3: it polls there in the latency part,
+    /// which keeps its own delays small. Keep the servers off them.
+    #[arg(long, value_delimiter = ',')]
+    pub cpus: Vec<u32>,
+    /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
+    /// [default: true, with --within if there is time].
+    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub bottleneck: Option<bool>,
     /// Folder of the run [default: weigh-runs/compare-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -6,12 +6,19 @@ use run::default_folder;
 use crate::cli::{CompareArgs, OwnFolders};
 use crate::failure::Failure;
 use crate::recipes::recipes;
-use crate::run::{Wanted, measure};
+use crate::run::{Wanted, fit_into, fit_words, measure};
+
+/// The host of a load that has CPUs of its own.
+const CLIENT: &str = "client";
 
 /// Compares URLs.
 pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let recipes = recipes(&OwnFolders::default())?;
-    let experiment = experiment(args, &recipes)?;
+    let mut experiment = experiment(args, &recipes)?;
+    if let Some(within) = args.within {
+        let fit = fit_into(&mut experiment, within, args.bottleneck)?;
+        eprintln!("weigh: {}", fit_words(&fit));
+    }
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     measure(&Wanted {
         experiment: &experiment,
@@ -54,14 +61,31 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     builder.option(&written, &["design", "blocks"], args.blocks);
     builder.set(&["design", "warmup"], "500ms");
     let written = format!("--window {}", args.window);
-    for key in ["window", "latency_window"] {
-        builder.option(&written, &["design", key], args.window.as_str());
+    builder.option(&written, &["design", "window"], args.window.as_str());
+    match args.latency {
+        true => builder.option(
+            &written,
+            &["design", "latency_window"],
+            args.window.as_str(),
+        ),
+        false => builder.option("--latency=false", &["design", "latency_window"], "0s"),
     }
     let written = format!("--matters {}", args.matters);
     builder.option(&written, &["design", "matters"], args.matters.as_str());
     if let Some(same) = args.same {
         builder.option(&format!("--same={same}"), &["expect", "same"], same);
     }
-    builder.set(&["design", "bottleneck"], args.bottleneck);
+    if let Some(latency) = &args.matters_latency {
+        let written = format!("--matters-latency {latency}");
+        let path = ["design", "matters_latency"];
+        builder.option(&written, &path, latency.as_str());
+    }
+    if !args.cpus.is_empty() {
+        let cpus: Vec<String> = args.cpus.iter().map(u32::to_string).collect();
+        let written = format!("--cpus {}", cpus.join(","));
+        builder.option(&written, &["hosts", CLIENT, "cpus"], args.cpus.clone());
+        builder.option(&written, &["load", "host"], CLIENT);
+    }
+    builder.set(&["design", "bottleneck"], args.bottleneck.unwrap_or(true));
     builder.build(recipes).map_err(Failure::file)
 }

@@ -16,6 +16,7 @@ mod failure;
 mod list;
 mod load;
 mod origin;
+mod plan;
 mod progress;
 mod read;
 mod recipes;
@@ -63,6 +64,7 @@ fn ended(result: Result<u8, Failure>) -> ExitCode {
 fn carry_out(cli: Cli) -> Result<u8, Failure> {
     match cli.verb {
         Verb::Run(args) => run::run(&args),
+        Verb::Plan(args) => plan::plan(&args),
         Verb::Compare(args) => compare::compare(&args),
         Verb::Load(args) => load::load(&args),
         Verb::Capacity(args) => capacity::capacity(&args),

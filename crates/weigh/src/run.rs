@@ -1,20 +1,23 @@
 //! `weigh run`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use doctor::missing;
 use experiment::Experiment;
 use experiment::Recipes;
 use experiment::catalogue;
 use experiment::plan::Plan;
+use experiment::within::Fit;
 use readings::{RunHeader, Trial};
-use run::{RunOptions, StoppingRule, default_folder, run as carry_out};
+use run::{RunOptions, StoppingRule, default_folder};
 use serde_json::{Value, json};
 use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
-use crate::cli::{Format, RunArgs};
+use crate::cli::{Format, PlanArgs, RunArgs};
 use crate::failure::Failure;
 use crate::output::{colour, print_json, print_text, width};
+use crate::plan::plan;
 use crate::progress::Progress;
 use crate::recipes::{own_program, recipes};
 use crate::signals::Signals;
@@ -26,6 +29,9 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or resumes a run.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    if args.plan {
+        return plan(&PlanArgs::of(args));
+    }
     let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
         let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
@@ -46,8 +52,16 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         experiment.find_bottlenecks(bottleneck);
     }
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let within = args.within.or(experiment.design.within);
+    let fit = match within {
+        Some(within) => Some(fit_into(&mut experiment, within, args.bottleneck)?),
+        None => None,
+    };
     if args.dry_run {
-        return dry_run(&experiment, &recipes, seed, args.format);
+        return dry_run(&experiment, &recipes, seed, fit, args.format);
+    }
+    if let Some(fit) = fit {
+        eprintln!("weigh: {}", fit_words(&fit));
     }
     measure(&Wanted {
         experiment: &experiment,
@@ -62,10 +76,42 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     })
 }
 
+/// Chooses blocks and windows that fit into a time.
+pub fn fit_into(
+    experiment: &mut Experiment,
+    within: Duration,
+    bottleneck: Option<bool>,
+) -> Result<Fit, Failure> {
+    let kept_search = bottleneck == Some(true);
+    experiment.fit(within, kept_search).map_err(Failure::words)
+}
+
+/// What was chosen, in a line.
+pub fn fit_words(fit: &Fit) -> String {
+    let s = |time: Duration| time.as_secs_f64();
+    let latency = match fit.latency_window.is_zero() {
+        true => String::new(),
+        false => format!(" and {:.1} s of latency", s(fit.latency_window)),
+    };
+    let without = match fit.without_bottlenecks {
+        true => "; no search for bottlenecks",
+        false => "",
+    };
+    format!(
+        "within {:.0} s: {} blocks, {:.1} s of throughput{latency} per subject and block, about \
+         {:.0} s{without}",
+        s(fit.within),
+        fit.blocks,
+        s(fit.window),
+        s(fit.estimated)
+    )
+}
+
 fn dry_run(
     experiment: &Experiment,
     recipes: &Recipes,
     seed: u64,
+    fit: Option<Fit>,
     format: Format,
 ) -> Result<u8, Failure> {
     let plan = Plan::new(experiment, seed);
@@ -74,11 +120,22 @@ fn dry_run(
         missing.extend(hosts::lacking(&experiment.hosts));
     }
     match format {
-        Format::Text => print_text(&(plan.describe(&missing) + &notes(experiment, recipes))),
+        Format::Text => {
+            let fit = fit.map_or(String::new(), |fit| fit_words(&fit) + "\n\n");
+            print_text(&(fit + &plan.describe(&missing) + &notes(experiment, recipes)));
+        }
         Format::Json => print_json(&json!({
             "title": plan.title,
             "seed": plan.seed,
             "estimated_s": plan.estimated.as_secs_f64(),
+            "within": fit.map(|fit| json!({
+                "within_s": fit.within.as_secs_f64(),
+                "blocks": fit.blocks,
+                "window_s": fit.window.as_secs_f64(),
+                "latency_window_s": fit.latency_window.as_secs_f64(),
+                "without_bottlenecks": fit.without_bottlenecks,
+                "sentence": fit_words(&fit),
+            })),
             "missing": missing,
             "drivers": plan.drivers.iter().map(|driver| json!({
                 "driver": driver.name,
@@ -145,6 +202,20 @@ pub struct Wanted<'a> {
 
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
+    let stopped = carry_out(wanted)?;
+    let status = show(&wanted.folder, wanted.format)?;
+    if let Some(status) = stopped {
+        eprintln!(
+            "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
+            wanted.folder.display()
+        );
+        return Ok(status);
+    }
+    Ok(status)
+}
+
+/// Measures; returns the exit status where a signal stopped it.
+pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
     let weigh = own_program()?;
@@ -158,7 +229,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
         stopping_rule: &Statistician,
     };
     let mut progress = Progress::new();
-    let result = carry_out(&options, &signals.stop, |event| progress.event(&event));
+    let result = run::run(&options, &signals.stop, |event| progress.event(&event));
     progress.end();
     result.map_err(|e| {
         if e.is_callers() {
@@ -167,15 +238,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
             Failure::failed(e)
         }
     })?;
-    let status = show(&wanted.folder, wanted.format)?;
-    if let Some(status) = signals.status() {
-        eprintln!(
-            "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
-            wanted.folder.display()
-        );
-        return Ok(status);
-    }
-    Ok(status)
+    Ok(signals.status())
 }
 
 /// Judges the rows of a run by the statistics of `verdict`.

@@ -79,6 +79,13 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
             );
         }
     }
+    if let Some(within) = section.duration(reader, "within", Duration::from_secs(1)..=DAY) {
+        design.within = Some(within);
+    }
+    let least = Duration::from_nanos(1);
+    if let Some(latency) = section.duration(reader, "matters_latency", least..=HOUR) {
+        design.matters_latency = Some(latency);
+    }
     if let Some(share) = section.share(reader, "max_error") {
         design.max_error = share;
     }

@@ -27,14 +27,16 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 11] = [
+pub(super) const QUICK_KEYS: [&str; 13] = [
     "blocks",
     "warmup",
     "window",
     "latency_window",
     "slice",
+    "within",
     "matters",
     "matters_failures",
+    "matters_latency",
     "max_error",
     "retries",
     "apart",

@@ -130,9 +130,24 @@ fn target(
         });
         return None;
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let end = rest.find(['/', '?', '#', '{']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let path = if path.starts_with('/') {
+    if let Some(level) = level_without_slash(path, factors) {
+        reader.report(
+            wrong(
+                &format!(
+                    "a level of its path does not begin with `/`: `{}`",
+                    shown(level)
+                ),
+                "a factor directly behind the host holds the whole path",
+            )
+            .help(format!(
+                "write {scheme}://{authority}/{path}, or begin each level with `/`"
+            )),
+        );
+        return None;
+    }
+    let path = if path.starts_with(['/', '{']) {
         path.to_owned()
     } else {
         format!("/{path}")
@@ -154,6 +169,15 @@ fn target(
     }
     let target = authority_target(reader, top, authority, &wrong)?;
     Some((scheme.to_owned(), target, path))
+}
+
+/// A level that cannot follow a host, where a path begins with a factor's name in braces.
+fn level_without_slash<'f>(path: &str, factors: &'f [WrittenFactor]) -> Option<&'f str> {
+    path.strip_prefix('{')?;
+    let name = *placeholders(path).first()?;
+    let factor = factors.iter().find(|factor| factor.name == name)?;
+    let levels = factor.levels.iter().map(|level| level.text.as_str());
+    levels.into_iter().find(|level| !level.starts_with('/'))
 }
 
 fn authority_target(
@@ -248,4 +272,45 @@ pub(super) fn path_problem(path: &str, braces: bool) -> Option<String> {
             bad.escape_debug()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Experiment;
+    use crate::file::error::ExperimentError;
+    use crate::recipes::Recipes;
+
+    fn parsed(url: &str, levels: &str) -> Result<Experiment, ExperimentError> {
+        let text = format!(
+            "title = \"t\"\n[servers.base]\nrecipe = \"origin\"\n[subjects]\na = \"{url}\"\n\
+             [factors]\npath = [{levels}]\n"
+        );
+        let recipes = Recipes::embedded().unwrap();
+        Experiment::parse("x.toml", &text, &[], false, &recipes)
+    }
+
+    #[test]
+    fn a_factor_directly_behind_the_host_is_the_whole_path() {
+        let levels = "\"/bytes/10\", \"/bytes/20\"";
+        for url in ["http://base{path}", "http://127.0.0.1:80{path}"] {
+            let experiment = parsed(url, levels).unwrap();
+            let conditions = experiment.conditions();
+            let paths = conditions
+                .iter()
+                .map(|one| experiment.under(one).subjects[0].path.clone());
+            assert_eq!(paths.collect::<Vec<_>>(), ["/bytes/10", "/bytes/20"]);
+            let written = experiment.to_toml();
+            assert!(written.contains(url), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_level_that_cannot_follow_the_host_is_named_with_what_to_write() {
+        let error = parsed("http://base{path}", "\"/a\", \"b\"").unwrap_err();
+        let ExperimentError::Mistakes(mistakes) = error else {
+            panic!("expected mistakes");
+        };
+        let told = mistakes.all()[0].to_string();
+        assert!(told.contains("does not begin with `/`: `b`"), "{told}");
+    }
 }

@@ -268,6 +268,14 @@ fn design(design: &Design) -> Table {
     ] {
         put(&mut table, key, Toml::String(value));
     }
+    for (key, time) in [
+        ("within", design.within),
+        ("matters_latency", design.matters_latency),
+    ] {
+        if let Some(time) = time {
+            put(&mut table, key, Toml::String(units::duration_text(time)));
+        }
+    }
     put(&mut table, "retries", i64::from(design.retries).into());
     let apart = match design.apart {
         Apart::Auto => "auto",

@@ -284,11 +284,15 @@ pub struct Design {
     pub latency_window: Duration,
     /// How long a slice is.
     pub slice: SliceLength,
+    /// The time that the run may take; no block begins that would not end in it.
+    pub within: Option<Duration>,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
     /// The smallest difference that matters between two shares of failed requests, as a fraction of
     /// all requests.
     pub matters_failures: f64,
+    /// The smallest difference of a latency that matters, whatever its share.
+    pub matters_latency: Option<Duration>,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
     /// How often a condition of a block is repeated after invalid trials.
@@ -320,8 +324,10 @@ impl Design {
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
             slice: SliceLength::Auto,
+            within: None,
             matters: 0.03,
             matters_failures: 0.001,
+            matters_latency: None,
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,

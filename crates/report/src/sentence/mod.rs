@@ -8,6 +8,7 @@ mod interaction;
 mod note;
 mod pauses;
 mod placement;
+pub(crate) mod plan;
 mod run;
 mod tiers;
 mod warning;

@@ -24,6 +24,7 @@ mod load_words;
 mod looks;
 mod odd_servers;
 mod ordinary_user;
+mod plan;
 mod read;
 mod recipes;
 mod recipes_apps;

@@ -1,0 +1,170 @@
+//! What a pilot says of a longer run, in sentences.
+
+use verdict::plan::{
+    Dominant, MOST_BLOCKS, Needed, PlanAdvice, PlanRow, PlanSpread, Remedy, Target,
+};
+use verdict::text::{counted, fraction, number, percent};
+
+use super::at;
+
+/// A time in whole units.
+pub(crate) fn rough(s: f64) -> String {
+    match s {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// What was measured, and what the figures mean.
+pub(crate) fn pilot(advice: &PlanAdvice) -> String {
+    let block = match (advice.block_s, advice.block_measured) {
+        (Some(s), true) => format!("; a block took {}", rough(s)),
+        (Some(s), false) => format!("; a block takes about {}", rough(s)),
+        (None, _) => String::new(),
+    };
+    format!(
+        "From a pilot of {}{block}. So many blocks settle a difference four times in five: they tell \
+         a true difference of that size from none, and two equals from it.",
+        counted(advice.pilot_blocks, "block")
+    )
+}
+
+/// Which comparison it is.
+pub(crate) fn which(row: &PlanRow) -> String {
+    format!(
+        "{} of {}{}",
+        row.metric.words(),
+        row.subject,
+        at(&row.condition)
+    )
+}
+
+/// The blocks that settle a difference.
+pub(crate) fn needed(target: &Target) -> String {
+    let Some(needed) = target.needed else {
+        return format!("more than {MOST_BLOCKS} blocks");
+    };
+    let Needed {
+        blocks,
+        low,
+        high,
+        time_s,
+    } = needed;
+    let time = time_s.map_or(String::new(), |s| format!(", {}", rough(s)));
+    let high = high.map_or(format!("over {MOST_BLOCKS}"), |high| high.to_string());
+    format!(
+        "{}{time} (range {low} to {high})",
+        counted(blocks as usize, "block")
+    )
+}
+
+/// Where the variance of a comparison comes from.
+pub(crate) fn spread(spread: &PlanSpread) -> String {
+    let sd = |value: f64| percent(value * 100.0, 2, false);
+    let c = spread.components;
+    let starts = match c.slices {
+        Some(slices) => format!(
+            "{} from slices within a block, {} from starts",
+            sd(slices.sqrt()),
+            sd(c.starts.sqrt())
+        ),
+        None => format!(
+            "{} from starts and what is within a block",
+            sd(c.starts.sqrt())
+        ),
+    };
+    let drift = match c.drift_seen {
+        true => format!("{} from drift over blocks", sd(c.drift.sqrt())),
+        false => "no drift seen".to_owned(),
+    };
+    format!(
+        "a block's ratio has a standard deviation of {} ({} to {}, four times in five): {starts}, \
+         {drift}",
+        sd(spread.sd),
+        sd(spread.sd_low),
+        sd(spread.sd_high)
+    )
+}
+
+/// All that a comparison needs, in one line.
+pub(crate) fn row(row: &PlanRow) -> String {
+    let Some(found) = &row.spread else {
+        return format!(
+            "{}: {} of the pilot can be used, too few to plan from; a longer pilot would tell",
+            which(row),
+            counted(row.blocks, "block")
+        );
+    };
+    let targets = row.targets.iter().map(|target| {
+        let mark = if target.is_matters { " (matters)" } else { "" };
+        format!("{}{mark}: {}", fraction(target.difference), needed(target))
+    });
+    let targets: Vec<String> = targets.collect();
+    format!("{}: {}. {}", which(row), targets.join("; "), spread(found))
+}
+
+/// What would help.
+pub(crate) fn remedy(remedy: &Remedy) -> String {
+    let share = |share: &f64| percent(share * 100.0, 0, false);
+    match remedy {
+        Remedy::QuieterMachine { others_cpus } => format!(
+            "a quieter machine: other programs took at least {} of a CPU while it was measured; end \
+             them, or give them, the servers and the load CPUs of their own",
+            number(*others_cpus, 1, false)
+        ),
+        Remedy::Steal { share: stolen } => format!(
+            "another machine: the hypervisor took {} of the CPU time",
+            percent(stolen * 100.0, 1, false)
+        ),
+        Remedy::ClientCpus { trials } => format!(
+            "more CPUs for the client: it was the limit in {}, so their throughput says little of \
+             the servers",
+            counted(*trials, "trial")
+        ),
+        Remedy::Drift {
+            metric,
+            subject,
+            share: part,
+        } => format!(
+            "a steadier machine: {} of the variance of {subject}'s {} is drift over blocks, which \
+             more blocks do not remove as fast as said above",
+            share(part),
+            metric.words()
+        ),
+        Remedy::Dominant {
+            from: Dominant::Slices,
+            subject,
+            share: part,
+        } => format!(
+            "longer windows: {} of the variance of {subject}'s throughput lies within blocks, \
+             between slices",
+            share(part)
+        ),
+        Remedy::Dominant {
+            from: Dominant::Starts,
+            subject,
+            share: part,
+        } => format!(
+            "more blocks: {} of the variance of {subject}'s throughput comes with starting afresh, \
+             and longer windows do not reduce it",
+            share(part)
+        ),
+        Remedy::Windows {
+            subject,
+            window_s,
+            better_window_s,
+            blocks,
+            time_s,
+            present_time_s,
+        } => format!(
+            "windows of {} s instead of {} s: {} settle what matters for {subject}'s throughput in \
+             {} instead of {}",
+            number(*better_window_s, 1, false),
+            number(*window_s, 1, false),
+            counted(*blocks as usize, "block"),
+            rough(*time_s),
+            rough(*present_time_s)
+        ),
+    }
+}

@@ -1,0 +1,259 @@
+//! What would make a run shorter.
+
+use std::collections::BTreeMap;
+
+use readings::{RunHeader, Trial};
+use serde::Serialize;
+
+use super::blocks::{Goal, Spread};
+use super::{Components, PlanRow, reading};
+use crate::{Metric, Rules};
+
+/// A share of the variance from which on a component dominates.
+const MOST: f64 = 0.5;
+/// Other windows are proposed if they save this share of the time.
+const SAVED: f64 = 0.2;
+/// By how much windows may change.
+const TIMES: [f64; 5] = [0.25, 0.5, 2.0, 4.0, 8.0];
+/// Shortest window that is proposed: ten slices of the shortest length.
+const WINDOW_MIN_S: f64 = 1.0;
+/// Duration of a load as a multiple of its measured time: the edges of slices are not measured.
+const EDGES: f64 = 1.15;
+/// CPUs that other programs may take before it is worth telling.
+const OTHERS_CPUS: f64 = 0.1;
+const STEAL_SHARE: f64 = 0.02;
+
+/// Something that would help.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum Remedy {
+    /// Other programs took CPU time in the measured windows.
+    QuieterMachine {
+        /// CPUs that they took on average, at least.
+        others_cpus: f64,
+    },
+    /// The hypervisor took CPU time.
+    Steal {
+        /// Share of all CPUs' time.
+        share: f64,
+    },
+    /// The client was the limit in some trials.
+    ClientCpus { trials: usize },
+    /// The ratio changes slowly over blocks.
+    Drift {
+        metric: Metric,
+        subject: String,
+        /// Share of the variance.
+        share: f64,
+    },
+    /// What most of the variance of throughput comes from.
+    Dominant {
+        from: Dominant,
+        subject: String,
+        /// Share of the variance.
+        share: f64,
+    },
+    /// Other windows would settle what matters in less time.
+    Windows {
+        subject: String,
+        /// The present window, and the better one.
+        window_s: f64,
+        better_window_s: f64,
+        /// Blocks with the better window.
+        blocks: u32,
+        /// The time that they take, and the time with the present window.
+        time_s: f64,
+        present_time_s: f64,
+    },
+}
+
+/// A component of variance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dominant {
+    Slices,
+    Starts,
+}
+
+pub(super) fn remedies(
+    rows: &[PlanRow],
+    rules: &Rules,
+    comparisons: usize,
+    header: &RunHeader,
+    trials: &[&Trial],
+    block_s: Option<f64>,
+) -> Vec<Remedy> {
+    let mut found = of_machine(trials);
+    found.extend(of_client(trials));
+    for row in rows {
+        let Some(components) = row.spread.map(|spread| spread.components) else {
+            continue;
+        };
+        if components.drift_seen {
+            found.push(Remedy::Drift {
+                metric: row.metric,
+                subject: row.subject.clone(),
+                share: components.drift / components.total,
+            });
+        }
+    }
+    // The throughput that takes longest: only there slices and starts are told apart.
+    let sliced = |row: &&PlanRow| {
+        let components = row.spread.map(|spread| spread.components);
+        components.is_some_and(|one| one.slices.is_some() && one.total > 0.0)
+    };
+    let sd = |row: &PlanRow| row.spread.map_or(0.0, |spread| spread.sd);
+    let hardest = rows
+        .iter()
+        .filter(sliced)
+        .max_by(|a, b| sd(a).total_cmp(&sd(b)));
+    if let Some(row) = hardest {
+        found.extend(dominant(row));
+        let windows = Windows::of(row, header, trials, block_s);
+        found.extend(windows.and_then(|one| one.better(rules, comparisons)));
+    }
+    found
+}
+
+fn dominant(row: &PlanRow) -> Option<Remedy> {
+    let Components {
+        total,
+        slices,
+        starts,
+        ..
+    } = row.spread?.components;
+    let (from, part) = match slices? {
+        slices if slices > starts => (Dominant::Slices, slices),
+        _ => (Dominant::Starts, starts),
+    };
+    (part > MOST * total).then(|| Remedy::Dominant {
+        from,
+        subject: row.subject.clone(),
+        share: part / total,
+    })
+}
+
+/// How long windows are, and what they cost.
+struct Windows<'r> {
+    row: &'r PlanRow,
+    window_s: f64,
+    block_s: f64,
+    /// Time of a block that grows with the window.
+    growing_s: f64,
+}
+
+impl<'r> Windows<'r> {
+    fn of(
+        row: &'r PlanRow,
+        header: &RunHeader,
+        trials: &[&Trial],
+        block_s: Option<f64>,
+    ) -> Option<Self> {
+        let loads = trials.iter().filter_map(reading);
+        let lengths: Vec<f64> = loads
+            .filter_map(|reading| Some(reading.throughput.as_ref()?.duration_s))
+            .collect();
+        let window_s = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        let per_block = (header.subjects.len() + 1) * header.conditions.len().max(1);
+        let growing_s = per_block as f64 * window_s * EDGES;
+        let block_s = block_s?.max(growing_s);
+        (window_s > 0.0).then_some(Self {
+            row,
+            window_s,
+            block_s,
+            growing_s,
+        })
+    }
+
+    /// Other windows of the closed loop, if they save time.
+    fn better(&self, rules: &Rules, comparisons: usize) -> Option<Remedy> {
+        let spread = self.row.spread?;
+        let slices = spread.components.slices?;
+        let stays = spread.components.total - slices;
+        let goal = Goal {
+            delta: rules.delta(),
+            alpha: 1.0 - rules.confidence,
+            comparisons,
+        };
+        let known = Spread::new(spread.sd, self.row.blocks as f64 - 1.0);
+        let at = |times: f64| {
+            let spread = known.with_sd((stays + slices / times).sqrt());
+            let blocks = goal.blocks(|chance| spread.expected(chance))?;
+            let block_s = self.block_s + (times - 1.0) * self.growing_s;
+            Some((blocks, f64::from(blocks) * block_s))
+        };
+        let (_, present_time_s) = at(1.0)?;
+        let allowed = TIMES.into_iter().filter(|times| {
+            let window_s = times * self.window_s;
+            window_s >= WINDOW_MIN_S
+        });
+        let best = allowed
+            .filter_map(|times| Some((times, at(times)?)))
+            .min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        let (times, (blocks, time_s)) = best?;
+        (time_s < (1.0 - SAVED) * present_time_s).then(|| Remedy::Windows {
+            subject: self.row.subject.clone(),
+            window_s: self.window_s,
+            better_window_s: times * self.window_s,
+            blocks,
+            time_s,
+            present_time_s,
+        })
+    }
+}
+
+fn of_client(trials: &[&Trial]) -> Option<Remedy> {
+    let is_limit = |trial: &&&Trial| {
+        let load = reading(trial).and_then(|one| one.throughput.as_ref());
+        load.is_some_and(|load| load.client.saturated)
+    };
+    let trials = trials.iter().filter(is_limit).count();
+    (trials > 0).then_some(Remedy::ClientCpus { trials })
+}
+
+/// What others took of this machine's CPUs in closed loops.
+fn of_machine(trials: &[&Trial]) -> Vec<Remedy> {
+    // Trials of a block share the samples of their servers, so each counts its own windows.
+    let (mut others_s, mut steal_s, mut looked_s, mut cpu_time_s) = (0.0, 0.0, 0.0, 0.0);
+    for reading in trials.iter().filter_map(reading) {
+        let (Some(load), Some(probed)) = (&reading.throughput, &reading.probed) else {
+            continue;
+        };
+        if load.duration_s <= 0.0 || probed.looked_s <= 0.0 {
+            continue;
+        }
+        let servers_s: BTreeMap<&str, f64> = probed
+            .servers
+            .iter()
+            .map(|(name, one)| (name.as_str(), one.user_s + one.system_s))
+            .collect();
+        let machine = &probed.machine;
+        steal_s += machine.steal_s;
+        looked_s += probed.looked_s;
+        cpu_time_s += probed.looked_s * f64::from(machine.cpus);
+        let Some(busy_s) = machine.busy_s else {
+            continue;
+        };
+        // Threads with CPUs of their own poll in vain, and that is busy as well.
+        let share = probed.looked_s / load.duration_s;
+        let client_s = match load.client.cpus.is_empty() {
+            true => load.client.cpu_s * share,
+            false => load.client.threads.len() as f64 * probed.looked_s,
+        };
+        // Where the kernel accounts interrupts apart, what the load causes of them is nobody's.
+        let known_s = servers_s.values().sum::<f64>() + client_s + probed.cpu_s + machine.softirq_s;
+        others_s += (busy_s - known_s).max(0.0);
+    }
+    let mut found = Vec::new();
+    if looked_s > 0.0 && others_s / looked_s > OTHERS_CPUS {
+        found.push(Remedy::QuieterMachine {
+            others_cpus: others_s / looked_s,
+        });
+    }
+    if cpu_time_s > 0.0 && steal_s / cpu_time_s > STEAL_SHARE {
+        found.push(Remedy::Steal {
+            share: steal_s / cpu_time_s,
+        });
+    }
+    found
+}
