@@ -293,6 +293,8 @@ impl Draft<'_> {
         comparisons: usize,
     ) -> Comparison {
         let pairs = self.pairs;
+        let baseline_value = pairs.values().map(|(_, baseline)| baseline);
+        let rules = &rules.of_comparison(self.metric, baseline_value);
         let mut decision = if is_invalid(&pairs) {
             invalid(&pairs, self.subject, &rules.baseline)
         } else {

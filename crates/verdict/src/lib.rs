@@ -71,7 +71,6 @@ pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use interactions::{Dependence, Interaction, Level};
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
-pub use margin::margin;
 pub use metric::Metric;
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use overload::{Overload, overload};

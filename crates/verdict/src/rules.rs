@@ -3,7 +3,8 @@
 use readings::RunHeader;
 use serde::Serialize;
 
-use crate::Looks;
+use crate::margin::margin;
+use crate::{Looks, Metric};
 
 /// What a run declared before it measured: the figures that the decisions hang on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,6 +16,9 @@ pub struct Rules {
     /// The smallest difference that matters between two shares of failed requests, as a fraction of
     /// all requests: 0.001 is one in a thousand.
     pub matters_failures: f64,
+    /// The smallest difference of a latency that matters, ms: a latency is the same within this or
+    /// within `matters`.
+    pub matters_ms: Option<f64>,
     /// Confidence of the published intervals, between 0 and 1, all looks taken together; 0.95
     /// unless told otherwise.
     pub confidence: f64,
@@ -29,8 +33,18 @@ impl Rules {
             baseline: header.baseline.clone(),
             matters: header.matters,
             matters_failures: header.matters_failures,
+            matters_ms: header.matters_ms,
             confidence: 0.95,
             looks: Looks::of(header.blocks),
+        }
+    }
+
+    /// The rules for a comparison of a metric whose baseline has this value: with the margin of
+    /// latencies that is declared as a time, where it is the wider one.
+    pub(crate) fn of_comparison(&self, metric: Metric, baseline_value: Option<f64>) -> Self {
+        Self {
+            matters: margin(self, metric, baseline_value).exp_m1(),
+            ..self.clone()
         }
     }
 

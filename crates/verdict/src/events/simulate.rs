@@ -132,6 +132,7 @@ mod tests {
             baseline: "direct".into(),
             matters: 0.03,
             matters_failures,
+            matters_ms: None,
             confidence: 0.95,
             looks: Looks::of(10),
         }

@@ -107,6 +107,7 @@ mod tests {
             baseline: "direct".into(),
             matters: 0.03,
             matters_failures: 0.001,
+            matters_ms: None,
             confidence: 0.95,
             looks: Looks::of(5),
         };
