@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{FailureCause, Outcome, RateChoice};
+use readings::{CurveChoice, FailureCause, Outcome, RateChoice};
 
 use crate::context::{Context, connection_close, request};
 use crate::measure::{GroupSetup, measurer};
@@ -22,6 +22,8 @@ const SUBJECT_READY_MS: u64 = 5_000;
 pub(crate) struct GroupResult {
     pub(crate) outcomes: Vec<(PlannedTrial, Outcome)>,
     pub(crate) rate: Option<RateChoice>,
+    /// The rates of the condition's curve, if they were chosen here.
+    pub(crate) curve: Option<CurveChoice>,
     pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) agent_lost: bool,
@@ -45,6 +47,7 @@ impl GroupResult {
         };
         self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
+        self.curve = None;
         self.disturbed = None;
         self.agent_lost = true;
     }
@@ -62,6 +65,7 @@ impl GroupResult {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct ReadySubject {
     pub(crate) planned: PlannedTrial,
     pub(crate) subject: SubjectSpec,

@@ -263,6 +263,8 @@ pub struct Design {
     pub window: Duration,
     /// Open loop, measured per subject and block; zero leaves it out.
     pub latency_window: Duration,
+    /// Open loop at each rate of a curve, measured per subject and block.
+    pub curve_window: Duration,
     /// How long a slice is.
     pub slice: SliceLength,
     /// The smallest difference that matters, as a fraction.
@@ -297,6 +299,7 @@ impl Design {
             warmup: Duration::from_secs(2),
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
+            curve_window: Duration::from_secs(2),
             slice: SliceLength::Auto,
             matters: 0.03,
             max_error: 0.01,

@@ -8,5 +8,5 @@ pub use experiment::{
     Apart, BodyCheck, Design, Effect, Event, EventFault, Expect, Experiment, Factor, Fault, Level,
     LoadPart, ParamValue, Published, Role, Server, SliceLength, Subject, Target, Upstream,
 };
-pub use load::{Choice, ENGINE, LoadChange, LoadSpec, Rate};
+pub use load::{Choice, CurveSpec, ENGINE, LoadChange, LoadSpec, Rate};
 pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use readings::{Outcome, Reading, ServerReading};
 
 use super::rate::choose_rate;
-use super::{GroupSetup, Measurer, metrics_of, schedule};
+use super::{GroupSetup, Measurer, curve, metrics_of, schedule};
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
 use crate::{network_warnings, sequential};
 use agent::AgentError;
 use agent::wire::Loaded;
 
-/// Warm-up, closed loop, open loop at the common rate.
+/// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve.
 pub(super) struct Slices;
 
 impl Measurer for Slices {
@@ -54,9 +54,11 @@ impl Measurer for Slices {
                 open = Some(cx.load(resolved, ready, slices)?);
             }
         }
+        let mut curves = curve::measure(cx, setup, ready, &closed.readings, random, result)?;
         network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
         for (number, one) in ready.iter().enumerate() {
-            let reading = reading(number, one, &closed, open.as_ref());
+            let mut reading = reading(number, one, &closed, open.as_ref());
+            reading.curve = std::mem::take(&mut curves[number]);
             result
                 .outcomes
                 .push((one.planned.clone(), Outcome::Done(Box::new(reading))));

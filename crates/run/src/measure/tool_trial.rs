@@ -283,6 +283,7 @@ impl<'a> ToolTrial<'a> {
             probed,
             latency_probed,
             events: None,
+            curve: Vec::new(),
         }))
     }
 
