@@ -9,6 +9,7 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::floor::noise_floor;
+use crate::latency_curve::{self, LatencyCurves};
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::table::table;
@@ -40,6 +41,8 @@ pub struct Analysis {
     pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from.
     pub rates: Vec<RateChoice>,
+    /// Latency against offered rate, one for each condition under which it was measured.
+    pub curves: Vec<LatencyCurves>,
     /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
     /// How the compared servers were set.
@@ -89,6 +92,9 @@ pub fn analyse(journal: &Journal) -> Analysis {
     if analysis.table.iter().all(|row| row.events.is_none()) {
         analysis.rates = journal.rates().into_iter().cloned().collect();
     }
+    for curves in &mut analysis.curves {
+        curves.take_choice(&journal.curves());
+    }
     analysis.take_bottlenecks(&journal.bottlenecks());
     analysis.take_settings(&journal.settings());
     analysis
@@ -118,6 +124,7 @@ pub fn analyse_with<'a>(
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),
+        curves: latency_curve::curves(header, &cells),
         probes: machine::cost(&cells),
         settings: Vec::new(),
     }

@@ -20,6 +20,7 @@ pub mod diagnose;
 mod events;
 mod floor;
 mod holm;
+mod latency_curve;
 mod looks;
 mod machine;
 mod notes;
@@ -49,6 +50,9 @@ pub use compare::{BlockRatio, Comparison, Metric};
 pub use decide::{FEWEST_BLOCKS, MOST_BLOCKS_ADVISED, Verdict};
 pub use events::EventsRow;
 pub use floor::NoiseFloor;
+pub use latency_curve::{
+    BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,
+};
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
