@@ -4,9 +4,11 @@ mod axis;
 mod blocks;
 mod curves;
 mod forest;
+mod latency;
 mod page;
 mod svg;
 mod sweep;
 
+pub use latency::curve_svg;
 pub use page::html;
 pub use sweep::{capacity_html, scaling_html};

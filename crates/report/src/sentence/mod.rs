@@ -1,6 +1,7 @@
 //! What was found, in sentences: a file per kind.
 
 mod comparison;
+mod curve;
 mod finding;
 mod note;
 mod run;
@@ -10,6 +11,7 @@ use readings::Condition;
 use verdict::text::condition;
 
 pub(crate) use comparison::{comparison, noise_floor};
+pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
 pub(crate) use finding::finding;
 pub(crate) use note::notes;
 pub(crate) use run::{probes, rate_choice, stage};
