@@ -92,7 +92,7 @@ impl Panel {
             capitalised(&title)
         );
         Some(format!(
-            "<figure><figcaption>{}</figcaption>\n{picture}</figure>\n",
+            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{picture}</figure>\n",
             escaped(&caption)
         ))
     }
