@@ -17,7 +17,8 @@ pub use config::{Mistake, Mistakes, OpenError};
 pub use file::{ExperimentBuilder, ExperimentError};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{
-    Apart, BodyCheck, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment, Factor,
-    Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate, ResolvedCondition,
-    Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectSpec, Target, Upstream,
+    Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment,
+    Factor, Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate,
+    ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectSpec,
+    Target, Upstream,
 };

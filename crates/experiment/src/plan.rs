@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use readings::Condition;
 
-use crate::spec::Experiment;
+use crate::spec::{CurveSpec, Experiment};
 
 /// Estimated time to start one server: write its files, start it, see it answer.
 const START: Duration = Duration::from_millis(500);
@@ -113,7 +113,10 @@ impl Plan {
             .cloned()
             .collect();
         let design = &experiment.design;
-        let per_trial = design.warmup + (design.window + design.latency_window).mul_f64(EDGES);
+        let points = experiment.load.curve.as_ref().map_or(0, CurveSpec::points);
+        let curve = design.curve_window.mul_f64(points as f64 * EDGES);
+        let loops = (design.window + design.latency_window).mul_f64(EDGES);
+        let per_trial = design.warmup + loops + curve;
         let trials = u32::try_from(experiment.subjects.len() + 1).unwrap_or(u32::MAX);
         let mut started = servers.len();
         if !experiment.events.is_empty() {

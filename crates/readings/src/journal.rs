@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BottleneckReading, DriverReading, EventsReading, LoadReading, SettingsReading, SystemMetrics,
+    BottleneckReading, CurveChoice, CurvePoint, DriverReading, EventsReading, LoadReading,
+    SettingsReading, SystemMetrics,
 };
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
@@ -133,6 +134,14 @@ impl Journal {
         })
     }
 
+    /// The rates of the curves; of two rows on a condition the later.
+    pub fn curves(&self) -> Vec<&CurveChoice> {
+        last_of_each(&self.rows, |row| match row {
+            JournalRow::Curve(choice) => Some((&choice.condition, choice)),
+            _ => None,
+        })
+    }
+
     /// How servers were set, under each condition.
     pub fn settings(&self) -> Vec<&SettingsReading> {
         let rows = self.rows.iter().filter_map(|row| match row {
@@ -191,6 +200,8 @@ pub enum JournalRow {
     Run(RunHeader),
     /// The rate at which latency is compared under a condition, chosen from the first block.
     Rate(RateChoice),
+    /// The rates at which the curves of a condition are measured, chosen from the first block.
+    Curve(CurveChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
     /// What was measured to find a subject's bottleneck.
@@ -409,6 +420,10 @@ pub struct Reading {
     /// server's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_by: BTreeMap<String, String>,
+    /// Latency at several rates, where the experiment asks for a curve: first those at which all
+    /// subjects are compared, then those at shares of this subject's own capacity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<CurvePoint>,
 }
 
 /// What one server did while a trial's load ran on it.

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bottleneck;
+mod curve;
 mod driver;
 mod errors;
 mod events;
@@ -24,6 +25,7 @@ pub use bottleneck::{
     BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
     ServerSample,
 };
+pub use curve::{CurveChoice, CurvePoint};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use events::{EventReading, EventsReading};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing,
-    Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics, ThreadReading, Trial, Wrong,
-    WrongKind,
+    ClientReading, Condition, CurveChoice, CurvePoint, Histogram, Journal, JournalRow, LoadReading,
+    Outcome, Pacing, Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics,
+    ThreadReading, Trial, Wrong, WrongKind,
 };
 
 pub fn journal() -> Journal {
@@ -161,4 +161,68 @@ pub fn trials() -> Vec<Trial> {
         add("lighttpd", false, lighttpd);
     }
     trials
+}
+
+/// Two queues over six rates, four blocks: nginx answers sooner and carries 10,000/s, haproxy takes
+/// half a millisecond more and carries 20,000/s.
+pub fn curve_journal() -> Journal {
+    let rates = [1e3, 3e3, 5e3, 7e3, 9e3, 12e3];
+    let mut rows = vec![JournalRow::Curve(CurveChoice {
+        condition: Condition::new(),
+        rates_per_s: rates.to_vec(),
+        shares: vec![0.5, 0.9],
+        capacities_per_s: [("nginx".to_owned(), 1e4), ("haproxy".to_owned(), 2e4)].into(),
+        client_per_s: Some(12_300.0),
+        bounds_us: vec![1_000.0, 5_000.0],
+    })];
+    for block in 1..=4u32 {
+        let wobble = 1.0 + 0.02 * (f64::from(block) - 2.5);
+        for (subject, capacity, delay_us) in [("nginx", 1e4, 0.0), ("haproxy", 2e4, 500.0)] {
+            let point = |rate: f64, share: Option<f64>| {
+                let mut point = CurvePoint {
+                    rate_per_s: rate,
+                    share,
+                    duration_s: 2.0,
+                    ramp_up_s: 0.5,
+                    slices: 10,
+                    due: (rate * 2.0) as u64,
+                    answered: (rate * 2.0) as u64,
+                    ..CurvePoint::default()
+                };
+                point.answered_within = point.due;
+                if rate > capacity {
+                    point.answered_within = (capacity * 1.8) as u64;
+                }
+                let mean_us = 1e6 / (capacity * 1.02 - rate).max(100.0);
+                for i in 0..2_000 {
+                    let us = -mean_us * (1.0 - (f64::from(i) + 0.5) / 2_000.0).ln() + delay_us;
+                    point.response.record_ns((us * wobble * 1e3) as u64);
+                }
+                point
+            };
+            let shares = [0.5, 0.9].map(|share| point(share * capacity, Some(share)));
+            let curve = rates.into_iter().map(|rate| point(rate, None));
+            rows.push(JournalRow::Trial(Box::new(Trial {
+                trial: 2 * block + u32::from(delay_us > 0.0),
+                block,
+                condition: Condition::new(),
+                subject: subject.into(),
+                baseline_copy: false,
+                attempt: 1,
+                outcome: Outcome::Done(Box::new(Reading {
+                    throughput: Some(load(capacity, 400.0, None)),
+                    curve: curve.chain(shares).collect(),
+                    ..Reading::default()
+                })),
+            })));
+        }
+    }
+    let header = RunHeader {
+        baseline: "nginx".into(),
+        subjects: vec!["nginx".into(), "haproxy".into()],
+        conditions: vec![Condition::new()],
+        blocks: 4,
+        ..header()
+    };
+    Journal::new(header, rows)
 }

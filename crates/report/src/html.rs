@@ -4,10 +4,12 @@ mod axis;
 mod blocks;
 mod curves;
 mod forest;
+mod latency;
 mod page;
 mod shift;
 mod svg;
 mod sweep;
 
+pub use latency::curve_svg;
 pub use page::html;
 pub use sweep::{capacity_html, scaling_html};

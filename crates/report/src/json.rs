@@ -12,7 +12,7 @@ use crate::sentence;
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `table`,
-/// `bottlenecks`, `rates` (sentences), `probes` (what looking cost), `settings` (of the compared
+/// `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
@@ -35,6 +35,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let findings = analysis.bottlenecks.iter();
     let findings: Value = findings.map(bottleneck).collect();
     let rates = analysis.rates.iter().map(sentence::rate_choice);
+    let curves = analysis.curves.iter();
+    let curves = curves.map(|one| with(one, &[("sentences", object!(sentence::curves(one)))]));
     let probes = analysis.probes.as_ref();
     // Their former key `again`, for one version more.
     let invalid = analysis.invalid.iter();
@@ -62,6 +64,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         // Their name until version 0.2, for one version more.
         "limiters": findings,
         "rates": rates.collect::<Value>(),
+        "curves": curves.collect::<Value>(),
         "probes": probes.map(|cost| with_sentence(cost, sentence::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),

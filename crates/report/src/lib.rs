@@ -7,6 +7,7 @@
 mod capacity;
 mod columns;
 mod csv;
+mod curve_table;
 mod grid;
 mod html;
 mod json;
@@ -29,7 +30,7 @@ mod fixtures;
 
 pub use capacity::{CapacityView, capacity_json, capacity_markdown, capacity_terminal};
 pub use csv::csv;
-pub use html::{capacity_html, html, scaling_html};
+pub use html::{capacity_html, curve_svg, html, scaling_html};
 pub use json::json;
 pub use load_json::load_json;
 pub use load_parts::{crawl_terminal, load_row};

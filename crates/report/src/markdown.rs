@@ -6,7 +6,7 @@ use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
-use crate::{sentence, settings, tiers};
+use crate::{curve_table, sentence, settings, tiers};
 
 /// What others published, beside which the figures stand.
 fn published(header: &RunHeader) -> String {
@@ -40,6 +40,27 @@ fn side_by_side(analysis: &Analysis) -> String {
         place.unwrap_or_default() + &table(&settings::table(one))
     });
     out.push_str(&tables.collect::<Vec<_>>().join("\n"));
+    out
+}
+
+/// Latency over the offered rate.
+fn against_rate(analysis: &Analysis) -> String {
+    let mut out = String::new();
+    for one in &analysis.curves {
+        list(
+            &mut out,
+            curve_table::TITLE,
+            sentence::curves(one).into_iter(),
+        );
+        if let Some(bounds) = curve_table::bounds(one) {
+            out.push_str(&format!("\n{}", table(&bounds)));
+        }
+        out.push_str(&format!(
+            "\n{}\n({})\n",
+            table(&curve_table::table(one)),
+            escaped(&sentence::curve_legend(one))
+        ));
+    }
     out
 }
 
@@ -80,6 +101,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     for text in rates.chain(analysis.probes.iter().map(sentence::probes)) {
         out.push_str(&format!("- {}\n", escaped(&text)));
     }
+    out.push_str(&against_rate(analysis));
     list(
         &mut out,
         "Interactions",

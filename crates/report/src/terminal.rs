@@ -6,7 +6,7 @@ use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
 use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
-use crate::{sentence, tiers};
+use crate::{curve_table, sentence, tiers};
 
 /// How many invalid trials and failures are named one by one.
 const MOST_NAMED: usize = 8;
@@ -48,6 +48,24 @@ pub fn terminal(
     out.push_str(&figures(analysis, width, &paint));
     for choice in &analysis.rates {
         out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
+    }
+    for curves in &analysis.curves {
+        out.push_str(&paint.heading(curve_table::TITLE));
+        for text in sentence::curves(curves) {
+            out.push_str(&wrapped("  ", &text, 4, width));
+        }
+        if let Some(bounds) = curve_table::bounds(curves) {
+            out.push('\n');
+            out.push_str(&grid(&bounds, width));
+        }
+        out.push('\n');
+        out.push_str(&grid(&curve_table::table(curves), width));
+        out.push_str(&wrapped(
+            "  ",
+            &format!("({})", sentence::curve_legend(curves)),
+            2,
+            width,
+        ));
     }
     if !analysis.interactions.is_empty() {
         out.push_str(&paint.heading("Interactions"));

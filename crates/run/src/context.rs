@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use load::{BodyRule, Job, Segment, StatusRule, Wait};
+use load::{Arrivals, BodyRule, Job, Segment, StatusRule, Wait};
+use readings::CurveChoice;
 use serde_json::Value;
 
 use crate::copies::original;
@@ -28,6 +29,8 @@ pub(crate) struct Context<'a> {
     /// Configuration of each started server, for `hosts.json`.
     pub(crate) configurations: BTreeMap<String, Value>,
     pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
+    /// The rates of the condition's curve, once they are chosen.
+    pub(crate) curve: Option<CurveChoice>,
     /// State of sequential measurement.
     pub(crate) sequential: &'a mut Sequential,
 }
@@ -114,9 +117,37 @@ impl Context<'_> {
         ready: &[ReadySubject],
         segments: Vec<Segment>,
     ) -> Result<Loaded, AgentError> {
+        let segments = self.opened(resolved, ready, segments);
+        let order = self.order(resolved, ready, segments);
+        self.load_order(order, ready)
+    }
+
+    /// An open loop whose requests are due at exponentially distributed intervals. Loads of
+    /// different `salt` have other intervals.
+    pub(crate) fn load_poisson(
+        &mut self,
+        resolved: &ResolvedCondition,
+        ready: &[ReadySubject],
+        segments: Vec<Segment>,
+        salt: u64,
+    ) -> Result<Loaded, AgentError> {
+        let segments = self.opened(resolved, ready, segments);
+        let mut order = self.order(resolved, ready, segments);
+        order.job.arrivals = Arrivals::Poisson;
+        order.job.seed ^= salt;
+        self.load_order(order, ready)
+    }
+
+    /// The segments, after such that open the connections where packets may be lost.
+    fn opened(
+        &self,
+        resolved: &ResolvedCondition,
+        ready: &[ReadySubject],
+        segments: Vec<Segment>,
+    ) -> Vec<Segment> {
         let hosts = self.options.experiment.hosts.iter();
         let mut links = hosts.filter_map(|host| host.link);
-        let segments = match segments.first() {
+        match segments.first() {
             // A lost SYN is retransmitted after 1 s, which would span several slices.
             Some(first) if links.any(|link| link.loss > 0.0) => {
                 let connections = resolved.load.connections;
@@ -124,9 +155,7 @@ impl Context<'_> {
                 [opening, segments].concat()
             }
             _ => segments,
-        };
-        let order = self.order(resolved, ready, segments);
-        self.load_order(order, ready)
+        }
     }
 
     pub(crate) fn load_order(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use readings::{FailureCause, Outcome, RateChoice, Reading};
+use readings::{CurveChoice, FailureCause, Outcome, RateChoice, Reading};
 
 use crate::answers::{self, FirstAnswer};
 use crate::context::{Context, connection_close, request};
@@ -26,6 +26,8 @@ const SUBJECT_READY_MS: u64 = 5_000;
 pub(crate) struct GroupResult {
     pub(crate) outcomes: Vec<(PlannedTrial, Outcome)>,
     pub(crate) rate: Option<RateChoice>,
+    /// The rates of the condition's curve, if they were chosen here.
+    pub(crate) curve: Option<CurveChoice>,
     pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) agent_lost: bool,
@@ -57,6 +59,7 @@ impl GroupResult {
         self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
         (self.disturbed, self.no_copies) = (None, false);
+        self.curve = None;
         self.agent_lost = true;
     }
 
@@ -90,6 +93,7 @@ impl GroupResult {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct ReadySubject {
     pub(crate) planned: PlannedTrial,
     pub(crate) subject: SubjectSpec,

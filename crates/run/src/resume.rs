@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use readings::{Condition, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial};
+use readings::{
+    Condition, CurveChoice, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial,
+};
 
 use crate::folder::NewFolder;
 use crate::journal::JournalWriter;
@@ -88,6 +90,7 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
 pub(crate) struct EarlierResults {
     pub(crate) trials: Vec<Trial>,
     pub(crate) rates: BTreeMap<Condition, f64>,
+    pub(crate) curves: BTreeMap<Condition, CurveChoice>,
     pub(crate) bottlenecks: Vec<(Condition, String)>,
 }
 
@@ -102,6 +105,11 @@ impl EarlierResults {
             .bottlenecks()
             .into_iter()
             .map(|reading| (reading.condition.clone(), reading.subject.clone()))
+            .collect();
+        let curves = journal.curves().into_iter();
+        results.curves = curves
+            .filter(|choice| plan.conditions.contains(&choice.condition))
+            .map(|choice| (choice.condition.clone(), choice.clone()))
             .collect();
         for row in &journal.rows {
             if let JournalRow::Rate(choice) = row

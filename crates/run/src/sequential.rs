@@ -8,6 +8,7 @@ use readings::{Condition, FailureCause, LoadReading, Outcome};
 
 use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
+use crate::measure::curve::choose_curve;
 use crate::measure::rate::choose_rate_of;
 use crate::start_failures::GroupFailure;
 use crate::{answers, copies};
@@ -84,6 +85,11 @@ impl Sequential {
     pub(crate) fn has_copies(&self, condition: &Condition) -> bool {
         !self.without_copies.contains(condition)
     }
+
+    /// Whether only closed loops are measured for now.
+    pub(crate) fn is_closed_only(&self) -> bool {
+        self.closed_only
+    }
 }
 
 /// Servers that do not all start side by side may start alone.
@@ -146,17 +152,21 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
             Rate::Auto => None,
         },
     );
-    let open = !cx.options.experiment.design.latency_window.is_zero();
-    if open && rate.is_none() {
-        // The rate depends on the slowest subject, so the closed loops come first.
+    let experiment = cx.options.experiment;
+    let open = !experiment.design.latency_window.is_zero() && rate.is_none();
+    let curve = experiment.load.curve.is_some() && cx.curve.is_none();
+    if open || curve {
+        // The rates depend on what all subjects carry, so the closed loops come first.
         cx.sequential.closed_only = true;
         let found = measure_each(cx, group, None);
         cx.sequential.closed_only = false;
-        let closed: Vec<LoadReading> = found
+        let measured: Vec<(String, LoadReading)> = found
             .outcomes
             .iter()
-            .filter_map(|(_, outcome)| match outcome {
-                Outcome::Done(reading) => reading.throughput.clone(),
+            .filter_map(|(planned, outcome)| match outcome {
+                Outcome::Done(reading) => {
+                    Some((planned.subject.clone(), reading.throughput.clone()?))
+                }
                 Outcome::Failed { .. } => None,
             })
             .collect();
@@ -164,20 +174,28 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
             return found;
         }
         let resolved = resolve_group(cx.options.experiment, group);
-        let all = closed.len() == group.trials.len();
         result.warnings = found.warnings;
-        rate = all
-            .then(|| choose_rate_of(group, &resolved, &closed, &mut result))
-            .flatten();
+        if measured.len() == group.trials.len() {
+            if curve {
+                let choice = choose_curve(group, &resolved, &measured);
+                cx.curve.clone_from(&choice);
+                result.curve = choice;
+            }
+            let closed: Vec<LoadReading> = measured.into_iter().map(|(_, load)| load).collect();
+            if rate.is_none() {
+                rate = choose_rate_of(group, &resolved, &closed, &mut result);
+            }
+        }
     }
     let GroupResult {
         rate: chosen,
+        curve,
         mut warnings,
         ..
     } = result;
     let mut result = measure_each(cx, group, rate);
     warnings.append(&mut result.warnings);
-    (result.rate, result.warnings) = (chosen, warnings);
+    (result.rate, result.curve, result.warnings) = (chosen, curve, warnings);
     result
 }
 
@@ -190,7 +208,8 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
         };
         // Without a common rate the open loop is left out: one subject cannot choose it for all.
         let closed_only = cx.sequential.closed_only;
-        cx.sequential.closed_only |= rate.is_none();
+        let open = !cx.options.experiment.design.latency_window.is_zero();
+        cx.sequential.closed_only |= open && rate.is_none();
         let one = side_by_side(cx, &alone, rate);
         cx.sequential.closed_only = closed_only;
         all.outcomes.extend(one.outcomes);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use readings::{Condition, JournalRow, Placement, Trial};
+use readings::{Condition, CurveChoice, JournalRow, Placement, Trial};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -35,6 +35,7 @@ pub(crate) struct Session<'a> {
     /// The groups left to measure, with their blocks.
     queue: VecDeque<(u32, Group)>,
     rates: BTreeMap<Condition, f64>,
+    curves: BTreeMap<Condition, CurveChoice>,
     retries: RetryTracker<'a>,
     testbed: Option<Testbed>,
     driver_versions: BTreeMap<String, Option<String>>,
@@ -109,6 +110,7 @@ impl<'a> Session<'a> {
                 .map(|(block, group)| (block, group.clone()))
                 .collect(),
             rates: earlier_results.rates.clone(),
+            curves: earlier_results.curves.clone(),
             earlier_results,
             retries,
             testbed: None,
@@ -231,7 +233,9 @@ impl<'a> Session<'a> {
         let load = self.options.experiment.under(&group.condition).load;
         let placement = self.placements.from(load.host.as_ref()).drawn(seed);
         let rate = self.rates.get(&group.condition).copied();
+        let curve = self.curves.get(&group.condition).cloned();
         let (result, configurations) = self.with_context(block, seed, &placement, |cx| {
+            cx.curve = curve;
             let result = measure_group(cx, group, rate);
             (result, std::mem::take(&mut cx.configurations))
         });
@@ -262,6 +266,7 @@ impl<'a> Session<'a> {
             emit: &mut *self.emit,
             configurations: BTreeMap::new(),
             driver_versions: &self.driver_versions,
+            curve: None,
             sequential: &mut self.sequential,
         };
         work(&mut cx)
@@ -299,6 +304,10 @@ impl<'a> Session<'a> {
                 .insert(group.condition.clone(), choice.rate_per_s);
             (self.emit)(RunEvent::RateChosen(choice.clone()));
             self.journal.append(&JournalRow::Rate(choice))?;
+        }
+        if let Some(choice) = result.curve {
+            self.curves.insert(group.condition.clone(), choice.clone());
+            self.journal.append(&JournalRow::Curve(choice))?;
         }
         let attempt = self.retries.next_attempt(block, &group.condition);
         for (planned, outcome) in result.outcomes {

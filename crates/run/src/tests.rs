@@ -386,6 +386,106 @@ fn a_run_can_be_resumed_after_any_row() {
     }
 }
 
+/// [`TWO`] with a curve.
+fn with_curve() -> String {
+    TWO.replace(
+        "[design]",
+        "[load]\ncurve = true\n[design]\ncurve_window = \"200ms\"",
+    )
+}
+
+/// The rates of the points of each trial, and which are shares.
+fn curve_of(trial: &Trial) -> Vec<(f64, Option<f64>)> {
+    let Outcome::Done(reading) = &trial.outcome else {
+        panic!("{trial:?}")
+    };
+    let points = reading.curve.iter();
+    points.map(|one| (one.rate_per_s, one.share)).collect()
+}
+
+#[test]
+fn a_curve_has_the_rates_of_the_first_block_in_all_blocks() {
+    let script = script();
+    // What is carried later is more; the rates stay.
+    script.borrow_mut().rate_per_s = |order| match order.job.arrivals {
+        load::Arrivals::Even => 10_000.0,
+        load::Arrivals::Poisson => 500.0,
+    };
+    let ran = run(&with_curve(), &script, &GOOD);
+    assert_eq!(ran.failures().len(), 0, "{:?}", ran.failures());
+    let [choice] = ran.journal.curves()[..] else {
+        panic!("{:?}", ran.journal.rows)
+    };
+    let rates = [1_000.0, 3_000.0, 5_000.0, 7_000.0, 8_000.0, 9_000.0];
+    assert_eq!(choice.rates_per_s, rates);
+    assert_eq!(choice.capacities_per_s.len(), 2);
+    let shares = [0.1, 0.3, 0.5, 0.7, 0.9].map(|share| (10_000.0 * share, Some(share)));
+    let expected: Vec<_> = rates
+        .map(|rate| (rate, None))
+        .into_iter()
+        .chain(shares)
+        .collect();
+    for trial in ran.trials() {
+        match trial.baseline_copy {
+            true => assert!(curve_of(&trial).is_empty()),
+            false => {
+                let found = curve_of(&trial);
+                assert_eq!(found.len(), expected.len());
+                for (one, other) in found.iter().zip(&expected) {
+                    assert!(
+                        (one.0 - other.0).abs() < 1e-6 && one.1 == other.1,
+                        "{found:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resumed_run_keeps_the_rates_of_its_curve() {
+    let whole = Folder::new();
+    run_in(&whole.0, &with_curve(), &script(), &GOOD, false);
+    let file = whole.0.join("journal.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    // Cut off after the first block; what is carried then is half as much.
+    let second = text.lines().position(|line| line.contains("\"block\":2"));
+    let kept: Vec<&str> = text.lines().take(second.unwrap()).collect();
+    fs::write(&file, kept.join("\n") + "\n").unwrap();
+    let script = script();
+    script.borrow_mut().rate_per_s = |_| 5_000.0;
+    let ran = run_in(&whole.0, &with_curve(), &script, &GOOD, true);
+    assert_eq!(ran.journal.curves().len(), 1);
+    let trials = ran.trials();
+    let of_a = |block: u32| {
+        let mut own = trials.iter();
+        own.find(|it| it.block == block && it.subject == "a" && !it.baseline_copy)
+            .map(curve_of)
+    };
+    assert!(of_a(1).is_some());
+    assert_eq!(of_a(1), of_a(2));
+}
+
+#[test]
+fn subjects_measured_one_after_the_other_have_the_same_rates() {
+    let apart = with_curve().replace("retries = 1", "retries = 1\napart = \"always\"");
+    let ran = run(&apart, &script(), &GOOD);
+    assert_eq!(ran.journal.curves().len(), 1);
+    let trials = ran.trials();
+    let measured: Vec<_> = trials
+        .iter()
+        .filter(|it| !it.baseline_copy)
+        .map(curve_of)
+        .collect();
+    assert_eq!(measured.len(), 4);
+    assert!(
+        measured
+            .iter()
+            .all(|one| *one == measured[0] && one.len() == 11),
+        "{measured:?}"
+    );
+}
+
 #[test]
 fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
     let script = script();

@@ -33,6 +33,7 @@ fn main() {
         baseline: "direct".into(),
         matters: 0.03,
         matters_failures: 0.001,
+        matters_ms: None,
         confidence: 1.0 - 3.0 * 0.0221,
         looks: Looks::of(30),
     };

@@ -11,6 +11,7 @@ use crate::compare::comparisons;
 use crate::floor::noise_floor;
 use crate::forecast::hold_against_floor;
 use crate::interactions::interactions;
+use crate::latency_curve::{self, LatencyCurves};
 use crate::machine::{self, ProbesCost};
 use crate::settings::SideBySide;
 use crate::shift::shifts;
@@ -55,6 +56,8 @@ pub struct Analysis {
     pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from.
     pub rates: Vec<RateChoice>,
+    /// Latency against offered rate, one for each condition under which it was measured.
+    pub curves: Vec<LatencyCurves>,
     /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
     /// How the compared servers were set.
@@ -110,6 +113,10 @@ pub fn analyse(journal: &Journal) -> Analysis {
     if analysis.table.iter().all(|row| row.events.is_none()) {
         analysis.rates = journal.rates().into_iter().cloned().collect();
     }
+    analysis.curves = latency_curve::curves(header, &cells);
+    for curves in &mut analysis.curves {
+        curves.take_choice(&journal.curves());
+    }
     analysis.take_bottlenecks(&journal.bottlenecks());
     analysis.take_settings(&journal.settings());
     analysis.placements = journal.placements().into_iter().cloned().collect();
@@ -159,6 +166,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),
+        curves: Vec::new(),
         probes: machine::cost(cells),
         settings: Vec::new(),
         placements: Vec::new(),

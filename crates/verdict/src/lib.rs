@@ -24,6 +24,7 @@ mod floor;
 mod forecast;
 mod holm;
 mod interactions;
+mod latency_curve;
 mod looks;
 mod machine;
 mod margin;
@@ -69,6 +70,9 @@ pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use floor::NoiseFloor;
 pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use interactions::{Dependence, Interaction, Level};
+pub use latency_curve::{
+    BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,
+};
 pub use looks::{Looks, Stage};
 pub use machine::{ProbesCost, machine_reasons};
 pub use metric::Metric;

@@ -96,7 +96,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "curve", "dry_run"])]
     pub resume: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long)]
@@ -105,6 +105,9 @@ pub struct RunArgs {
     /// [default: true, with --quick false].
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub bottleneck: Option<bool>,
+    /// Measure latency against offered rate too, at rates chosen from the first block.
+    #[arg(long)]
+    pub curve: bool,
     /// Change a value of the experiment, such as design.blocks=20.
     #[arg(long, value_name = "KEY=VALUE", value_parser = units::key_value)]
     pub set: Vec<(String, String)>,
@@ -161,6 +164,9 @@ pub struct CompareArgs {
     /// subject carries, at most a fifth of what the client could send].
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
+    /// Measure latency against offered rate too, at rates chosen from the first block.
+    #[arg(long)]
+    pub curve: bool,
     /// Whether all subjects have to give the same answer, by length and content [default: those that
     /// are asked for the same path].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -221,6 +227,8 @@ pub enum ReportFormat {
     Csv,
     /// One JSON document.
     Json,
+    /// The picture of the first condition's curve.
+    Svg,
 }
 
 /// `weigh doctor`.

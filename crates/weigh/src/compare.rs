@@ -57,6 +57,9 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     if let Some(rate) = args.rate {
         builder.option(&format!("--rate {rate}"), &["load", "rate"], rate);
     }
+    if args.curve {
+        builder.option("--curve", &["load", "curve"], true);
+    }
     let written = format!("--blocks {}", args.blocks);
     builder.option(&written, &["design", "blocks"], args.blocks);
     builder.set(&["design", "warmup"], "500ms");

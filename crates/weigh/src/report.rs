@@ -19,6 +19,12 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         ReportFormat::Json => {
             serde_json::to_string_pretty(&report::json(header, analysis)).unwrap_or_default() + "\n"
         }
+        ReportFormat::Svg => report::curve_svg(header, analysis).ok_or_else(|| {
+            Failure::words(
+                "this run has no curve: expected one that was measured with `--curve`, or with \
+                 `curve` in `[load]`",
+            )
+        })?,
     };
     match &args.output {
         None => print_text(&text),

@@ -46,8 +46,14 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
-    let mut experiment =
-        catalogue::open_experiment(name, &args.set, args.quick, &recipes).map_err(Failure::file)?;
+    let open = |sets: &[(String, String)]| {
+        catalogue::open_experiment(name, sets, args.quick, &recipes).map_err(Failure::file)
+    };
+    let mut experiment = open(&args.set)?;
+    if args.curve && experiment.load.curve.is_none() {
+        let curve = ("load.curve".to_owned(), "true".to_owned());
+        experiment = open(&[args.set.as_slice(), &[curve]].concat())?;
+    }
     if let Some(bottleneck) = args.bottleneck {
         experiment.find_bottlenecks(bottleneck);
     }

@@ -49,6 +49,10 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
     if let Some(window) = section.duration(reader, "latency_window", Duration::ZERO..=DAY) {
         design.latency_window = window;
     }
+    let shortest = Duration::from_millis(100);
+    if let Some(window) = section.duration(reader, "curve_window", shortest..=DAY) {
+        design.curve_window = window;
+    }
     if let Some((entry, path)) = section.entry("slice") {
         design.slice = match &entry.node.tree {
             Tree::Text(text) if text == "auto" => SliceLength::Auto,
@@ -156,6 +160,9 @@ pub(super) fn shorten(design: &mut Design, set_keys: &[String]) {
     }
     if free("design.latency_window") {
         design.latency_window = design.latency_window.min(Duration::from_millis(1500));
+    }
+    if free("design.curve_window") {
+        design.curve_window = design.curve_window.min(Duration::from_millis(500));
     }
     if matches!(design.slice, SliceLength::Fixed(slice) if slice > design.window) {
         design.slice = SliceLength::Auto;

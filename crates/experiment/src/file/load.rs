@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::drivers;
 use super::names::{LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
+use super::{curve, drivers};
 use crate::recipes::Recipes;
 use crate::spec::{LoadChange, LoadSpec, Rate};
 use config::reader::{Problem, Reader};
@@ -20,7 +20,7 @@ pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) ->
         return load;
     };
     let mut known = VARIED_LOAD_KEYS.to_vec();
-    known.extend(["headers", "host", "with"]);
+    known.extend(["headers", "host", "with", "curve", "bounds"]);
     section.only(reader, &known);
     for key in VARIED_LOAD_KEYS.into_iter().filter(|key| *key != "driver") {
         if let Some((entry, path)) = section.entry(key)
@@ -32,6 +32,7 @@ pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) ->
     if let Some(driver) = drivers::chosen(reader, &section, recipes) {
         load.driver = driver;
     }
+    load.curve = curve::curve(reader, &section);
     load.host = section.text(reader, "host");
     load.headers = headers(reader, &section);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {

@@ -5,6 +5,7 @@
 //! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
 mod builder;
+mod curve;
 mod design;
 mod drivers;
 mod error;

@@ -27,11 +27,12 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 13] = [
+pub(super) const QUICK_KEYS: [&str; 14] = [
     "blocks",
     "warmup",
     "window",
     "latency_window",
+    "curve_window",
     "slice",
     "within",
     "matters",

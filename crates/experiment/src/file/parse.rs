@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::error::ExperimentError;
 use super::{
-    design, drivers, events, factors, hosts, load, overrides, parts, references, servers, subjects,
-    written_factors,
+    curve, design, drivers, events, factors, hosts, load, overrides, parts, references, servers,
+    subjects, written_factors,
 };
 use crate::recipes::Recipes;
 use crate::spec::Experiment;
@@ -118,6 +118,9 @@ pub(super) fn whole(
     // Checks across tables need tables without mistakes.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
+    }
+    if reader.is_clean() {
+        curve::check(reader, &top, &experiment);
     }
     if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
         experiment.design.latency_window = Duration::ZERO;

@@ -235,6 +235,21 @@ fn load(load: &LoadSpec) -> Table {
         Rate::PerSecond(per_s) => units::rate_text(per_s),
     };
     put(&mut table, "rate", Toml::String(rate));
+    if let Some(curve) = &load.curve {
+        let shares = curve.shares.iter().map(|one| units::share_text(*one));
+        let points = match &curve.rates_per_s {
+            // It means the default shares.
+            None => Toml::Boolean(true),
+            Some(rates) => {
+                let rates = rates.iter().map(|one| units::rate_text(*one));
+                Toml::Array(rates.chain(shares).map(Toml::String).collect())
+            }
+        };
+        put(&mut table, "curve", points);
+        let bounds = curve.bounds.iter().map(|one| units::duration_text(*one));
+        let bounds = bounds.map(Toml::String).collect();
+        put(&mut table, "bounds", Toml::Array(bounds));
+    }
     let headers = load
         .headers
         .iter()
@@ -258,6 +273,7 @@ fn design(design: &Design) -> Table {
             "latency_window",
             units::duration_text(design.latency_window),
         ),
+        ("curve_window", units::duration_text(design.curve_window)),
         ("slice", slice),
         ("matters", units::share_text(design.matters)),
         (

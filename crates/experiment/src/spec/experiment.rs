@@ -282,6 +282,8 @@ pub struct Design {
     pub window: Duration,
     /// Open loop, measured per subject and block; zero leaves it out.
     pub latency_window: Duration,
+    /// Open loop at each rate of a curve, measured per subject and block.
+    pub curve_window: Duration,
     /// How long a slice is.
     pub slice: SliceLength,
     /// The time that the run may take; no block begins that would not end in it.
@@ -323,6 +325,7 @@ impl Design {
             warmup: Duration::from_secs(2),
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
+            curve_window: Duration::from_secs(2),
             slice: SliceLength::Auto,
             within: None,
             matters: 0.03,

@@ -28,6 +28,8 @@ pub struct LoadSpec {
     pub timeout: Duration,
     /// The rate at which latency is compared.
     pub rate: Rate,
+    /// Whether latency is measured at several rates, and at which.
+    pub curve: Option<CurveSpec>,
     /// What makes the load of subjects that name no driver.
     pub driver: Choice,
 }
@@ -45,6 +47,7 @@ impl Default for LoadSpec {
             body: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,
+            curve: None,
             driver: Choice::engine(),
         }
     }
@@ -57,6 +60,40 @@ pub enum Rate {
     Auto,
     /// Requests per second over all connections.
     PerSecond(f64),
+}
+
+/// Latency against offered rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveSpec {
+    /// The rates at which all subjects are compared, requests per second, ascending; without a list
+    /// they are chosen from the first block.
+    pub rates_per_s: Option<Vec<f64>>,
+    /// The shares of its own capacity at which each subject is measured, as fractions, ascending.
+    pub shares: Vec<f64>,
+    /// The bounds of the 99th percentile for which the rate is asked, ascending.
+    pub bounds: Vec<Duration>,
+}
+
+impl CurveSpec {
+    /// Shares of a capacity that `curve = true` means.
+    pub const SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+    /// Bounds of the 99th percentile, ms, where the experiment names none.
+    pub const BOUNDS_MS: [u64; 4] = [1, 5, 10, 50];
+
+    /// `curve = true`.
+    pub fn auto() -> Self {
+        Self {
+            rates_per_s: None,
+            shares: Self::SHARES.to_vec(),
+            bounds: Self::BOUNDS_MS.map(Duration::from_millis).to_vec(),
+        }
+    }
+
+    /// The most points that a subject has in a block, for an estimate of the time.
+    pub fn points(&self) -> usize {
+        // Chosen rates: the shares of the slowest and some of the fastest subject's capacity.
+        self.rates_per_s.as_ref().map_or(9, Vec::len) + self.shares.len()
+    }
 }
 
 /// A change of one key of the load.

@@ -136,6 +136,19 @@ fn units() {
 }
 
 #[test]
+fn curves() {
+    let load = |keys: &str| with("[design]", &format!("[load]\n{keys}\n[design]"));
+    shown("curve-no-rate", &load("curve = [1000, \"2000\"]"));
+    shown("curve-of-a-word", &load("curve = \"auto\""));
+    shown("curve-twice", &load("curve = [1000, \"1000/s\"]"));
+    shown("curve-empty", &load("curve = []"));
+    shown("curve-out-of-range", &load("curve = [\"250%\"]"));
+    shown("curve-bounds-alone", &load("bounds = [\"1ms\"]"));
+    shown("curve-bounds", &load("curve = true\nbounds = [\"1ms\", 5]"));
+    shown("curve-driver", &load("curve = true\ndriver = \"wrk\""));
+}
+
+#[test]
 fn names_that_nothing_has() {
     shown(
         "server-undefined-in-url",

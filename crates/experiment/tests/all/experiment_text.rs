@@ -2,7 +2,7 @@
 
 use crate::support::{GOOD, good, parse, parse_set, recipes};
 use experiment::catalogue;
-use experiment::{Experiment, Rate, SliceLength};
+use experiment::{CurveSpec, Experiment, Rate, SliceLength};
 use proptest::prelude::*;
 
 fn comes_back(experiment: &Experiment) -> String {
@@ -125,6 +125,27 @@ fn keys_of_the_load_that_vary_together_come_back() {
     let quick = good(Experiment::parse("x.toml", &text, &[], true, &recipes()));
     assert_eq!(quick.factors[0].levels.len(), 1);
     comes_back(&quick);
+}
+
+#[test]
+fn curves_come_back() {
+    let curve = |value: &str| {
+        let sets = [("load.curve".to_owned(), value.to_owned())];
+        let experiment = good(Experiment::parse("x.toml", GOOD, &sets, false, &recipes()));
+        comes_back(&experiment);
+        experiment.load.curve
+    };
+    assert_eq!(curve("false"), None);
+    assert_eq!(curve("true"), Some(CurveSpec::auto()));
+    let mixed = curve(r#"[5000, "1000/s", "90%", 2000.5, "50%"]"#).unwrap();
+    assert_eq!(
+        mixed.rates_per_s.as_deref(),
+        Some(&[1000.0, 2000.5, 5000.0][..])
+    );
+    assert_eq!(mixed.shares, [0.5, 0.9]);
+    let shares = curve(r#"["50%"]"#).unwrap();
+    assert_eq!(shares.rates_per_s.as_deref(), Some(&[][..]));
+    assert_eq!(shares.points(), 1);
 }
 
 #[test]

@@ -7,13 +7,14 @@ use verdict::text::{counted, fraction};
 use super::blocks::panels;
 use super::curves::curves;
 use super::forest::forests;
+use super::latency::latency;
 use super::shift::shifts;
 use super::svg::escaped;
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
-use crate::{sentence, settings, tiers};
+use crate::{curve_table, sentence, settings, tiers};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// A run's result as one HTML page with pictures.
 ///
@@ -49,6 +50,10 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
     let blocks = panels(analysis, &subjects, header.matters);
     let blocks = wrapped_in("panels", &blocks);
     main.push_str(&section("Block by block", &blocks));
+    main.push_str(&section(
+        curve_table::TITLE,
+        &against_rate(analysis, &subjects),
+    ));
     main.push_str(&section("Latency", &curves(journal, &subjects)));
     main.push_str(&section("Latency by quantile", &shifts(analysis)));
     main.push_str(&list(
@@ -93,6 +98,31 @@ pub(super) fn shell(title: &str, main: &str) -> String {
          </body>\n</html>\n",
         escaped(title)
     )
+}
+
+/// Latency over the offered rate: what follows, the pictures, and the figures.
+fn against_rate(analysis: &Analysis, subjects: &[String]) -> String {
+    let each = analysis.curves.iter().enumerate().map(|(number, one)| {
+        let said = sentence::curves(one);
+        let said = said
+            .iter()
+            .map(|text| format!("<li>{}</li>\n", escaped(text)));
+        let said: String = said.collect();
+        let mut out = match said.is_empty() {
+            true => String::new(),
+            false => format!("<ul>\n{said}</ul>\n"),
+        };
+        out.push_str(&latency(number, one, subjects));
+        if let Some(bounds) = curve_table::bounds(one) {
+            out.push_str(&wrapped_in("scroll", &table(&bounds)));
+        }
+        let points = wrapped_in("scroll", &table(&curve_table::table(one)));
+        out.push_str(&format!(
+            "<details>\n<summary>All points</summary>\n{points}</details>\n"
+        ));
+        out
+    });
+    each.collect()
 }
 
 /// What others published, beside which the figures stand.

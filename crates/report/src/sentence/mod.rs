@@ -2,6 +2,7 @@
 
 mod amount;
 mod comparison;
+mod curve;
 mod events;
 mod finding;
 mod interaction;
@@ -19,6 +20,7 @@ use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, shown_change};
 pub(crate) use comparison::{comparison, noise_floor};
+pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
 pub(crate) use events::{difference, floor_difference, uncompared};
 pub(crate) use finding::finding;
 pub(crate) use interaction::{interaction, interactions_rest};

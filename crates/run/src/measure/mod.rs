@@ -1,5 +1,6 @@
 //! The ways to measure a group's trials once its servers are up.
 
+pub(crate) mod curve;
 mod faults;
 pub(crate) mod rate;
 pub(crate) mod schedule;

@@ -55,7 +55,7 @@ pub(crate) fn choose_rate_of(
 const CLIENT_SHARE: f64 = 0.2;
 
 /// The highest rate that the load's threads can keep on time, from their cost in a closed loop.
-fn client_rate(reading: &LoadReading) -> f64 {
+pub(super) fn client_rate(reading: &LoadReading) -> f64 {
     // The CPU time of a polling client is no measure.
     if reading.client.cpu_s <= 0.0 || reading.client.threads.is_empty() {
         return f64::INFINITY;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use readings::{Outcome, Reading, ServerReading};
 
 use super::rate::choose_rate;
-use super::{GroupSetup, Measurer, metrics_of, schedule};
+use super::{GroupSetup, Measurer, curve, metrics_of, schedule};
 use crate::context::Context;
 use crate::copies::original;
 use crate::group::{GroupResult, ReadySubject};
@@ -13,7 +13,7 @@ use crate::{network_warnings, sequential, upstream_connections};
 use agent::AgentError;
 use agent::wire::Loaded;
 
-/// Warm-up, closed loop, open loop at the common rate.
+/// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve.
 pub(super) struct Slices;
 
 impl Measurer for Slices {
@@ -65,12 +65,14 @@ impl Measurer for Slices {
                 open = Some(cx.load(resolved, ready, slices)?);
             }
         }
+        let mut curves = curve::measure(cx, setup, ready, &closed.readings, random, result)?;
         network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
         for (number, one) in ready.iter().enumerate() {
             let mut reading = reading(number, one, &closed, open.as_ref());
             if !upstream_connections::may_be_opened(resolved, &one.subject) {
                 reading.upstream_connections_per_request = None;
             }
+            reading.curve = std::mem::take(&mut curves[number]);
             result
                 .outcomes
                 .push((one.planned.clone(), Outcome::Done(Box::new(reading))));

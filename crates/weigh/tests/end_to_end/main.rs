@@ -8,6 +8,7 @@ mod bottlenecks;
 mod capacity;
 mod catalogue;
 mod common;
+mod curves;
 mod drivers;
 mod hosts;
 mod hosts_run;

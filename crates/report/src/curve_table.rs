@@ -1,0 +1,111 @@
+//! Latency against offered rate as a table.
+
+use verdict::text::{fraction, rate};
+use verdict::{CurveRow, Estimate, LatencyCurves};
+
+use crate::columns::Columns;
+use crate::units::time;
+
+/// The heading of the curves.
+pub(crate) const TITLE: &str = "Latency against offered rate";
+
+/// A row for each rate, subject and share.
+pub(crate) fn table(curves: &LatencyCurves) -> Columns {
+    let rows = || {
+        let subjects = curves.subjects.iter();
+        subjects.flat_map(|one| {
+            let rows = one.rates.iter().chain(&one.shares);
+            rows.map(move |row| (one.subject.as_str(), row))
+        })
+    };
+    let has = |quantile: f64| rows().any(|(_, row)| row.latency(quantile).is_some());
+    let quantiles: Vec<(f64, &str)> = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")]
+        .into_iter()
+        .filter(|(quantile, _)| has(*quantile))
+        .collect();
+    let ratios = rows().any(|(_, row)| !row.ratio.is_empty());
+    let mut head = vec!["subject".to_owned(), "offered/s".to_owned()];
+    let shares = rows().any(|(_, row)| row.share.is_some());
+    if shares {
+        head.push("share".to_owned());
+    }
+    head.extend(quantiles.iter().map(|(_, name)| (*name).to_owned()));
+    if ratios {
+        head.push("p50 ratio".to_owned());
+        head.push("p99 ratio".to_owned());
+    }
+    let body = rows().map(|(subject, row)| {
+        let mut cells = vec![subject.to_owned(), rate(row.rate_per_s)];
+        if shares {
+            cells.push(row.share.map_or("-".to_owned(), fraction));
+        }
+        let state = state(row);
+        for (number, (quantile, _)) in quantiles.iter().enumerate() {
+            let shown = row.latency(*quantile).map(latency);
+            let instead = state.clone().filter(|_| number == 0);
+            cells.push(shown.or(instead).unwrap_or_else(|| "-".to_owned()));
+        }
+        if ratios {
+            for quantile in [0.5, 0.99] {
+                let own = row.ratio.iter().find(|one| one.quantile == quantile);
+                cells.push(own.map_or("-".to_owned(), ratio));
+            }
+        }
+        cells
+    });
+    let rows: Vec<Vec<String>> = body.collect();
+    Columns {
+        numeric: (0..head.len()).map(|at| at > 0).collect(),
+        head,
+        rows,
+    }
+}
+
+fn state(row: &CurveRow) -> Option<String> {
+    match (row.overloaded, row.blocks) {
+        (0, 0) => Some("unusable".to_owned()),
+        (0, _) => None,
+        (some, all) if some < all => Some(format!("overloaded {some} of {all}")),
+        _ => Some("overloaded".to_owned()),
+    }
+}
+
+fn latency(one: &Estimate) -> String {
+    match one.low.zip(one.high) {
+        Some((low, high)) => format!("{} [{}, {}]", time(one.value), time(low), time(high)),
+        None => time(one.value),
+    }
+}
+
+fn ratio(one: &Estimate) -> String {
+    match one.low.zip(one.high) {
+        Some((low, high)) => format!("{:.2} [{low:.2}, {high:.2}]", one.value),
+        None => format!("{:.2}", one.value),
+    }
+}
+
+/// The rates at which the 99th percentile passes its bounds, a row for each subject.
+pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
+    let first = curves.subjects.first()?;
+    if first.bounds.is_empty() {
+        return None;
+    }
+    let mut head = vec!["p99 passes".to_owned()];
+    let names = first.bounds.iter();
+    head.extend(names.map(|one| crate::sentence::tidy(one.bound_us)));
+    let rows = curves.subjects.iter().map(|one| {
+        let mut cells = vec![one.subject.clone()];
+        cells.extend(one.bounds.iter().map(|bound| match bound.passes {
+            verdict::Passes::Within => crate::sentence::rate_with_interval(bound),
+            verdict::Passes::BelowLowest => format!("< {}/s", rate(bound.rate_per_s)),
+            verdict::Passes::BeyondHighest => format!("> {}/s", rate(bound.rate_per_s)),
+        }));
+        cells
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    Some(Columns {
+        numeric: (0..head.len()).map(|at| at > 0).collect(),
+        head,
+        rows,
+    })
+}

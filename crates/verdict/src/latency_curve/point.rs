@@ -1,0 +1,151 @@
+//! What a point of a curve shows: latency, overload, or nothing that can be used.
+
+use readings::CurvePoint;
+
+use crate::text::{fraction, grouped, rate};
+
+/// The quantiles of a curve.
+pub(super) const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+/// So many answers must lie beyond a quantile in each block. A single load asks for more; here the
+/// interval comes from the blocks, and only the bias of a quantile of few answers has to be small.
+const BEYOND_MIN: f64 = 20.0;
+/// The client's lag that is always accepted, us, and as a share of the judged quantile.
+const LAG_US: f64 = 100.0;
+const LAG_SHARE: f64 = 0.1;
+/// A backlog at the ends of the windows of more than this share of what was due is overload ...
+const BACKLOG_SHARE_MAX: f64 = 0.1;
+/// ... and one of more than this share is, where it is also larger than what is in flight by
+/// Little's law: with a growing queue it is up to twice as large, in equilibrium equal.
+const BACKLOG_SHARE: f64 = 0.03;
+const BACKLOG_OVER_LITTLE: f64 = 1.4;
+
+/// What one block shows at one rate.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Seen {
+    /// The latency at each of [`QUANTILES`] that is resolved, us.
+    Latency([Option<f64>; 3]),
+    /// More was offered than carried.
+    Overloaded {
+        /// Requests carried per second.
+        carried_per_s: f64,
+    },
+    /// It cannot be used; the reason.
+    Unusable(String),
+}
+
+pub(super) fn judge(point: &CurvePoint, max_error: f64) -> Seen {
+    let quantiles = point.response.quantiles();
+    if point.due == 0 || point.duration_s <= 0.0 {
+        return Seen::Unusable("nothing was due in its windows".to_owned());
+    }
+    if point.client_saturated {
+        return Seen::Unusable(format!(
+            "the client was too busy to offer {} requests/s on time",
+            rate(point.rate_per_s)
+        ));
+    }
+    let is_late = |lag_us: f64, us: f64| lag_us > LAG_US && lag_us > LAG_SHARE * us;
+    if is_late(point.lag_us_p50, quantiles.p50) {
+        return Seen::Unusable(format!(
+            "the client sent late: the median of its lag is {:.0} us, that of the latency {:.0} us",
+            point.lag_us_p50, quantiles.p50
+        ));
+    }
+    if let Some(carried_per_s) = overload(point, quantiles.mean) {
+        return Seen::Overloaded { carried_per_s };
+    }
+    if point.failed as f64 > max_error * point.due as f64 || point.answered == 0 {
+        return Seen::Unusable(format!(
+            "{} of {} requests failed ({} may)",
+            grouped(point.failed),
+            grouped(point.due),
+            fraction(max_error)
+        ));
+    }
+    let us = QUANTILES.map(|quantile| {
+        let beyond = point.response.count() as f64 * (1.0 - quantile);
+        let us = point.response.quantile_us(quantile);
+        let late = quantile > 0.5 && is_late(point.lag_us_p99, us);
+        (beyond >= BEYOND_MIN - 1e-6 && !late && us > 0.0).then_some(us)
+    });
+    Seen::Latency(us)
+}
+
+/// The rate that was carried, where more was offered.
+fn overload(point: &CurvePoint, mean_us: f64) -> Option<f64> {
+    let (due, backlog) = (point.due as f64, point.backlog() as f64);
+    let windows = f64::from(point.slices.max(1));
+    let in_flight = windows * due / point.duration_s * mean_us / 1e6;
+    let share = backlog / due;
+    let is_over = share > BACKLOG_SHARE_MAX
+        || share > BACKLOG_SHARE && backlog > BACKLOG_OVER_LITTLE * in_flight;
+    let carried = due / point.duration_s - backlog / (point.duration_s + point.ramp_up_s);
+    // Nothing but failures is no rate to draw anything from.
+    is_over.then(|| carried.max(0.01))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(rate_per_s: f64, us: f64) -> CurvePoint {
+        let due = (rate_per_s * 2.0) as u64;
+        let mut point = CurvePoint {
+            rate_per_s,
+            duration_s: 2.0,
+            ramp_up_s: 0.5,
+            slices: 10,
+            due,
+            answered: due,
+            answered_within: due - (rate_per_s * 10.0 * us / 1e6) as u64,
+            ..CurvePoint::default()
+        };
+        point.response.record_many_ns((us * 1e3) as u64, due);
+        point
+    }
+
+    #[test]
+    fn what_is_in_flight_is_no_overload_and_a_growing_backlog_is() {
+        let well = judge(&point(2000.0, 400.0), 0.01);
+        assert!(
+            matches!(well, Seen::Latency([Some(_), Some(_), None])),
+            "{well:?}"
+        );
+        // A fifth of the window in flight would be a figure of the window's length.
+        let slow = judge(&point(2000.0, 40_000.0), 0.01);
+        assert!(matches!(slow, Seen::Overloaded { .. }), "{slow:?}");
+        // 10% more than is carried: the backlog grows by a tenth of the window.
+        let mut over = point(2200.0, 15_000.0);
+        over.answered_within = over.due - 500;
+        match judge(&over, 0.01) {
+            Seen::Overloaded { carried_per_s } => {
+                assert!((carried_per_s - 2000.0).abs() < 1.0, "{carried_per_s}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_late_client_makes_no_latency() {
+        let mut late = point(2000.0, 400.0);
+        late.lag_us_p50 = 150.0;
+        assert!(matches!(judge(&late, 0.01), Seen::Unusable(_)));
+        let mut tail = point(20_000.0, 400.0);
+        tail.lag_us_p99 = 150.0;
+        let seen = judge(&tail, 0.01);
+        assert!(
+            matches!(seen, Seen::Latency([Some(_), None, None])),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn failures_spoil_a_point_unless_it_is_overloaded() {
+        let mut failed = point(2000.0, 400.0);
+        failed.failed = 100;
+        failed.answered_within -= 100;
+        assert!(matches!(judge(&failed, 0.01), Seen::Unusable(_)));
+        failed.answered_within -= 1000;
+        assert!(matches!(judge(&failed, 0.01), Seen::Overloaded { .. }));
+    }
+}

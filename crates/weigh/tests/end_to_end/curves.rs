@@ -1,0 +1,42 @@
+//! Latency against offered rate, from the experiment to the report.
+
+use std::fs;
+
+use crate::common::{Place, array, flat};
+
+#[test]
+fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
+    let place = Place::new();
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[servers.b]\nrecipe = \"balance\"\n\
+         upstreams = [\"o\"]\n[subjects]\ndirect = \"http://o/\"\nbalanced = \"http://b/\"\n\
+         [load]\nconnections = 8\ncurve = [300, 1500, \"20%\"]\nbounds = [\"1us\", \"10s\"]\n[design]\n\
+         blocks = 3\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         curve_window = \"300ms\"\nbottleneck = false\nretries = 0\n",
+    );
+    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let document = done.result();
+    let curves = array(&document["curves"]);
+    assert_eq!(curves.len(), 1, "{document}");
+    let subjects = array(&curves[0]["subjects"]);
+    assert_eq!(subjects.len(), 2);
+    for one in subjects {
+        assert_eq!(array(&one["rates"]).len(), 2, "{one}");
+        assert_eq!(array(&one["shares"]).len(), 1, "{one}");
+        assert!(one["capacity_per_s"].as_f64().unwrap() > 1500.0, "{one}");
+        // Nothing answers within a microsecond.
+        let first = &array(&one["bounds"])[0];
+        assert!(first["passes"] != "within", "{first}");
+    }
+    let page = fs::read_to_string(place.path("r").join("report.html")).unwrap();
+    assert!(page.contains("Latency against offered rate"), "{page}");
+    let text = flat(&place.run(&["report", "r"]).expect(0).out);
+    assert!(text.contains("offered/s"), "{text}");
+    assert!(text.contains("Poisson arrivals"), "{text}");
+    let summary = fs::read_to_string(place.path("r").join("summary.md")).unwrap();
+    assert!(
+        summary.contains("Latency against offered rate"),
+        "{summary}"
+    );
+}
