@@ -16,6 +16,9 @@ pub trait StoppingRule {
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
 }
 
+/// A subject that failed in fewer attempts than this may work yet.
+const ATTEMPTS_MIN: usize = 2;
+
 /// Decides from the rows so far which groups to retry.
 pub(crate) struct RetryTracker<'a> {
     stopping_rule: &'a dyn StoppingRule,
@@ -67,6 +70,10 @@ impl<'a> RetryTracker<'a> {
                 && trial.baseline_copy == planned.baseline_copy
         };
         let mut last = None;
+        // One attempt may fail by chance.
+        if self.trials.iter().filter(is_of).count() < ATTEMPTS_MIN {
+            return None;
+        }
         for trial in self.trials.iter().filter(is_of) {
             let Outcome::Failed { reason, cause } = &trial.outcome else {
                 return None;

@@ -39,6 +39,11 @@ pub(crate) fn correlation(log_ratios: &[f64]) -> f64 {
     drawn.clamp(0.0, MOST)
 }
 
+/// The correlation that an interval over so many blocks allows for on average where there is none.
+pub(crate) fn correlation_of_independent(blocks: usize) -> f64 {
+    PRIOR_BLOCKS * PRIOR / (blocks as f64 + PRIOR_BLOCKS)
+}
+
 /// What a correlation does to the mean of some blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Widening {

@@ -83,7 +83,8 @@ pub(crate) enum Whose {
 
 impl Pairs {
     /// Pairs two subjects' trials by block. Both figures of a ratio come from one attempt at the
-    /// block: the last in which both can be used, or else the last in which both were tried.
+    /// block: the last in which both can be used, or else
+    /// the last in which both were measured, or tried.
     pub fn of(metric: Metric, subject: &Attempts<'_, '_>, baseline: &Attempts<'_, '_>) -> Self {
         let mut pairs = Pairs::default();
         let mut rates: Vec<f64> = Vec::new();
@@ -94,17 +95,22 @@ impl Pairs {
             let of_attempt = |ours: &Cell<'_>| theirs.iter().find(|t| t.attempt == ours.attempt);
             let both = ours.iter().rev();
             let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
-            let mut data = both.map(|(ours, theirs)| {
+            let data = both.map(|(ours, theirs)| {
                 let data = (datum(ours, metric), datum(theirs, metric));
                 (ours, theirs, data)
             });
-            let Some(mut chosen) = data.next() else {
-                continue;
+            let worth = |(ours, theirs, data): &(&Cell<'_>, &Cell<'_>, (Datum, Datum))| {
+                let measured = ours.reading().is_some() && theirs.reading().is_some();
+                u8::from(are_values(data)) + u8::from(measured)
             };
-            if !are_values(&chosen.2) {
-                chosen = data.find(|one| are_values(&one.2)).unwrap_or(chosen);
+            // Of equals the first, which is the last attempt.
+            let best = data.reduce(|best, one| match worth(&one) > worth(&best) {
+                true => one,
+                false => best,
+            });
+            if let Some(chosen) = best {
+                pairs.add(metric, *block, chosen, &mut rates);
             }
-            pairs.add(metric, *block, chosen, &mut rates);
         }
         if let Some(&first) = rates.first()
             && rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)

@@ -11,7 +11,7 @@ use crate::validity::Flaw;
 /// Requests from which a server's CPU time shows whether it was asked.
 const REQUESTS_MIN: u64 = 1_000;
 /// CPU time per request, in microseconds, below which a server was not asked.
-const CPU_US: f64 = 0.1;
+const CPU_US: f64 = 0.5;
 /// Where CPU time is counted in ticks of 10 ms, few requests may take none. A server that was asked
 /// was then woken more often than this, per request...
 const SWITCHES: f64 = 0.01;

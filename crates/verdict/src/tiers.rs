@@ -108,7 +108,7 @@ pub(crate) fn tiers(
     let all = drafts.iter().flat_map(|draft| &draft.pairs);
     let known: Vec<f64> = all.map(|pair| pair.p.unwrap_or(1.0)).collect();
     let mut adjusted = holm::adjust(&known).into_iter();
-    let judge = Judge {
+    let pair_rules = PairRules {
         rules,
         comparisons,
         floors,
@@ -116,7 +116,7 @@ pub(crate) fn tiers(
     };
     let of_draft = |draft: Draft<'_>| {
         let adjusted: Vec<f64> = adjusted.by_ref().take(draft.pairs.len()).collect();
-        draft.finish(&judge, &adjusted)
+        draft.finish(&pair_rules, &adjusted)
     };
     drafts.into_iter().filter_map(of_draft).collect()
 }
@@ -204,7 +204,7 @@ impl<'a> Draft<'a> {
         order
     }
 
-    fn finish(self, judge: &Judge<'_>, adjusted: &[f64]) -> Option<Tiers> {
+    fn finish(self, pair_rules: &PairRules<'_>, adjusted: &[f64]) -> Option<Tiers> {
         let order = self.order();
         let mut rank = vec![0; order.len()];
         for (at, place) in order.iter().enumerate() {
@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
         let mut found: Vec<((usize, usize), SubjectPair)> = Vec::new();
         for (pair, adjusted) in self.pairs.iter().zip(adjusted) {
             let (a, b) = (rank[pair.first], rank[pair.second]);
-            let told_apart = judge.tells_apart(&self, pair, *adjusted);
+            let told_apart = pair_rules.tells_apart(&self, pair, *adjusted);
             if told_apart {
                 apart.push((a.min(b), a.max(b)));
             }
@@ -223,7 +223,7 @@ impl<'a> Draft<'a> {
             let ratio = |log: f64| if a < b { log.exp() } else { (-log).exp() };
             let interval = sample
                 .as_ref()
-                .and_then(|s| s.interval(judge.rules.look_confidence()));
+                .and_then(|s| s.interval(pair_rules.rules.look_confidence()));
             let interval = interval.map(|(low, high)| (ratio(low), ratio(high)));
             found.push((
                 (a.min(b), a.max(b)),
@@ -270,7 +270,7 @@ impl<'a> Draft<'a> {
 }
 
 /// What decides whether two subjects are told apart.
-struct Judge<'a> {
+struct PairRules<'a> {
     rules: &'a Rules,
     comparisons: &'a [Comparison],
     floors: &'a [NoiseFloor],
@@ -278,7 +278,7 @@ struct Judge<'a> {
     pairs: usize,
 }
 
-impl Judge<'_> {
+impl PairRules<'_> {
     fn tells_apart(&self, draft: &Draft<'_>, pair: &Pair, adjusted: f64) -> bool {
         let Some(sample) = pair.pairs.sample().filter(|_| pair.p.is_some()) else {
             return false;

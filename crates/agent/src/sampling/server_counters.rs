@@ -286,8 +286,10 @@ mod tests {
         match exits {
             Some(exits) => {
                 let own = exits.iter().filter(|exit| exit.parent_pid == shell.pid());
+                assert_eq!(own.clone().count(), 50);
                 let of_children: u64 = own.map(|exit| exit.usage.switches_voluntary).sum();
-                assert!(of_children >= 50, "{exits:?}");
+                // One that was preempted for longer than its sleep did not sleep.
+                assert!(of_children >= 25, "{of_children}");
                 assert!(seen >= of_children + 40, "{seen} of them {of_children}");
             }
             None => assert!(seen >= 20, "the shell's own: {seen}"),

@@ -129,7 +129,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             None => {
                 recorder.requests_all += 1;
                 if self.row.is_some() {
-                    let at = arrived.clamp(self.window.from, self.window.end);
+                    // A load that is stopped in its ramp-up has a window that ends before it begins.
+                    let at = arrived.min(self.window.end).max(self.window.from);
                     recorder.gaps.end(self.number, at - self.window.from);
                 }
                 self.tick_requests += 1;

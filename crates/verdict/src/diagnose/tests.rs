@@ -4,6 +4,8 @@ use readings::Tool;
 
 use super::*;
 
+mod timed;
+
 const X86: &str = "http://x86:8080/cgi-bin/second.pl";
 const ARM: &str = "http://arm:8080/cgi-bin/second.pl";
 
@@ -472,49 +474,6 @@ fn two_durations_without_a_name_are_one_measurement_each() {
         "{}",
         found[0].sentence
     );
-}
-
-/// A command that `time` timed, at some lines of a text.
-fn timed(seconds: f64, lines: (usize, usize)) -> ToolReading {
-    let mut r = ToolReading::new(Tool::Time);
-    r.duration_s = Some(seconds);
-    r.client_cpu_s = Some(0.383);
-    r.lines = lines;
-    r
-}
-
-#[test]
-fn two_crawls_that_were_timed_once_each_say_nothing() {
-    let found = diagnose(&[timed(8.146, (39, 41)), timed(9.481, (46, 48))]);
-    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
-    assert_eq!(
-        found[0].sentence,
-        "time: 9.481 s (lines 46 to 48) against 8.146 s (lines 39 to 41) is +16%, from one \
-         measurement each: nothing says how much of it is noise, so nothing follows; if both timed \
-         the same, the noise is that large."
-    );
-    // Also a small difference is nothing that follows.
-    let near = diagnose(&[timed(8.0, (1, 3)), timed(8.1, (5, 7))]);
-    assert_eq!(kinds(&near), [FindingKind::SingleMeasurement]);
-    // Three are no pair, and a command that is known to be the same was repeated.
-    let three = [8.0, 8.1, 9.9].map(|s| timed(s, (0, 0)));
-    assert_eq!(kinds(&diagnose(&three)), [FindingKind::SameLoadDiffers]);
-    let same = [8.0, 9.9].map(|s| {
-        let mut r = timed(s, (0, 0));
-        r.command = Some("wget -r http://a/".into());
-        r
-    });
-    assert_eq!(kinds(&diagnose(&same)), [FindingKind::SameLoadDiffers]);
-}
-
-#[test]
-fn a_number_of_requests_tells_loads_apart_where_connections_do_not() {
-    let mut readings = nodes();
-    for (r, requests) in readings.iter_mut().zip([500, 5000]) {
-        r.connections = None;
-        r.requests = Some(requests);
-    }
-    assert!(diagnose(&readings).is_empty());
 }
 
 #[test]

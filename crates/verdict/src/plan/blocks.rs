@@ -4,6 +4,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::MOST_BLOCKS;
 use crate::decide::FEWEST_BLOCKS;
+use crate::dependence::{Widening, correlation_of_independent};
 use crate::looks::Looks;
 use crate::student::{t_quantile, t_two_sided_p};
 
@@ -97,11 +98,15 @@ impl Goal {
     }
 
     fn with(self, blocks: u32) -> Try {
-        let degrees = f64::from(blocks) - 1.0;
+        let count = f64::from(blocks);
+        // Intervals allow for a correlation, also where there is none.
+        let widening = Widening::of(blocks as usize, correlation_of_independent(blocks as usize));
+        let degrees = widening.degrees;
         Try {
             delta: self.delta,
-            root: f64::from(blocks).sqrt(),
-            degrees,
+            root: (count / widening.variance).sqrt(),
+            stretch: widening.variance.sqrt(),
+            degrees: count - 1.0,
             inside: t_quantile(1.0 - self.alpha, degrees),
             // The strictest p value that Holm's procedure may ask for.
             beyond: t_quantile(
@@ -115,7 +120,10 @@ impl Goal {
 /// A number of blocks.
 struct Try {
     delta: f64,
+    /// The standard deviation over the standard error that an interval has.
     root: f64,
+    /// That standard error over the one of independent blocks.
+    stretch: f64,
     degrees: f64,
     /// Critical values of t: of the two one-sided tests, and of the difference.
     inside: f64,
@@ -134,7 +142,7 @@ impl Try {
     }
 
     fn below(&self, t: f64) -> f64 {
-        let tail = t_two_sided_p(t, self.degrees) / 2.0;
+        let tail = t_two_sided_p(t * self.stretch, self.degrees) / 2.0;
         match t < 0.0 {
             true => tail,
             false => 1.0 - tail,

@@ -53,7 +53,10 @@ fn the_process_that_listens_is_counted_and_a_pilot_says_how_many_blocks_are_need
         let machine = &reading["probed"]["machine"];
         assert!(machine["busy_s"].as_f64().unwrap() > 0.0, "{machine}");
     }
-    let advice = place.run(&["plan", "run", "--format", "json"]).result();
+    let advice = place
+        .run(&["plan", "run", "--format", "json"])
+        .expect(0)
+        .json();
     assert_eq!(advice["block_measured"], true);
     let row = &advice["rows"][0];
     assert_eq!(row["metric"], "requests_per_s");

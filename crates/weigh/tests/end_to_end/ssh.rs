@@ -346,8 +346,12 @@ fn hosts_behind_ssh_make_the_same_trials() {
             sampled_s += user_s + seen["system_s"].as_f64().unwrap();
             assert!(seen["threads_max"].as_u64() >= Some(1), "{seen}");
         }
+        // Of a path without upstreams there is none.
         let opened = &reading["upstream_connections_per_request"];
-        assert!(opened.as_f64().unwrap() < 0.5, "{opened}");
+        assert!(
+            opened.as_f64().is_none_or(|opened| opened < 0.5),
+            "{opened}"
+        );
     }
     assert!(
         (sampled_s / exact_s - 1.0).abs() < 0.25,

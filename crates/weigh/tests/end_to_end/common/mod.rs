@@ -391,7 +391,11 @@ impl Done {
             comparison["verdict"] == "invalid" && comparison["metric"] != "latency_us_p99"
         });
         let nothing = document["trials"]["done"] == 0 && document["trials"]["failed"] != 0;
-        let status = if invalid || nothing { 4 } else { 0 };
+        let status = match (nothing, invalid) {
+            (true, _) => 1,
+            (false, true) => 4,
+            (false, false) => 0,
+        };
         assert_eq!(self.status, status, "{}\n{}", self.out, self.err);
         document
     }
