@@ -1,7 +1,7 @@
 //! Latency against offered rate as a table.
 
 use verdict::text::{fraction, rate};
-use verdict::{CurveRow, Estimate, LatencyCurves};
+use verdict::{CurveRow, Estimate, LatencyCurves, Passes};
 
 use crate::columns::Columns;
 use crate::units::time;
@@ -86,7 +86,8 @@ fn ratio(one: &Estimate) -> String {
 
 /// The rates at which the 99th percentile passes its bounds, a row for each subject.
 pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
-    let first = curves.subjects.first()?;
+    // A subject without a usable point has no bounds.
+    let first = curves.subjects.iter().max_by_key(|one| one.bounds.len())?;
     if first.bounds.is_empty() {
         return None;
     }
@@ -95,11 +96,16 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
     head.extend(names.map(|one| crate::sentence::tidy(one.bound_us)));
     let rows = curves.subjects.iter().map(|one| {
         let mut cells = vec![one.subject.clone()];
-        cells.extend(one.bounds.iter().map(|bound| match bound.passes {
-            verdict::Passes::Within => crate::sentence::rate_with_interval(bound),
-            verdict::Passes::BelowLowest => format!("< {}/s", rate(bound.rate_per_s)),
-            verdict::Passes::BeyondHighest => format!("> {}/s", rate(bound.rate_per_s)),
-        }));
+        let own = |us: f64| one.bounds.iter().find(|bound| bound.bound_us == us);
+        let bounds = first.bounds.iter().map(|bound| own(bound.bound_us));
+        cells.extend(
+            bounds.map(|bound| match bound.map(|bound| (bound, bound.passes)) {
+                None => "-".to_owned(),
+                Some((bound, Passes::Within)) => crate::sentence::rate_with_interval(bound),
+                Some((bound, Passes::BelowLowest)) => format!("< {}/s", rate(bound.rate_per_s)),
+                Some((bound, Passes::BeyondHighest)) => format!("> {}/s", rate(bound.rate_per_s)),
+            }),
+        );
         cells
     });
     let rows: Vec<Vec<String>> = rows.collect();

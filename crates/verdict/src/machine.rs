@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use readings::{LoadReading, MachineMetrics, SystemMetrics};
+use readings::{LoadReading, MachineMetrics, Pacing, SystemMetrics};
 use serde::Serialize;
 
 use crate::Warning;
@@ -12,6 +12,8 @@ use crate::validity::Flaw;
 
 /// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
+/// ...or so much, where a closed loop's slices alternate between subjects, ...
+const STEAL_SHARE_OF_SLICES: f64 = 0.5;
 /// ...unless it is shorter than this, in seconds: the kernel counts in steps of 10 ms.
 const STEAL_S: f64 = 0.05;
 /// Throttled time, as a share of the measured time, that makes a load invalid.
@@ -22,7 +24,8 @@ const SWAPPED_PAGES: u64 = 256;
 /// What servers or machine did that spoils a load, one sentence fragment each.
 ///
 /// A load is invalid when a server of its path ended meanwhile, or was started again with requests
-/// lost, when more than 5% of the CPU time was stolen, when a limit of CPU time that the
+/// lost, when more than 5% of the CPU time was stolen (50% where a closed loop alternates in
+/// slices), when a limit of CPU time that the
 /// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
 /// 256 pages or more.
 pub fn machine_reasons(load: &LoadReading, probed: &SystemMetrics) -> Vec<String> {
@@ -49,7 +52,7 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<F
     });
     let of_machine = |name: &str, machine: &MachineMetrics| {
         [
-            stolen(name, machine, probed.looked_s),
+            stolen(name, machine, probed.looked_s, steal_share_max(load)),
             throttled(name, machine, probed.looked_s),
             swapped(name, machine),
         ]
@@ -66,9 +69,18 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<F
         .collect()
 }
 
-fn stolen(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
+/// The share of stolen time that makes a load invalid. Slices that alternate between subjects share
+/// it evenly: there it widens intervals, as other programs do.
+fn steal_share_max(load: &LoadReading) -> f64 {
+    match load.pacing {
+        Pacing::Closed if load.slices.len() > 1 => STEAL_SHARE_OF_SLICES,
+        _ => STEAL_SHARE,
+    }
+}
+
+fn stolen(name: &str, machine: &MachineMetrics, looked_s: f64, share_max: f64) -> Option<String> {
     let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
-    (machine.steal_s >= STEAL_S && share > STEAL_SHARE).then(|| {
+    (machine.steal_s >= STEAL_S && share > share_max).then(|| {
         format!(
             "{name} was given less than its CPU time: {} of it was stolen",
             percent(share * 100.0, 1, false)

@@ -1,4 +1,4 @@
-//! CPU time that other programs of the machine took during the closed loops.
+//! CPU time that other programs of the machine took during the closed loops, or the hypervisor.
 //!
 //! A program that takes a CPU in bursts disturbs blocks in a way that few of them do not show: the
 //! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
@@ -29,7 +29,8 @@ fn of_trial(cell: &Cell<'_>) -> Option<f64> {
     }
     let servers = seen.servers.values().map(|one| one.user_s + one.system_s);
     let ours = servers.sum::<f64>() + load.client.cpu_s + seen.cpu_s;
-    Some((seen.machine.busy_s? - ours).max(0.0) / seen.looked_s)
+    let others = (seen.machine.busy_s? - ours).max(0.0) + seen.machine.steal_s;
+    Some(others / seen.looked_s)
 }
 
 /// The mean of it over the trials of these conditions, where it is more than a quiet machine's.

@@ -77,7 +77,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
                 None => String::new(),
             };
             format!(
-                "other programs took {} of the machine's {} CPUs during the closed loops, so \
+                "other programs and the hypervisor took {} of the machine's {} CPUs during the closed loops, so \
                  intervals are as wide as the noise floor and the slices ask for{told}; stop them \
                  and measure again",
                 number(*cpus, 1, false),
