@@ -12,8 +12,8 @@ use crate::validity::Flaw;
 
 /// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
-/// ...or so much, where a closed loop's slices alternate between subjects, ...
-const STEAL_SHARE_OF_SLICES: f64 = 0.5;
+/// ...or so much of a closed loop's, ...
+const STEAL_SHARE_OF_CLOSED: f64 = 0.5;
 /// ...unless it is shorter than this, in seconds: the kernel counts in steps of 10 ms.
 const STEAL_S: f64 = 0.05;
 /// Throttled time, as a share of the measured time, that makes a load invalid.
@@ -24,8 +24,7 @@ const SWAPPED_PAGES: u64 = 256;
 /// What servers or machine did that spoils a load, one sentence fragment each.
 ///
 /// A load is invalid when a server of its path ended meanwhile, or was started again with requests
-/// lost, when more than 5% of the CPU time was stolen (50% where a closed loop alternates in
-/// slices), when a limit of CPU time that the
+/// lost, when more than 5% of the CPU time was stolen (50% of a closed loop's), when a limit of CPU time that the
 /// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
 /// 256 pages or more.
 pub fn machine_reasons(load: &LoadReading, probed: &SystemMetrics) -> Vec<String> {
@@ -69,12 +68,12 @@ pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<F
         .collect()
 }
 
-/// The share of stolen time that makes a load invalid. Slices that alternate between subjects share
-/// it evenly: there it widens intervals, as other programs do.
+/// The share of stolen time that makes a load invalid. Closed loops alternate between subjects, which
+/// share it: there it widens intervals, as other programs do.
 fn steal_share_max(load: &LoadReading) -> f64 {
     match load.pacing {
-        Pacing::Closed if load.slices.len() > 1 => STEAL_SHARE_OF_SLICES,
-        _ => STEAL_SHARE,
+        Pacing::Closed => STEAL_SHARE_OF_CLOSED,
+        Pacing::Open { .. } => STEAL_SHARE,
     }
 }
 
@@ -162,7 +161,7 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
+    use crate::fixtures::{closed, done, header, open, trial};
     use readings::{Outcome, ServerMetrics};
 
     fn probed() -> SystemMetrics {
@@ -182,7 +181,7 @@ mod tests {
     fn reasons_after(change: impl Fn(&mut SystemMetrics)) -> Vec<String> {
         let mut seen = probed();
         change(&mut seen);
-        machine_reasons(&closed(1000.0), &seen)
+        machine_reasons(&open(1000.0, 300.0), &seen)
     }
 
     #[test]
@@ -193,6 +192,11 @@ mod tests {
             reasons_after(|p| p.machine.steal_s = 1.2),
             ["the machine was given less than its CPU time: 6.0% of it was stolen"]
         );
+        let mut stolen = probed();
+        stolen.machine.steal_s = 9.9;
+        assert!(machine_reasons(&closed(1000.0), &stolen).is_empty());
+        stolen.machine.steal_s = 10.1;
+        assert_eq!(machine_reasons(&closed(1000.0), &stolen).len(), 1);
         let short = |p: &mut SystemMetrics| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
         assert!(reasons_after(short).is_empty(), "four ticks");
         let limit =

@@ -280,7 +280,7 @@ fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
 ///
 /// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
 /// tail's quantiles and not the median. Smaller lag is held against what matters where verdicts
-/// fall ([`lag_share`]).
+/// fall.
 pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
     if load.pacing == Pacing::Closed {
         return None;

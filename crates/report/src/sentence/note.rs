@@ -96,7 +96,8 @@ fn note(note: &Note) -> String {
             needed,
             cpus,
         } => format!(
-            "other programs took {} of a CPU meanwhile; beside them {} decide nothing, {needed} may",
+            "other programs and the hypervisor took {} of a CPU meanwhile; beside that {} decide \
+             nothing, {needed} may",
             number(*cpus, 1, false),
             counted(*usable, "block")
         ),

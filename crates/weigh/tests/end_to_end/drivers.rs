@@ -208,7 +208,7 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
         "many = { url = \"http://origin/\", driver = \"weigh\", with = { io = \"epoll\" } }\n\
          sleepy = { url = \"http://origin/\", driver = \"sleepy\" }",
         "",
-        "blocks = 3\nwindow = \"1s\"",
+        "blocks = 6\nwindow = \"1s\"",
     );
     // It wastes CPU time, and says that it made a hundred requests of a second.
     script(

@@ -120,9 +120,15 @@ fn contract(document: &Value) {
         assert!(comparison["metric"].is_string());
         let verdict = comparison["verdict"].as_str().unwrap();
         assert!(verdicts.contains(&verdict), "{comparison}");
-        for key in ["ratio", "low", "high"] {
-            let is_there = comparison[key].is_number();
-            assert_eq!(is_there, verdict != "invalid", "{key} of {comparison}");
+        let is_there = |key: &str| comparison[key].is_number();
+        assert_eq!(is_there("ratio"), verdict != "invalid", "{comparison}");
+        // One end is unknown where the client limited one side, both where it limited both.
+        let ends = [is_there("low"), is_there("high")];
+        let known = ends.iter().filter(|known| **known).count();
+        match (verdict, comparison["bound"].is_string()) {
+            ("invalid", _) => assert_eq!(known, 0, "{comparison}"),
+            ("inconclusive", false) => assert_ne!(known, 1, "{comparison}"),
+            (_, is_bound) => assert_eq!(known, 2 - usize::from(is_bound), "{comparison}"),
         }
         assert_eq!(comparison["confidence"], 0.95);
         assert_eq!(comparison["matters"], 0.03);
