@@ -1,5 +1,5 @@
-//! The first answers of a group's subjects, held against each other: figures of subjects that
-//! answer differently are no comparison.
+//! Compares the first answers of a group's subjects: figures of subjects that answer differently
+//! cannot be compared.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use agent::wire::AnswerSummary;
 use experiment::plan::PlannedTrial;
 use experiment::{BodyCheck, Expect, ResolvedCondition, SameAnswers};
 
-/// After which the baseline is asked again, to see whether its answer changes by itself: content
-/// such as the time of day has seconds.
+/// Time after which the baseline is asked again, to see whether its answer changes by itself:
+/// content such as the time of day has seconds.
 pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_100);
 
 /// How alike two answers have to be.

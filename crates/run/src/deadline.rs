@@ -1,4 +1,4 @@
-//! The time that a run may take: no new block begins that would not end in it.
+//! The time budget of a run: a block that would not end within it is not begun.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl Deadline {
         self.block_began.elapsed()
     }
 
-    /// Whether so much work more would end in time.
+    /// Whether this much further work would end in time.
     pub(crate) fn allows(&self, more: Duration) -> bool {
         let allows = |within| self.started.elapsed() + more <= within;
         self.within.is_none_or(allows)

@@ -27,7 +27,7 @@ pub(crate) struct GroupFailure {
     /// The servers that are at fault: their subjects caused it.
     pub(crate) servers: Vec<String>,
     pub(crate) error: AgentError,
-    /// Whether what the server printed is told apart.
+    /// Whether what the server printed is reported separately.
     pub(crate) is_told: bool,
 }
 
@@ -55,7 +55,7 @@ impl GroupFailure {
         }
     }
 
-    /// The reason without what the server printed where that is told apart.
+    /// The reason, without what the server printed where that is reported separately.
     pub(crate) fn reason(&self) -> String {
         let text = self.error.to_string();
         match self.is_told {
@@ -65,7 +65,7 @@ impl GroupFailure {
     }
 }
 
-/// Tells once per server, with its configuration, that it did not start.
+/// Reports once per server, with its configuration, that it did not start.
 pub(crate) fn tell(
     cx: &mut Context<'_>,
     failure: &mut GroupFailure,

@@ -1,9 +1,9 @@
-//! What blocks that are like their neighbours are worth.
+//! How much evidence correlated blocks hold.
 //!
 //! Blocks are meant to be independent, and a run of a few blocks cannot show that they are. So each
-//! interval allows for a lag-1 correlation: that of the run's own blocks, drawn towards a moderate
-//! one as long as the blocks are few. A first-order autoregressive series of that correlation tells
-//! how much wider the interval is and how many degrees of freedom are left.
+//! interval allows for a lag-1 correlation: that of the run's own blocks, shrunk towards a moderate
+//! one as long as the blocks are few. A first-order autoregressive model says how much
+//! wider the interval is and how many degrees of freedom are left.
 //!
 //! [`PRIOR`] and [`PRIOR_BLOCKS`] come from simulation: with 3 to 40 blocks, correlations of 0.3 and
 //! 0.5 give at most 8% false differences.
@@ -17,7 +17,7 @@ use crate::steady::lag1;
 
 /// The correlation that is assumed before any block was seen.
 const PRIOR: f64 = 0.4;
-/// As many blocks as the assumption weighs.
+/// The weight of that assumption, in blocks.
 const PRIOR_BLOCKS: f64 = 8.0;
 /// Fewer blocks say nothing on how they follow each other, and neither do blocks that differ by less
 /// than this.

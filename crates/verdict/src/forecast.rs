@@ -1,7 +1,7 @@
 //! How many blocks a new run would need.
 //!
-//! The number hangs on the standard deviation between blocks, which a few blocks tell within a
-//! factor of two. So it comes with the range that the deviation's chi-square interval gives.
+//! The number depends on the standard deviation between blocks, which a few blocks estimate within
+//! a factor of two. So it comes with the range that the deviation's chi-square interval gives.
 
 use crate::dependence::Widening;
 use crate::floor::NoiseFloor;
@@ -9,14 +9,14 @@ use crate::sample::{Sample, error_of_mean};
 use crate::student::{chi_square_quantile, t_below, t_quantile};
 use crate::{Comparison, Note};
 
-/// A new run of more blocks than this is no advice.
+/// A new run of more blocks than this is not advised.
 pub const MOST_BLOCKS_ADVISED: usize = 1000;
 
 /// The probability that the range of a forecast holds the number that is needed, if the difference
 /// is what was measured.
 pub const FORECAST_CONFIDENCE: f64 = 0.8;
 
-/// How sure a new run of so many blocks is to settle the matter.
+/// The probability with which the advised run settles the comparison.
 const POWER: f64 = 0.8;
 
 /// What a new run has to show, and how sure it has to be.
@@ -70,7 +70,7 @@ fn blocks_needed(sample: &Sample, sd: f64, aim: Aim) -> Option<usize> {
 
 /// The chance that so many blocks give the verdict that the sample's mean calls for, were that
 /// the true mean: a difference when it is beyond `delta`, the same when it is not. The noncentral t
-/// is taken for a shifted central one, and the blocks to come for as dependent as the sample's.
+/// is approximated by a shifted central one; new blocks are taken to correlate as the sample does.
 fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
     let Aim { delta, alpha, .. } = aim;
     let degrees = Widening::of(blocks, sample.correlation).degrees;
@@ -90,8 +90,8 @@ fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
     }
 }
 
-/// Takes back what was promised where the baseline differs from itself by as much: a forecast of
-/// blocks, and that a difference was measured. `difference` is a log ratio.
+/// Where the baseline differs from itself by as much, removes the forecast of blocks and the note
+/// that a difference is measurable. `difference` is a log ratio.
 pub(crate) fn hold_against_floor(floors: &[NoiseFloor], comparisons: &mut [Comparison]) {
     for c in comparisons {
         let Some(ratio) = c.ratio else { continue };

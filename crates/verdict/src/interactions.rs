@@ -1,7 +1,8 @@
 //! Interactions: whether what a subject costs depends on a factor.
 //!
-//! Each level of a factor is held against its first one, all other factors equal: the difference of
-//! the two log ratios of subject to baseline, block by block, with the t interval of its mean.
+//! Each level of a factor is compared with its first one, all other factors equal. The figure of a
+//! block is the difference of the two log ratios of subject to baseline; the interval is the t
+//! interval of their mean.
 //! Holm's procedure goes over all interactions of the run.
 
 use readings::Condition;
@@ -82,8 +83,7 @@ struct Draft {
     sample: Sample,
 }
 
-/// All interactions that at least [`FEWEST_BLOCKS`] blocks have something to say on. Events have
-/// none.
+/// All interactions with at least [`FEWEST_BLOCKS`] usable blocks. Events have none.
 pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction> {
     let mut drafts = Vec::new();
     for metric in Metric::ALL.into_iter().filter(|m| !m.is_of_events()) {
@@ -148,7 +148,7 @@ fn draft(
     if ours.unresolved + theirs.unresolved > 0 {
         return None;
     }
-    // Both have to be comparisons on their own.
+    // Each of the two levels has to allow a comparison of its own.
     p_value(ours).zip(p_value(theirs))?;
     let mut logs = Vec::new();
     let (mut at_level, mut at_reference) = (0.0, 0.0);

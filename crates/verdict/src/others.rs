@@ -1,8 +1,8 @@
-//! CPU time that other programs of the machine took during the closed loops, or the hypervisor.
+//! CPU time that other programs or the hypervisor took during the closed loops.
 //!
 //! A program that takes a CPU in bursts disturbs blocks in a way that few of them do not show: the
 //! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
-//! no smaller than what the baseline against itself shows, and what the slices inside the blocks show.
+//! no smaller than that of the noise floor, and no smaller than what the slices imply.
 
 use readings::{Condition, Slice};
 
@@ -10,16 +10,16 @@ use crate::cells::{Cell, Cells};
 use crate::sample::Sample;
 use crate::{Comparison, Metric, Warning};
 
-/// CPUs that others may take: a kernel and its services always take some.
+/// CPUs that others may take without notice: a kernel and its services always take some.
 const OTHERS_CPUS: f64 = 0.1;
-/// From here on, ...
+/// If other programs take this many CPUs, ...
 const MANY_CPUS: f64 = 0.25;
-/// ... fewer blocks than this decide nothing.
+/// ... a verdict needs at least this many blocks.
 pub(crate) const FEWEST_BLOCKS_BESIDE_OTHERS: usize = 5;
 
 /// How many CPUs other programs took during a trial's closed loop; nothing where it was not measured.
 ///
-/// An open loop does not tell: a client that polls takes CPU time that it does not count.
+/// Open loops are left out: a client that polls takes CPU time that it does not count.
 fn of_trial(cell: &Cell<'_>) -> Option<f64> {
     let reading = cell.reading()?;
     let (load, seen) = (reading.throughput.as_ref()?, reading.probed.as_ref()?);
@@ -33,7 +33,7 @@ fn of_trial(cell: &Cell<'_>) -> Option<f64> {
     Some(others / seen.looked_s)
 }
 
-/// The mean of it over the trials of these conditions, where it is more than a quiet machine's.
+/// Its mean over the trials of these conditions, if it is more than on a quiet machine.
 pub(crate) fn cpus_of_others<'a>(
     cells: &Cells<'_>,
     conditions: impl IntoIterator<Item = &'a Condition>,
@@ -74,8 +74,8 @@ pub(crate) fn sd_of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(sample.sd / (ours.len() as f64).sqrt())
 }
 
-/// What other programs took, and what can still be told beside them: half of the widest interval of
-/// throughput.
+/// What other programs took, and the smallest difference that can still be told: half of the widest
+/// interval of throughput.
 pub(crate) fn warning(cells: &Cells<'_>, comparisons: &[Comparison]) -> Option<Warning> {
     let cpus = cpus_of_others(cells, &cells.conditions)?;
     let of_throughput = comparisons

@@ -11,8 +11,8 @@ const SIGMAS: f64 = 3.0;
 /// The share of the growth over the second half that each of its quarters has at least: a pause at
 /// the end fills the last quarter only, answers that take long the first.
 const QUARTER_SHARE: f64 = 0.2;
-/// Answers that take about as long as this share of a slice, and all about as long, are slow, not
-/// queued: in such a slice every backlog grows.
+/// If all answers take about the same time, and that is at least this share of a slice, the server
+/// is slow, not overloaded: within so short a slice every backlog grows.
 const SLOW_SHARE: f64 = 0.5;
 const SLOW_SPREAD: f64 = 1.5;
 /// Below this share of answers an overload is taken for granted where requests wait for a
@@ -161,8 +161,8 @@ fn grows(span: &Span) -> bool {
     third.min(fourth) >= QUARTER_SHARE * growth
 }
 
-/// Whether time limits end the requests that wait: every connection was busy and more waited, from
-/// the middle on.
+/// Whether time limits end the requests that wait: from the middle on every connection was busy
+/// and further requests waited.
 fn is_capped(span: &Span, connections: u64) -> bool {
     let Offered {
         due,

@@ -1,5 +1,5 @@
-//! The servers behind the one that is asked: whether requests reached them, and what their queues
-//! have to do with requests that failed.
+//! Servers behind the first one: whether requests reached them, and whether their accept queues
+//! explain requests that failed.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::validity::Flaw;
 const REQUESTS_MIN: u64 = 1_000;
 /// CPU time per request, in microseconds, below which a server was not asked.
 const CPU_US: f64 = 0.5;
-/// Where CPU time is counted in ticks of 10 ms, few requests may take none. A server that was asked
-/// was then woken more often than this, per request...
+/// Where CPU time is counted in ticks of 10 ms, few requests may show none. A server that was asked
+/// shows it otherwise: it was woken more often than this per request ...
 const SWITCHES: f64 = 0.01;
-/// ...and from this many requests on it had ticks.
+/// ... and from this many requests on it has ticks.
 const REQUESTS_OF_TICKS: u64 = 20_000;
 
 /// Servers that another one had to ask for every request, and that did nothing meanwhile.
@@ -51,7 +51,7 @@ fn is_idle(server: &str, probed: &SystemMetrics) -> bool {
     cpu_us < CPU_US && (probed.requests >= REQUESTS_OF_TICKS || switches < SWITCHES)
 }
 
-/// Adds to the flaw of requests that failed on the way what the accept queues have to do with it.
+/// Adds overflows of accept queues to the flaw of requests that failed on the way.
 pub(crate) fn name_the_queue(
     flaws: &mut [Flaw],
     reading: &Reading,

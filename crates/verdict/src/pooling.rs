@@ -10,9 +10,9 @@ use crate::cells::Cells;
 use crate::pairs::Pairs;
 use crate::{Metric, Starts};
 
-/// Conditions whose figures on a metric are the same figure.
+/// Conditions that measure the same figure of a metric.
 pub(crate) struct Pool<'a> {
-    /// What they share: without the factors that do not act on the metric.
+    /// The condition without the factors that do not affect the metric.
     pub condition: Condition,
     pub members: Vec<&'a Condition>,
 }

@@ -1,9 +1,9 @@
 //! The robust companion of the t interval: the Hodges-Lehmann estimate, and the interval that
 //! Wilcoxon's signed-rank test leaves.
 //!
-//! One wild block of ten moves it little, where it moves the mean and widens the t interval. It
+//! An outlier among ten blocks moves it little, but moves the mean and widens the t interval. It
 //! answers a slightly different question, the centre of most blocks instead of their mean; where
-//! both answers differ, a few blocks decide, and that is no basis for a verdict.
+//! the two differ, a verdict would rest on a few blocks.
 //!
 //! Sources: F. Wilcoxon, Individual comparisons by ranking methods, Biometrics Bulletin 1 (1945);
 //! J. L. Hodges, E. L. Lehmann, Estimates of location based on rank tests, Annals of Mathematical
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::student::t_quantile;
 
-/// Up to so many blocks the test's distribution is counted; beyond, it is taken for a normal one.
+/// Up to this many blocks the test's distribution is exact; beyond, it is taken for normal.
 const COUNTED: usize = 40;
 
 /// The robust estimate of a ratio, beside the mean and its t interval.
@@ -59,8 +59,7 @@ impl Walsh {
         Some(0.5 * (self.means[last / 2] + self.means[last.div_ceil(2)]))
     }
 
-    /// The interval of at least this confidence; nothing where the fewest possible ranks are
-    /// likelier than that.
+    /// The interval of at least this confidence; nothing where there are too few blocks for it.
     pub fn interval(&self, confidence: f64) -> Option<(f64, f64)> {
         let rank = rank(self.values, 0.5 - confidence / 2.0);
         let low = *self.means.get(rank.checked_sub(1)?)?;
@@ -87,7 +86,7 @@ fn rank(values: usize, tail: f64) -> usize {
         }
     }
     let mut below = 0.0;
-    // A hair of room: 2/64 is 3.125% whatever the confidence was rounded to.
+    // A small tolerance: 2/64 is 3.125% whatever the confidence was rounded to.
     sums.iter()
         .take_while(|p| {
             below += *p;

@@ -10,7 +10,7 @@ use statrs::function::factorial::ln_binomial;
 
 use crate::cells::{Attempts, Cell};
 
-/// A chance below this is beyond chance.
+/// A p value below this counts as a difference.
 const ALPHA: f64 = 0.05;
 
 /// The starts of one side, each attempt of each block counted.
@@ -59,7 +59,7 @@ impl Starts {
 
 enum StartOutcome {
     Good,
-    /// Something else than the subject spoilt it.
+    /// Something other than the subject spoilt it.
     Spoilt,
     Bad(String),
 }
@@ -78,8 +78,8 @@ fn outcome(cell: &Cell<'_>) -> StartOutcome {
     }
 }
 
-/// The chance of at least as many failures among `ours`, given those of both sides together, were
-/// all starts alike.
+/// The probability of at least as many failures among `ours`, given the failures of both sides
+/// together, if all starts were alike.
 fn chance_of_more(ours: &Starts, theirs: &Starts) -> f64 {
     let (n, m) = (ours.all as u64, theirs.all as u64);
     let failed = (ours.failed + theirs.failed) as u64;

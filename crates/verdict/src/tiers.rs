@@ -36,7 +36,7 @@ pub struct Tiers {
     /// The subjects by their estimates, the best first, each with its tiers. Their order inside of a
     /// tier means nothing.
     pub subjects: Vec<TierMember>,
-    /// Subjects that no comparison could be made of.
+    /// Subjects that could not be compared.
     pub left_out: Vec<String>,
     /// All pairs of the subjects in tiers.
     pub pairs: Vec<SubjectPair>,

@@ -1,6 +1,6 @@
-//! Verdicts that do not stand, although the interval of the blocks alone would carry them.
+//! Withholds verdicts that the interval over blocks alone would allow.
 //!
-//! Each rule only takes away: it turns a verdict into `inconclusive` and says why.
+//! No rule adds a verdict: each turns a verdict into `inconclusive` and says why.
 
 use crate::compare::Comparison;
 use crate::decide::{Decision, decide};
@@ -25,8 +25,8 @@ fn withhold(decision: &mut Decision, note: Note) {
 }
 
 /// A throughput that the client limited is a lower bound. With the baseline limited in any block
-/// the ratio is at most the measured one, and only `slower` may stand; with the subject limited at
-/// least, and only `faster`; with both nothing follows.
+/// the ratio is at most the measured one, and only `slower` may stand. With the subject limited it
+/// is at least the measured one, and only `faster` may stand. With both limited nothing follows.
 pub(crate) fn censored(
     decision: &mut Decision,
     metric: Metric,
@@ -58,8 +58,8 @@ pub(crate) fn is_unbounded(metric: Metric, pairs: &Pairs) -> bool {
     metric == Metric::RequestsPerS && !pairs.drivers_differ() && ours > 0 && theirs > 0
 }
 
-/// A side whose starts go wrong more often than the other's is not `same`, nor better, by those
-/// starts alone that went well.
+/// If one side's starts fail more often than the other's, the starts that went well do not show
+/// that this side is the same or better.
 pub(crate) fn failed_starts(
     decision: &mut Decision,
     (subject, ours): (&str, &Starts),
@@ -86,8 +86,8 @@ pub(crate) fn failed_starts(
     }
 }
 
-/// A latency that contains the client's own lag for more than what matters needs the service times,
-/// which do not contain it, to say the same.
+/// If the client's lag exceeds what matters, a verdict on latency stands only if the service times,
+/// which do not contain the lag, lead to the same verdict.
 pub(crate) fn client_lag(
     decision: &mut Decision,
     pairs: &Pairs,
@@ -126,8 +126,8 @@ fn revise(c: &mut Comparison, note: Note) {
     (c.verdict, c.notes) = (decision.verdict, decision.notes);
 }
 
-/// Where the baseline differs from itself by more than what matters, a difference that is no
-/// larger, and sameness, mean nothing.
+/// Where the baseline differs from itself by more than what matters, neither `same` nor a
+/// difference of that size or less means anything.
 pub(crate) fn by_floor(rules: &Rules, comparisons: &mut [Comparison], floors: &[NoiseFloor]) {
     for c in comparisons {
         let of_same =
@@ -144,7 +144,7 @@ pub(crate) fn by_floor(rules: &Rules, comparisons: &mut [Comparison], floors: &[
     }
 }
 
-/// Where slices bias a ratio by more than what matters, no verdict stands on it.
+/// Where the length of slices biases a ratio by more than what matters, no verdict rests on it.
 pub(crate) fn by_slices(rules: &Rules, c: &mut Comparison, bias: &SliceBias) {
     let decided = matches!(c.verdict, Verdict::Same | Verdict::Faster | Verdict::Slower);
     if !decided || !bias.matters(rules) {

@@ -10,7 +10,7 @@ use super::amount::{
 };
 use super::{at, events, notes};
 
-/// From this ratio on it is told as so many times.
+/// Ratios from this one on are worded as `3 times`.
 const TIMES_FROM: f64 = 2.0;
 
 /// The verdict as a performance engineer would write it.
@@ -23,7 +23,7 @@ pub(crate) fn comparison(c: &Comparison) -> String {
 pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
     let measurable = c.interval().is_none_or(is_measurable);
     let worth_saying = |note: &&Note| {
-        // How many more blocks would settle what cannot be measured helps nobody.
+        // A forecast is useless for what cannot be measured.
         measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy)
     };
     let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
@@ -93,7 +93,7 @@ fn how_sure(c: &Comparison) -> Option<String> {
     ))
 }
 
-/// The robust companion, where it says something else than the mean and no note has told so.
+/// The robust estimate, if it differs from the mean and no note has said so.
 fn companion(c: &Comparison) -> Option<String> {
     let told = |note: &Note| matches!(note, Note::CompanionDiffers { .. });
     let (robust, ratio, (low, high)) = (c.robust?, c.ratio?, c.interval()?);
@@ -166,8 +166,8 @@ fn both_values(c: &Comparison) -> String {
     })
 }
 
-/// The difference in the words that its direction wants: times and sizes first as such, then
-/// relative; throughput by its interval in the same sense.
+/// The difference in words that fit its direction: times and sizes as values, then relative;
+/// throughput with the interval in the same direction.
 fn difference(c: &Comparison) -> String {
     if let Some(bound) = c.bound {
         return bounded(c, bound);
@@ -231,7 +231,7 @@ fn at_least_of_wide(c: &Comparison) -> String {
     format!("{near}; how much is {NOT_MEASURABLE}")
 }
 
-/// A difference of which one end is known, since the client limited one of both.
+/// A difference of which only one end is known, since the client limited one side.
 fn bounded(c: &Comparison, bound: Bound) -> String {
     let (what, subject) = (c.metric.words(), &c.subject);
     let end = match bound {

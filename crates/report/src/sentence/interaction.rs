@@ -43,7 +43,7 @@ fn differs(i: &Interaction) -> String {
     );
     let (here, there) = (i.level.ratio, i.reference.ratio);
     if i.metric != Metric::RequestsPerS {
-        // A larger factor may be the smaller difference: both are told.
+        // A larger factor may be the smaller difference: both are given.
         return format!(
             "{subject} changes the {} by another factor {places}: {} against {}",
             i.metric.words(),
@@ -97,7 +97,7 @@ fn values(metric: Metric, level: &Level) -> String {
     }
 }
 
-/// What those came to that have no sentence of their own; nothing where all have.
+/// The results of interactions without a sentence of their own; nothing if all have one.
 pub(crate) fn interactions_rest(all: &[Interaction]) -> Option<String> {
     let count = |of: Dependence| all.iter().filter(|i| i.dependence == of).count();
     let parts: Vec<String> = [

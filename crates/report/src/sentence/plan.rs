@@ -87,7 +87,7 @@ pub(crate) fn spread(spread: &PlanSpread) -> String {
     )
 }
 
-/// All that a comparison needs, in one line.
+/// What one comparison needs, in a line.
 pub(crate) fn row(row: &PlanRow) -> String {
     let Some(found) = &row.spread else {
         return format!(

@@ -42,7 +42,7 @@ enum Point {
 }
 
 impl Point {
-    /// The rate that a subject is offered; `None` beyond what it is asked for.
+    /// The rate that a subject is offered; `None` beyond what it or the client can carry.
     fn rate_of(self, subject: &str, choice: &CurveChoice) -> Option<f64> {
         let capacity = choice.capacities_per_s.get(subject).copied();
         let most = choice.client_per_s.unwrap_or(f64::INFINITY);
@@ -86,7 +86,7 @@ pub(super) fn measure(
         return Ok(curves);
     }
     let trials = setup.group.trials.len();
-    // One after the other, no subject may choose for all.
+    // If subjects are measured one after the other, none may choose the rates for all.
     if cx.curve.is_none() && trials > 1 && ready.len() == trials {
         let measured = ready.iter().zip(closed);
         let measured: Vec<(String, LoadReading)> = measured

@@ -21,8 +21,8 @@ use super::judged::Judged;
 use crate::Rules;
 use crate::student::{t_quantile, t_two_sided_p};
 
-/// Up to so many failures tails are exact, and limits up to the second number; beyond them they
-/// are those of the normal distribution.
+/// Up to the first number of failures tails are exact, and up to the second one limits are; beyond,
+/// both come from the normal distribution.
 const EXACT_TAILS_MAX: u64 = 1000;
 const EXACT_LIMITS_MAX: u64 = 100;
 
@@ -182,9 +182,9 @@ impl Counts {
         })
     }
 
-    /// The ratio of both shares with its interval, half a failure added to each count so that no
-    /// failures have a ratio, too (Haldane: The estimation and significance of the logarithm of a
-    /// ratio of frequencies, Annals of Human Genetics 1956).
+    /// The ratio of both shares with its interval. Half a failure is added to each count, so that
+    /// there is a ratio even if nothing failed (Haldane: The estimation and significance of the
+    /// logarithm of a ratio of frequencies, Annals of Human Genetics 1956).
     pub fn ratio(&self, confidence: f64) -> (f64, Option<(f64, f64)>) {
         let (subject, baseline) = self.sums();
         let half_more = |side: Side| (side.failed as f64 + 0.5, side.requests as f64 + 1.0);
@@ -253,7 +253,7 @@ fn ln_factorial(count: u64) -> f64 {
     statrs::function::factorial::ln_factorial(count)
 }
 
-/// Where a function that rises from below zero crosses it.
+/// The zero of a function that rises from below it.
 fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..45 {
         let middle = 0.5 * (low + high);

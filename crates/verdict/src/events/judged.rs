@@ -5,7 +5,7 @@ use crate::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 use crate::student::{chi_square_quantile, t_quantile};
 use crate::{Note, Rules, Verdict};
 
-/// The normal quantile of 80%: how sure the advice on further blocks is to settle the matter.
+/// The normal quantile of 80%: the probability with which the advised blocks settle it.
 const POWER_Z: f64 = 0.84;
 
 /// An absolute difference, subject less baseline, where less is better.

@@ -19,11 +19,11 @@ use counts::{Block, Counts, Side};
 use judged::Judged;
 use times::Times;
 
-/// The rows that the full rate is judged by, s.
+/// Length of the rows by which the full rate is judged, s.
 const ROW_S: f64 = 0.1;
 /// A silence is counted from when the run knew that the event had happened, s.
 const SILENCE_STEP_S: f64 = 0.01;
-/// What a response's histogram and the two clocks leave open, s.
+/// Resolution of a response, from the histogram and the two clocks, s.
 const RESPONSE_STEP_S: f64 = 0.002;
 /// With no failure in n, at most 3 in n are to be expected, with 95% confidence: the rule of three
 /// (Hanley, Lippman-Hand: If Nothing Goes Wrong, Is Everything All Right?, JAMA 1983).
@@ -41,7 +41,7 @@ pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> Option<f64> {
     }
 }
 
-/// A trial's time; one that was not over at the window's end counts as long as was looked.
+/// A trial's time; one that was not over at the window's end counts up to that end.
 fn time_s(metric: Metric, noticed: &EventsReading) -> Option<f64> {
     match metric {
         Metric::LongestSilenceS => noticed.longest_silence_s,

@@ -12,10 +12,11 @@ const BEYOND_MIN: f64 = 20.0;
 /// The client's lag that is always accepted, us, and as a share of the judged quantile.
 const LAG_US: f64 = 100.0;
 const LAG_SHARE: f64 = 0.1;
-/// A backlog at the ends of the windows of more than this share of what was due is overload ...
+/// A point is overloaded if the backlog at the ends of the windows exceeds this share of the
+/// requests due ...
 const BACKLOG_SHARE_MAX: f64 = 0.1;
-/// ... and one of more than this share is, where it is also larger than what is in flight by
-/// Little's law: with a growing queue it is up to twice as large, in equilibrium equal.
+/// ... or this share and this multiple of what is in flight by Little's law: in equilibrium the two
+/// are equal, with a growing queue the backlog is up to twice as large.
 const BACKLOG_SHARE: f64 = 0.03;
 const BACKLOG_OVER_LITTLE: f64 = 1.4;
 

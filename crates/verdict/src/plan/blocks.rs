@@ -8,7 +8,7 @@ use crate::dependence::{Widening, correlation_of_independent};
 use crate::looks::Looks;
 use crate::student::{t_quantile, t_two_sided_p};
 
-/// How often so many blocks have to settle it.
+/// The probability with which the blocks have to settle it.
 const POWER: f64 = 0.8;
 /// The interval of the standard deviation leaves this share out at either end.
 const BEYOND: f64 = 0.1;
@@ -41,7 +41,7 @@ impl Spread {
         }
     }
 
-    /// Another standard deviation that is known as well as this one.
+    /// Another standard deviation, with the same relative uncertainty.
     pub fn with_sd(&self, sd: f64) -> Self {
         let (low, high) = self.range;
         Self {
@@ -131,9 +131,9 @@ struct Try {
 }
 
 impl Try {
-    /// The smaller of two chances: that equals are found the same within the difference, and that a
-    /// true difference of that size is told from none. The noncentral t is taken for a shifted
-    /// central one.
+    /// The smaller of two probabilities: that equal subjects are found the same within the
+    /// difference, and that a true difference of that size is detected. The noncentral t is
+    /// approximated by a shifted central one.
     fn chance(&self, sd: f64) -> f64 {
         let size = self.delta * self.root / sd;
         let same = 2.0 * self.below(size - self.inside) - 1.0;

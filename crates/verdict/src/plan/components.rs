@@ -3,7 +3,7 @@
 use readings::Slice;
 use serde::Serialize;
 
-/// Beyond this standard score the blocks are not in random order: one in twenty, one-sided.
+/// Beyond this standard score drift counts as seen: one in twenty by chance, one-sided.
 const DRIFT_SEEN: f64 = 1.645;
 
 /// Variances of a block's log ratio. They add up to the total.
@@ -17,7 +17,7 @@ pub struct Components {
     pub starts: f64,
     /// Of what changes slowly over blocks: a trend, or blocks that resemble the one before.
     pub drift: f64,
-    /// Whether the drift is more than chance orders blocks in.
+    /// Whether the drift is more than a random order of blocks explains.
     pub drift_seen: bool,
 }
 

@@ -1,9 +1,8 @@
 //! What a pilot says of a longer run: how many blocks settle a difference, where the variance comes
 //! from, and what to change first.
 //!
-//! A difference is *settled* where the run tells it from none, and two equals from a difference of
-//! that size: the interval excludes zero at a true difference of that size, and lies within it where
-//! there is none, each four times in five.
+//! A run *settles* a difference if, each four times in five, its interval excludes zero where the
+//! true difference has that size, and lies within that size where there is no difference.
 
 mod blocks;
 mod components;
@@ -90,7 +89,7 @@ pub struct Needed {
     pub time_s: Option<f64>,
 }
 
-/// More blocks than this are no plan.
+/// More blocks than this are not planned.
 pub const MOST_BLOCKS: u32 = 1000;
 
 /// What a pilot says of a longer run like it. `estimated_block_s` is used where the journal does
