@@ -104,7 +104,7 @@ fn reason(baseline: &str, reference: &AnswerSummary, other: &FirstAnswer) -> Str
         ),
     };
     format!(
-        "the answer of {name} to its first request is {difference}; if they are to differ, set \
+        "the answer of {name} to its first request is {difference}; if they should differ, set \
          expect.same = false (weigh compare: --same=false)"
     )
 }

@@ -193,7 +193,7 @@ pub enum Warning {
         cpus: f64,
         /// CPUs of the machine.
         of_cpus: u32,
-        /// The least difference of throughput that can be told beside them, as a fraction.
+        /// The least difference of throughput that can be detected beside them, as a fraction.
         least_difference: Option<f64>,
     },
     /// The steady state of closed loops was not checked: blocks have too few slices.

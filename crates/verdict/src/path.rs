@@ -153,7 +153,7 @@ mod tests {
             reasons(&["caddy"], |_, _| {}),
             [
                 "throughput: server `caddy` answered 24,977 requests without `one` or `two`, which \
-                 took no CPU time: if it is to answer by itself, set expect.every_server = false"
+                 took no CPU time: if it should answer by itself, set expect.every_server = false"
             ]
         );
         assert!(

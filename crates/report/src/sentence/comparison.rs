@@ -118,7 +118,7 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     let difference = events::floor_difference(floor);
     if difference.is_none() && interval.is_some_and(|interval| !is_measurable(interval)) {
         return format!(
-            "{about}: {NOT_MEASURABLE}, over {blocks}: too few, or too different from each other."
+            "{about}: {NOT_MEASURABLE}, over {blocks}: too few blocks, or they differ too much."
         );
     }
     let copies = match (floor.separate, floor.client_limited) {
@@ -535,7 +535,7 @@ pub(super) mod tests {
         assert_eq!(
             noise_floor(&floor),
             "noise floor, 99th percentile of latency: direct against itself: not measurable here, \
-             over 2 blocks: too few, or too different from each other."
+             over 2 blocks: too few blocks, or they differ too much."
         );
     }
 

@@ -15,7 +15,7 @@ fn note(note: &Note) -> String {
     match note {
         Note::SmallerThanMatters => "measurable, but smaller than what matters".to_owned(),
         Note::NotAmong { comparisons } => {
-            format!("a difference on its own, but not among {comparisons} comparisons")
+            format!("significant alone, but not after the correction for {comparisons} comparisons")
         }
         Note::MayMatter => "measurable, but perhaps more than what matters".to_owned(),
         Note::MoreBlocks { total, low, high } => {
@@ -42,7 +42,7 @@ fn note(note: &Note) -> String {
             counted(MOST_BLOCKS_ADVISED, "block")
         ),
         Note::FloorAsLarge { floor } => format!(
-            "the baseline differs from itself by as much ({}), so more blocks promise nothing",
+            "the baseline differs from itself by as much ({}), so more blocks would not help",
             change(*floor, None)
         ),
         Note::CompanionDiffers {
@@ -84,7 +84,7 @@ fn note(note: &Note) -> String {
             )
         }
         Note::ClientLimits(None) => {
-            "the client was the bottleneck for both, so nothing follows about the servers; give it \
+            "the client was the bottleneck for both, so the servers cannot be compared; give it \
              more CPUs"
                 .to_owned()
         }
@@ -132,7 +132,7 @@ fn note(note: &Note) -> String {
             change(floor.ratio, floor.low.zip(floor.high))
         ),
         Note::SliceBias(factor) => format!(
-            "the slices alone shift this ratio by {}; lengthen design.slice",
+            "the length of the slices biases this ratio by {}; lengthen design.slice",
             percent((factor - 1.0) * 100.0, 1, true)
         ),
         Note::Clock {

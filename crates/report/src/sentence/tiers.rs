@@ -26,7 +26,7 @@ pub(crate) fn tiers(found: &Tiers) -> String {
     for one in overlapping {
         let numbers: Vec<String> = one.tiers.iter().map(usize::to_string).collect();
         text.push_str(&format!(
-            "; {} is in tiers {}: told apart from nobody there",
+            "; {} is in tiers {}: different from no subject there",
             one.subject,
             numbers.join(" and ")
         ));
@@ -98,7 +98,7 @@ mod tests {
             &[&["nginx", "HAProxy"], &["HAProxy", "Apache"]],
             &[],
         ));
-        let expected = "; HAProxy is in tiers 1 and 2: told apart from nobody there (all";
+        let expected = "; HAProxy is in tiers 1 and 2: different from no subject there (all";
         assert!(overlapping.contains(expected), "{overlapping}");
     }
 }

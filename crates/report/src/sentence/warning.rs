@@ -71,7 +71,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
         } => {
             let told = match least_difference {
                 Some(least) => format!(
-                    "; no difference of throughput below {} can be told beside them",
+                    "; no difference of throughput below {} can be detected beside them",
                     percent(least * 100.0, 0, false)
                 ),
                 None => String::new(),
