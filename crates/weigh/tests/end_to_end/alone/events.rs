@@ -99,7 +99,8 @@ fn noticed(trials: &[Value], fault: &str) {
     assert!(good > 100.0, "{rows:?}");
     // What was noticed is known finer than by rows.
     let silence_s = number(&direct["longest_silence_s"]);
-    assert!((1.3..3.0).contains(&silence_s), "{direct}");
+    let back_s = number(&event["back_s"]);
+    assert!(silence_s > 1.3 && silence_s < back_s + 0.5, "{direct}");
     assert!(number(&direct["longest_silence_at_s"]) < 1.0, "{direct}");
     assert!(
         number(&direct["full_rate_after_s"]) >= silence_s - 0.5,
@@ -182,9 +183,14 @@ fn a_stop_of_a_second_that_fails_nothing_is_told_of_one_subject_alone() {
         assert!((0.85..2.5).contains(&seconds), "{key}: {events}");
     }
     let summary = std::fs::read_to_string(place.path("r").join("summary.md")).unwrap();
+    // The machine may have spoilt the trial.
     let said = "requests failed; the longest silence was ";
-    assert!(summary.contains(said), "{summary}");
-    assert!(!summary.contains("nothing to compare"), "{summary}");
+    let spoilt = summary.contains("was stolen");
+    assert!(spoilt || summary.contains(said), "{summary}");
+    assert!(
+        spoilt || !summary.contains("nothing to compare"),
+        "{summary}"
+    );
 }
 
 /// Whether a process is stopped.

@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::common::{
-    KILL, LIMIT, Place, RUN, array, journal, run_into, signal, skip, wait_until, with_text,
+    KILL, LIMIT, Place, RUN, array, free_port, journal, run_into, signal, skip, wait_until,
+    with_text,
 };
 
 /// One after the other: what is counted must not be another test's doing.
@@ -201,9 +202,13 @@ fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
 fn against_others() -> Pairs {
     let mut pairs = Pairs::new();
     let place = Place::new();
-    let text = "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[servers.b]\nrecipe = \"balance\"\n\
-                upstreams = [\"o\"]\n[subjects]\ndirect = \"http://o/\"\nbalance = \"http://b/\"\n\
-                [load]\nconnections = 16\n";
+    // With a port of its own there is one back end, and none for the baseline's second copy.
+    let text = format!(
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nport = {}\n[servers.b]\n\
+         recipe = \"balance\"\nupstreams = [\"o\"]\n[subjects]\ndirect = \"http://o/\"\n\
+         balance = \"http://b/\"\n[load]\nconnections = 16\n",
+        free_port()
+    );
     // One slice for each subject: a look per second cannot tell shorter ones apart.
     let design = design("500ms", "8s") + "slice = \"8s\"\nbaseline = \"direct\"\n";
     place.write("x.toml", &format!("{text}{design}"));
