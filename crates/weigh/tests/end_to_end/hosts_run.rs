@@ -245,6 +245,10 @@ mod alone {
         let mut bound = false;
         for trial in trials(&folder) {
             let reading = &trial["outcome"]["done"];
+            // A trial that could not be measured was repeated.
+            if reading.is_null() {
+                continue;
+            }
             let load = &reading["throughput"];
             let number = |value: &serde_json::Value| value.as_f64().unwrap();
             let per_s = number(&load["requests"]) / number(&load["duration_s"]);
