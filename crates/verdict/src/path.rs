@@ -31,7 +31,7 @@ pub(crate) fn unasked(reading: &Reading, probed: Option<&SystemMetrics>) -> Vec<
     behind.retain(|_, servers| servers.iter().all(|server| is_idle(server, probed)));
     let flaw = |(front, servers): (&String, Vec<&String>)| {
         Flaw::of_subject(format!(
-            "server `{front}` answered {} requests without {}, which took no CPU time: if it is to \
+            "server `{front}` answered {} requests without {}, which took no CPU time: if it should \
              answer by itself, set expect.every_server = false",
             grouped(probed.requests),
             list(&servers),
