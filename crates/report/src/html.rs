@@ -6,6 +6,7 @@ mod curves;
 mod forest;
 mod latency;
 mod page;
+mod panel;
 mod shift;
 mod svg;
 mod sweep;

@@ -1,5 +1,6 @@
 //! Readings made up for the tests.
 
+pub(crate) use crate::simulate::Normal;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, ThreadReading,
     Trial,
@@ -116,18 +117,4 @@ pub fn throughput_blocks(rates: &[(f64, f64)]) -> Vec<Trial> {
         ));
     }
     trials
-}
-
-/// Normal values with a fixed seed, by Box and Muller.
-pub struct Normal(fastrand::Rng);
-
-impl Normal {
-    pub fn with_seed(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    pub fn next(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.0.f64()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.0.f64()).cos()
-    }
 }

@@ -175,10 +175,21 @@ impl Known {
 
     /// `None` for one that has ended.
     fn read(pid: i32, reader: &mut Reader) -> Option<Self> {
+        // Before anything else is read: what it does in between shows in the next sample.
+        let mut times = RunTimes::unknown();
+        let threads = match reader.since(&mut times, pid, pid) {
+            Since::Gone => Vec::new(),
+            _ => vec![KnownThread {
+                tid: pid,
+                times,
+                since: Since::Ran,
+                last: Arc::default(),
+            }],
+        };
         let mut known = Self {
             process: reader.process(pid)?,
             rss_bytes: 0,
-            threads: Vec::new(),
+            threads,
             children: None,
             ran: true,
         };

@@ -22,19 +22,8 @@ fn open<I: Io>(buffers_max: u16) -> (I, SocketAddr) {
     (io, address)
 }
 
-fn turn<I: Io>(io: &mut I, mut each: impl FnMut(&mut I, Event) -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < end {
-        io.poll(Some(5_000_000)).unwrap();
-        let mut done = false;
-        while let Some(event) = io.next_event() {
-            done |= each(io, event);
-        }
-        if done {
-            return;
-        }
-    }
-    panic!("nothing more happened");
+fn turn<I: Io>(io: &mut I, each: impl FnMut(&mut I, Event) -> bool) {
+    crate::loops::turn(io, Instant::now() + Duration::from_secs(20), each);
 }
 
 fn accept<I: Io>(io: &mut I, address: SocketAddr) -> (TcpStream, ConnId) {

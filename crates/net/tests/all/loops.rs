@@ -19,7 +19,8 @@ fn open<I: Io, const FILES: bool>() -> I {
     .unwrap()
 }
 
-fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
+/// Polls until `each` returns true for an event.
+pub(crate) fn turn<I: Io>(io: &mut I, until: Instant, mut each: impl FnMut(&mut I, Event) -> bool) {
     while Instant::now() < until {
         io.poll(Some(5_000_000)).unwrap();
         let mut done = false;

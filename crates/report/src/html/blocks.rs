@@ -5,15 +5,9 @@ use verdict::text::{condition, fraction};
 use verdict::{Analysis, BlockRatio, Metric};
 
 use super::axis::{Scale, ratio_ticks};
+use super::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use super::svg::{Anchor, Picture, escaped};
 use crate::units::shortened;
-
-const WIDTH: f64 = 440.0;
-const HEIGHT: f64 = 236.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = 428.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 196.0;
 
 struct Series<'a> {
     name: &'a str,

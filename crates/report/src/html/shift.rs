@@ -4,14 +4,8 @@ use verdict::text::{change, condition, number};
 use verdict::{Analysis, Shift, ShiftAt};
 
 use super::axis::{Scale, ratio_ticks};
+use super::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use super::svg::{Anchor, Picture, escaped};
-
-const WIDTH: f64 = 440.0;
-const HEIGHT: f64 = 236.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = 428.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 196.0;
 
 /// One picture for each subject and condition.
 pub(crate) fn shifts(analysis: &Analysis) -> String {

@@ -22,5 +22,6 @@ pub use estimate::HOLDS;
 pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{
-    Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError, Step,
+    Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError,
+    SearchScenario, SimulatedSearch, Step,
 };

@@ -5,6 +5,10 @@ use serde::Serialize;
 use super::Judgement;
 use super::estimate::Estimate;
 
+mod simulate;
+
+pub use simulate::{SearchScenario, SimulatedSearch};
+
 /// Trials of one rate by which those that held must outnumber those that did not, or the other
 /// way, before a bound counts as confirmed.
 const LEAD: u32 = 3;

@@ -1,5 +1,6 @@
 //! A simulated machine that measures a scenario.
 
+use super::normal::standard_normal;
 use fastrand::Rng;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, Slice,
@@ -274,11 +275,8 @@ impl Model {
         }
     }
 
-    /// A standard normal value, by Box and Muller.
     fn normal(&mut self) -> f64 {
-        // 1 - u is in (0, 1], where the logarithm is finite.
-        let radius = (-2.0 * (1.0 - self.random.f64()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.random.f64()).cos()
+        standard_normal(&mut self.random)
     }
 }
 

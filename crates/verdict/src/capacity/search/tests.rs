@@ -190,68 +190,26 @@ fn options_that_leave_nothing_to_search_are_refused() {
     assert!(Search::new(SearchOptions::around(f64::NAN)).is_err());
 }
 
-/// What a search finds of a server whose capacity varies from trial to trial.
-struct Found {
-    /// The chance that a trial at the answer holds.
-    chance: f64,
-    covered: bool,
-    width: f64,
-    trials: f64,
-}
-
-/// The share of a standard normal distribution above a value.
-fn above(z: f64) -> f64 {
-    crate::t_two_sided_p(z.abs(), 1e6) / 2.0 * z.signum() + f64::from(u8::from(z < 0.0))
-}
-
-/// A search at a server whose capacity is log-normal with this spread, where successive trials
-/// correlate by `correlation`, and where `beside` trials at lower rates stand between two trials.
-fn search(spread: f64, correlation: f64, beside: u32, seed: u64) -> Found {
-    const MEDIAN: f64 = 7300.0;
-    let mut normal = Normal::with_seed(seed);
-    let mut state = normal.next();
-    let mut capacity = move || {
-        state = correlation * state + (1.0 - correlation * correlation).sqrt() * normal.next();
-        MEDIAN * (spread * state).exp()
+fn search(spread: f64, correlation: f64, beside: u32, seed: u64) -> SimulatedSearch {
+    let scenario = SearchScenario {
+        spread,
+        correlation,
+        beside,
     };
-    let mut search = Search::new(SearchOptions::around(1000.0)).unwrap();
-    let mut trials = 0.0;
-    let outcome = |rate: f64, capacity: f64| match rate <= capacity {
-        true => Outcome::Met,
-        false => Outcome::Missed,
-    };
-    while let Step::Offer { rate_per_s } = search.next() {
-        if search.bounds_stand() {
-            for _ in 0..beside {
-                search.record_beside(500.0, outcome(500.0, capacity()));
-            }
-        }
-        search.record(rate_per_s, outcome(rate_per_s, capacity()));
-        trials += 1.0;
-    }
-    let found = search.so_far();
-    let truth = MEDIAN * (-1.281_552 * spread).exp();
-    let answer = found.holds_per_s.unwrap();
-    let (low, high) = (found.low_per_s.unwrap(), found.high_per_s.unwrap());
-    Found {
-        chance: above((answer / MEDIAN).ln() / spread),
-        covered: low <= truth && truth <= high,
-        width: (high / low).ln(),
-        trials,
-    }
+    scenario.search(seed).unwrap()
 }
 
-fn mean(runs: &[Found], of: impl Fn(&Found) -> f64) -> f64 {
+fn mean(runs: &[SimulatedSearch], of: impl Fn(&SimulatedSearch) -> f64) -> f64 {
     runs.iter().map(of).sum::<f64>() / runs.len() as f64
 }
 
 #[test]
 fn the_objective_holds_at_the_answer_in_nine_of_ten_trials_and_the_interval_holds_the_truth() {
     for spread in [0.01, 0.03, 0.1] {
-        let runs: Vec<Found> = (0..60).map(|seed| search(spread, 0.0, 0, seed)).collect();
+        let runs: Vec<SimulatedSearch> = (0..60).map(|seed| search(spread, 0.0, 0, seed)).collect();
         let chance = mean(&runs, |f| f.chance);
-        let covered = mean(&runs, |f| f64::from(u8::from(f.covered)));
-        let trials = mean(&runs, |f| f.trials);
+        let covered = mean(&runs, |f| f64::from(u8::from(f.is_covered)));
+        let trials = mean(&runs, |f| f64::from(f.trials));
         let width = mean(&runs, |f| f.width);
         let told = format!("{spread}: {chance} {covered} {width} {trials}");
         assert!((0.89..0.98).contains(&chance), "{told}");
@@ -265,12 +223,12 @@ fn the_objective_holds_at_the_answer_in_nine_of_ten_trials_and_the_interval_hold
 #[test]
 fn trials_that_resemble_their_neighbours_widen_the_interval() {
     let wide = |correlation| -> (f64, f64, f64) {
-        let runs: Vec<Found> = (0..60)
+        let runs: Vec<SimulatedSearch> = (0..60)
             .map(|seed| search(0.03, correlation, 1, seed))
             .collect();
         (
             mean(&runs, |f| f.chance),
-            mean(&runs, |f| f64::from(u8::from(f.covered))),
+            mean(&runs, |f| f64::from(u8::from(f.is_covered))),
             mean(&runs, |f| f.width),
         )
     };
@@ -302,30 +260,5 @@ fn a_few_trials_that_held_do_not_show_that_nearly_all_do() {
             "{held} {missed}: {}",
             of(held, missed)
         );
-    }
-}
-
-/// The figures of docs/src/method/capacity.md.
-#[test]
-#[ignore = "takes minutes: for the documentation"]
-fn table_of_searches() {
-    for (correlation, beside) in [(0.0, 1), (0.5, 1), (0.8, 1), (0.5, 0), (0.8, 0)] {
-        for spread in [0.003, 0.01, 0.03, 0.1] {
-            let runs: Vec<Found> = (0..300)
-                .map(|seed| search(spread, correlation, beside, seed))
-                .collect();
-            let mut chances: Vec<f64> = runs.iter().map(|f| f.chance).collect();
-            chances.sort_by(f64::total_cmp);
-            println!(
-                "correlation {correlation}, beside {beside}, spread {spread}: chance {:.3} (median \
-                 {:.3}, 5% below {:.3}), covered {:.3}, width {:.3}, trials {:.1}",
-                mean(&runs, |f| f.chance),
-                chances[150],
-                chances[15],
-                mean(&runs, |f| f64::from(u8::from(f.covered))),
-                mean(&runs, |f| f.width),
-                mean(&runs, |f| f.trials)
-            );
-        }
     }
 }
