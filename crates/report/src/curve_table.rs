@@ -4,7 +4,11 @@ use verdict::text::{fraction, rate};
 use verdict::{CurveRow, Estimate, LatencyCurves, Passes};
 
 use crate::columns::Columns;
+use crate::sentence::is_measurable;
 use crate::units::time;
+
+/// In place of an interval that is too wide to say anything.
+pub(crate) const WIDE: &str = "[?]";
 
 /// The heading of the curves.
 pub(crate) const TITLE: &str = "Latency against offered rate";
@@ -72,6 +76,7 @@ fn state(row: &CurveRow) -> Option<String> {
 
 fn latency(one: &Estimate) -> String {
     match one.low.zip(one.high) {
+        Some(wide) if !is_measurable(wide) => format!("{} {WIDE}", time(one.value)),
         Some((low, high)) => format!("{} [{}, {}]", time(one.value), time(low), time(high)),
         None => time(one.value),
     }
@@ -79,6 +84,7 @@ fn latency(one: &Estimate) -> String {
 
 fn ratio(one: &Estimate) -> String {
     match one.low.zip(one.high) {
+        Some(wide) if !is_measurable(wide) => format!("{:.2} {WIDE}", one.value),
         Some((low, high)) => format!("{:.2} [{low:.2}, {high:.2}]", one.value),
         None => format!("{:.2}", one.value),
     }
@@ -114,4 +120,22 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
         head,
         rows,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_more_than_a_factor_of_ten_is_not_shown() {
+        let of = |low: f64, high: f64| Estimate {
+            quantile: 0.5,
+            value: 600.0,
+            low: Some(low),
+            high: Some(high),
+            blocks: 3,
+        };
+        assert_eq!(latency(&of(300.0, 1200.0)), "600us [300us, 1.20ms]");
+        assert_eq!(latency(&of(20.0, 18_000.0)), "600us [?]");
+    }
 }

@@ -11,18 +11,22 @@ use crate::sentence;
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
-/// `noise_floor`, `shifts` (the latency quantile by quantile), `table`,
-/// `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
+/// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
+/// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
+    let placement = sentence::placement(&analysis.placements);
     let comparisons = analysis.comparisons.iter().map(|c| {
         let note = sentence::notes(&c.notes);
         with(
             c,
             &[
                 ("note", object!(note)),
-                ("sentence", object!(sentence::comparison(c))),
+                (
+                    "sentence",
+                    object!(sentence::comparison_placed(c, placement.as_deref())),
+                ),
             ],
         )
     });

@@ -39,5 +39,6 @@ pub use markdown::markdown;
 pub use plan::{plan_json, plan_markdown, plan_terminal};
 pub use read::{Read, read_json, read_markdown, read_terminal};
 pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
+pub use sentence::outlook;
 pub use terminal::terminal;
 pub use units::{bytes, time};

@@ -12,6 +12,12 @@ pub trait StoppingRule {
     /// are all rows so far, in file order.
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool;
 
+    /// What the run will not be able to tell, a sentence; asked at the end of each block until
+    /// something was said.
+    fn outlook(&self, _header: &RunHeader, _trials: &[Trial]) -> Option<String> {
+        None
+    }
+
     /// Why a measured trial cannot be used, or only in part; empty for a good one.
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
 }
@@ -28,6 +34,7 @@ pub(crate) struct RetryTracker<'a> {
     attempts: BTreeMap<(u32, Condition), u32>,
     /// Subjects that are no longer retried, by condition.
     given_up: Vec<(Condition, String)>,
+    outlook_was_told: bool,
 }
 
 impl<'a> RetryTracker<'a> {
@@ -42,6 +49,7 @@ impl<'a> RetryTracker<'a> {
             trials,
             attempts: BTreeMap::new(),
             given_up: Vec::new(),
+            outlook_was_told: false,
         }
     }
 
@@ -88,6 +96,16 @@ impl<'a> RetryTracker<'a> {
 
     pub(crate) fn is_settled(&self) -> bool {
         self.stopping_rule.is_settled(&self.header, &self.trials)
+    }
+
+    /// What the run will not be able to tell; once.
+    pub(crate) fn outlook(&mut self) -> Option<String> {
+        if self.outlook_was_told {
+            return None;
+        }
+        let outlook = self.stopping_rule.outlook(&self.header, &self.trials);
+        self.outlook_was_told = outlook.is_some();
+        outlook
     }
 
     /// The seed of a group's random choices; each attempt has its own.

@@ -377,6 +377,9 @@ impl<'a> Session<'a> {
         } else if block_ends && let Some(why) = self.deadline.next_block(block, design.blocks) {
             self.queue.clear();
             self.warn(why)?;
+        } else if block_ends && let Some(text) = self.retries.outlook() {
+            // Not kept: the result says what the noise floor was in the end.
+            (self.emit)(RunEvent::Warning { text });
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::forecast::hold_against_floor;
 use crate::interactions::interactions;
 use crate::latency_curve::{self, LatencyCurves};
 use crate::machine::{self, ProbesCost};
+use crate::pauses::{self, BlockPauses};
 use crate::settings::SideBySide;
 use crate::shift::shifts;
 use crate::slices::SliceBias;
@@ -40,6 +41,8 @@ pub struct Analysis {
     pub noise_floor: Vec<NoiseFloor>,
     /// The latency of every subject against the baseline's, quantile by quantile.
     pub shifts: Vec<Shift>,
+    /// The pauses of the client, by block.
+    pub pauses: Vec<BlockPauses>,
     /// Each subject's figures.
     pub table: Vec<SubjectRow>,
     /// Trials measured, invalid ones included.
@@ -157,6 +160,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         tiers: Vec::new(),
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
+        pauses: pauses::by_block(cells),
         table: table(cells),
         trials_done: cells.counted().count() - trials_failed,
         trials_failed,

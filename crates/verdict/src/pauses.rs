@@ -1,6 +1,9 @@
 //! Latency without the times in which the client's CPU stood still.
 
-use readings::LoadReading;
+use readings::{Condition, LoadReading};
+use serde::Serialize;
+
+use crate::cells::Cells;
 
 /// What the pauses of a client did to one subject's latency. Which times are left out follows from
 /// the pauses alone, so it is blind to the subject.
@@ -14,6 +17,46 @@ pub struct WithoutPauses {
     pub p99_us: f64,
     /// `None` where too few requests are left.
     pub p99_us_without: Option<f64>,
+}
+
+/// The pauses of the client in the open loops of one block, whichever subject they met.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockPauses {
+    pub condition: Condition,
+    pub block: u32,
+    pub pauses: u64,
+    /// The longest, in milliseconds.
+    pub longest_ms: f64,
+}
+
+/// The blocks in which there were pauses, by condition as first seen, in the order of the blocks.
+pub(crate) fn by_block(cells: &Cells<'_>) -> Vec<BlockPauses> {
+    let mut found: Vec<BlockPauses> = Vec::new();
+    for cell in cells.counted() {
+        let load = cell.reading().and_then(|reading| reading.latency.as_ref());
+        let Some(pauses) = load.and_then(|load| load.pauses.as_ref()) else {
+            continue;
+        };
+        if pauses.count == 0 {
+            continue;
+        }
+        let (condition, block) = (&cell.trial.condition, cell.trial.block);
+        let same = |one: &BlockPauses| one.condition == *condition && one.block == block;
+        let at = found.iter().position(same).unwrap_or_else(|| {
+            found.push(BlockPauses {
+                condition: condition.clone(),
+                block,
+                pauses: 0,
+                longest_ms: 0.0,
+            });
+            found.len() - 1
+        });
+        found[at].pauses += pauses.count;
+        let longest = pauses.pauses.iter().map(|pause| pause.duration_s * 1e3);
+        found[at].longest_ms = longest.fold(found[at].longest_ms, f64::max);
+    }
+    found.sort_by_key(|one| one.block);
+    found
 }
 
 /// The pauses of one load and its p99 without them; nothing where there were none.

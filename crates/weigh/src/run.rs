@@ -255,6 +255,10 @@ impl StoppingRule for Statistician {
         verdict::may_stop(header, trials)
     }
 
+    fn outlook(&self, header: &RunHeader, trials: &[Trial]) -> Option<String> {
+        verdict::outlook(header, trials).map(|outlook| report::outlook(&outlook))
+    }
+
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
         trial_flaws(header, trial)
     }

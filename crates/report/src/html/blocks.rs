@@ -1,13 +1,16 @@
 //! The blocks: each block's ratio, over the block's number, so that drift and outliers show.
 
 use readings::Condition;
-use verdict::text::{condition, fraction};
-use verdict::{Analysis, BlockRatio, Metric};
+use verdict::text::{condition, counted, fraction};
+use verdict::{Analysis, BlockPauses, BlockRatio, Metric};
 
 use super::axis::{Scale, ratio_ticks};
 use super::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use super::svg::{Anchor, Picture, escaped};
-use crate::units::shortened;
+use crate::units::{shortened, time};
+
+/// The shape of the marks of pauses.
+const PAUSE_SHAPE: usize = 2;
 
 struct Series<'a> {
     name: &'a str,
@@ -100,6 +103,17 @@ fn panel(
             &block.to_string(),
         );
     }
+    let paused = paused(analysis, place, metric);
+    for one in &paused {
+        let at = (x.place(f64::from(one.block)), BOTTOM - 4.0);
+        let hint = format!(
+            "block {}: {} of the client, the longest of {}",
+            one.block,
+            counted(one.pauses as usize, "pause"),
+            time(one.longest_ms * 1e3)
+        );
+        picture.mark(PAUSE_SHAPE, "mark pause", at, &hint);
+    }
     for s in &series {
         let (shape, class) = match s.colour {
             Some(i) => (i, format!("mark c{}", i % 8)),
@@ -115,9 +129,22 @@ fn panel(
     legend(&mut picture, &series);
     Some(format!(
         "<figure><figcaption>{}</figcaption>\n{}</figure>\n",
-        escaped(&format!("{title} (shaded: within {})", fraction(matters))),
+        escaped(&format!(
+            "{title} (shaded: within {}{})",
+            fraction(matters),
+            match paused.is_empty() {
+                true => "",
+                false => "; on the axis: pauses of the client",
+            }
+        )),
         picture.finish(HEIGHT)
     ))
+}
+
+/// The pauses that a figure of this metric may show.
+fn paused<'a>(analysis: &'a Analysis, place: &Condition, metric: Metric) -> Vec<&'a BlockPauses> {
+    let here = |one: &&BlockPauses| metric.is_of_open_loop() && one.condition == *place;
+    analysis.pauses.iter().filter(here).collect()
 }
 
 fn legend(picture: &mut Picture, series: &[Series<'_>]) {

@@ -208,7 +208,8 @@ fn client(curves: &LatencyCurves, place: &str) -> Option<String> {
 /// What the picture and the table of curves show, in a line.
 pub(crate) fn curve_legend(curves: &LatencyCurves) -> String {
     format!(
-        "open loop with Poisson arrivals; geometric mean over {} with {} intervals at each rate",
+        "open loop with Poisson arrivals; geometric mean over {} with {} intervals at each rate; \
+         [?]: an interval that spans more than a factor of ten",
         counted(curves.blocks, "block"),
         fraction(curves.confidence)
     )

@@ -24,7 +24,7 @@ pub(crate) fn pilot(advice: &PlanAdvice) -> String {
         (None, _) => String::new(),
     };
     format!(
-        "From a pilot of {}{block}. So many blocks settle a difference four times in five: they tell \
+        "From a pilot of {}{block}. So many blocks settle a difference nine times in ten: they tell \
          a true difference of that size from none, and two equals from it.",
         counted(advice.pilot_blocks, "block")
     )

@@ -9,7 +9,7 @@ use crate::looks::Looks;
 use crate::student::{t_quantile, t_two_sided_p};
 
 /// The probability with which the blocks have to settle it.
-const POWER: f64 = 0.8;
+const POWER: f64 = 0.9;
 /// The interval of the standard deviation leaves this share out at either end.
 const BEYOND: f64 = 0.1;
 /// Equally likely values that stand for the true standard deviation.

@@ -1,7 +1,7 @@
 //! What a pilot says of a longer run: how many blocks settle a difference, where the variance comes
 //! from, and what to change first.
 //!
-//! A run *settles* a difference if, each four times in five, its interval excludes zero where the
+//! A run *settles* a difference if, each nine times in ten, its interval excludes zero where the
 //! true difference has that size, and lies within that size where there is no difference.
 
 mod blocks;
@@ -78,10 +78,10 @@ pub struct Target {
 /// How many blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Needed {
-    /// Enough four times in five, with the pilot's uncertainty counted in: more than its standard
+    /// Enough nine times in ten, with the pilot's uncertainty counted in: more than its standard
     /// deviation alone would ask for.
     pub blocks: u32,
-    /// Enough four times in five if the true standard deviation is at the low end.
+    /// Enough nine times in ten if the true standard deviation is at the low end.
     pub low: u32,
     /// The same at the high end; absent where that is more than [`MOST_BLOCKS`].
     pub high: Option<u32>,

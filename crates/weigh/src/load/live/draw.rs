@@ -179,7 +179,11 @@ fn counts(state: &State, width: u16) -> Line<'static> {
     let answers = format!("{} good answers", grouped(state.requests));
     let mut parts = vec![Span::raw(answers), errors];
     if let Some(unanswered) = state.unanswered().filter(|&n| n > 0) {
-        parts.push(Span::raw(format!("{} unanswered", grouped(unanswered))));
+        let text = format!("{} unanswered", grouped(unanswered));
+        parts.push(match state.is_overloaded() {
+            true => Span::styled(format!("{text}: overloaded"), alarm),
+            false => Span::raw(text),
+        });
     }
     fitting(parts, width)
 }

@@ -15,6 +15,13 @@ const TICKS: usize = 4;
 /// A thread that has been silent for longer sends nothing.
 const SILENT: Duration = Duration::from_secs(2);
 
+/// Rows in which a target has to fall behind before it counts as overloaded.
+const BEHIND_ROWS: usize = 3;
+/// A row with a smaller share of its due requests answered is one in which it fell behind.
+const BEHIND_SHARE: f64 = 0.97;
+/// So much time's due requests wait in a backlog.
+const BEHIND_S: f64 = 0.5;
+
 /// How far the load is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Phase {
@@ -278,6 +285,16 @@ impl State {
         let open = matches!(self.pacing, Pacing::Open { .. });
         let done = self.row_requests + self.row_errors;
         open.then(|| self.row_due.saturating_sub(done))
+    }
+
+    /// Whether the target falls behind: the last rows each had fewer answers than due requests, and
+    /// more requests wait than half a second brings.
+    pub(super) fn is_overloaded(&self) -> bool {
+        let last = self.points.iter().rev().take(BEHIND_ROWS);
+        let behind = last.filter(|row| row.per_s < BEHIND_SHARE * row.due_per_s);
+        let due_per_s = self.points.back().map_or(0.0, |row| row.due_per_s);
+        behind.count() == BEHIND_ROWS
+            && self.unanswered().unwrap_or(0) as f64 > BEHIND_S * due_per_s
     }
 
     /// Time in the measured window; before it, in the warm-up.

@@ -181,6 +181,24 @@ fn a_large_terminal_is_filled() {
 }
 
 #[test]
+fn an_overloaded_target_is_told_while_the_load_runs() {
+    let mut state = State::new(&open(), "http://127.0.0.1:8080/", true);
+    state.take(&Progress::SegmentBegins { segment: 0 }, ms(0));
+    state.take(&Progress::WindowOpens { segment: 0 }, ms(0));
+    for second in 0..3 {
+        let told = drawn(&state, 120, 40);
+        assert!(!told.contains("overloaded"), "after {second} s: {told}");
+        // Half of the due requests.
+        state.take(&row(second, 1_010, &[(400_000, 505)], 0), ms(1000));
+        state.refresh();
+    }
+    shows(
+        &drawn(&state, 120, 40),
+        &["no errors, 1,515 unanswered: overloaded\n"],
+    );
+}
+
+#[test]
 fn any_size_can_be_drawn_at_any_time() {
     let states = [
         State::new(&closed(), "http://h/", true),

@@ -63,6 +63,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
         ("lighttpd_half", "backend-half", "proxy-half"),
         ("direct", "backend", "proxy"),
     ];
+    let mut rows_with_faults = 0;
     for (subject, backend, proxy) in subjects {
         for from in ["outside", "driver"] {
             let row = row(&document, subject, from);
@@ -82,8 +83,10 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
             assert_eq!(cpu[proxy].is_number(), subject != "direct", "{cpu}");
             // So are their faults, though Apache ignores their ends: perl alone has some 200.
             let faults = &row["server_faults_per_request"][backend];
-            if ends_are_told() {
-                assert!(faults.as_f64().unwrap() > 100.0, "{faults}");
+            // Sampling gives way where a busy machine makes it dear.
+            if let Some(faults) = faults.as_f64() {
+                rows_with_faults += 1;
+                assert!(!ends_are_told() || faults > 100.0, "{faults}");
             }
         }
         // Two connections can have 12.8 answers a second in round trips of 156 ms, whatever the
@@ -91,6 +94,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
         let far = row(&document, subject, "driver")["requests_per_s"].as_f64();
         assert!(far.is_some_and(|far| far < 13.5), "{far:?} by {subject}");
     }
+    assert!(rows_with_faults > 0, "{}", document["table"]);
     let fastest = subjects.map(|(subject, _, _)| {
         row(&document, subject, "driver")["requests_per_s"]
             .as_f64()

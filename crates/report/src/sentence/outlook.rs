@@ -1,0 +1,20 @@
+//! What a run will not be able to tell.
+
+use verdict::Outlook;
+use verdict::text::{fraction, percent};
+
+use super::noise_floor;
+
+/// A sentence for the run's progress.
+pub fn outlook(outlook: &Outlook) -> String {
+    let wide = (outlook.half_width.exp() - 1.0) * 100.0;
+    format!(
+        "{}; after all {} blocks it will still be about ±{} wide, so differences near what matters \
+         ({}) will stay inconclusive: a quieter machine, longer windows or more blocks would help, \
+         and `weigh plan` says how many",
+        noise_floor(&outlook.floor).trim_end_matches('.'),
+        outlook.blocks_planned,
+        percent(wide, 1, false),
+        fraction(outlook.matters)
+    )
+}
