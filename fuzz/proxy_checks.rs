@@ -58,6 +58,7 @@ pub fn proxy_request(data: &[u8]) {
                     edits,
                     keep_alive,
                     upgrade,
+                    trusted: true,
                     host: b"upstream:80",
                 };
                 let sent = request_as_sent(&head, &to);

@@ -311,6 +311,26 @@ impl Io for Epoll {
         self.enqueue(conn, Outgoing::Lent(buf, 0), true);
     }
 
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        let Some(slot) = slot.filter(|slot| slot.generation == conn.generation) else {
+            return false;
+        };
+        let Some(socket) = &slot.socket else {
+            return false;
+        };
+        let data = (u64::from(conn.generation) << 32) | u64::from(conn.index);
+        let reads = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP;
+        let reported = |event: &libc::epoll_event| {
+            let (bits, of) = (event.events as i32, event.u64);
+            of == data && bits & reads != 0
+        };
+        // The rest of what is ready is mostly empty: it is handled before anything is read.
+        let may = slot.readable || self.ready[self.next_ready..].iter().any(reported);
+        // An edge is also reported for data that was read since.
+        slot.failed || (may && os::is_receivable(socket.as_raw_fd()))
+    }
+
     fn queued(&self, conn: ConnId) -> usize {
         self.slots
             .get(conn.index as usize)

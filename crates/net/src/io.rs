@@ -253,6 +253,13 @@ pub trait Io: Sized {
         self.forward(conn, buf);
     }
 
+    /// Whether the loop knows of data, the end or a failure of a connection, of which the event was
+    /// not taken yet. A loop that cannot tell says no.
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
     /// Number of sends that are not in the kernel yet.
     fn queued(&self, conn: ConnId) -> usize;
 

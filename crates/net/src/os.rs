@@ -332,6 +332,23 @@ pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     })
 }
 
+/// Whether a receive would give something: data, the end or an error.
+pub(crate) fn is_receivable(fd: RawFd) -> bool {
+    let mut byte = 0_u8;
+    let peeked = again(|| {
+        // SAFETY: the pointer is that of one writable byte.
+        unsafe {
+            libc::recv(
+                fd,
+                (&raw mut byte).cast(),
+                1,
+                libc::MSG_DONTWAIT | libc::MSG_PEEK,
+            )
+        }
+    });
+    peeked != Err(libc::EAGAIN)
+}
+
 /// Repeats a system call while signals interrupt it; its result, or the `errno`.
 pub(crate) fn again(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {

@@ -82,6 +82,8 @@ struct Slot {
     open: bool,
     outgoing: bool,
     receiving: bool,
+    /// Completed receives of this turn that were not taken yet, if connections are files.
+    unread: u16,
     paused: bool,
     /// It sends faster than its data is consumed: single receives, so that a pause is never
     /// followed by more than one buffer.
@@ -454,6 +456,13 @@ impl Io for Uring {
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
         self.enqueue(conn, Outgoing::Lent(buf, 0));
+    }
+
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        slot.is_some_and(|slot| {
+            slot.generation == conn.generation && (slot.unread > 0 || slot.failed)
+        })
     }
 
     fn queued(&self, conn: ConnId) -> usize {

@@ -84,11 +84,25 @@ pub struct Service {
     pub backlog: u32,
     /// Who may connect. Default: everybody.
     pub access: Access,
+    /// The proxies in front. With such a list, nobody else may announce a client: by a PROXY
+    /// protocol header, or by `Forwarded`, `X-Forwarded-For` and the like, which are dropped.
+    /// Default: none is named, and requests keep these fields, as in other proxies.
+    pub trusted_proxies: Vec<Prefix>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Whether clients send a PROXY protocol header. Default no: believing anybody's header would
     /// let clients claim any address.
     pub proxy_protocol_in: bool,
+    /// How often a request that a back end got may be sent again after a failure. Default 2: a
+    /// pooled connection that was just closed, and a back end that failed, and no more, as the
+    /// request itself may be what they fail of.
+    pub resends: u32,
+    /// Whether a client of an HTTP service that has ended its side still gets its response. Default
+    /// no, as in nginx: nearly all have closed, and would keep a place and a back end.
+    pub half_close: bool,
+    /// Bytes per second of a request's body that extend [`Timeouts::client_body`]; 0: nothing does.
+    /// Default 500, as in Apache: less than any line carries.
+    pub body_rate_min: u32,
     /// Accepted, without effect.
     pub verbosity: bool,
     /// File with a line per connection or request. Default: none, as writing costs.
@@ -120,8 +134,12 @@ impl Service {
             queue: Queue::default(),
             backlog: 4096,
             access: Access::default(),
+            trusted_proxies: Vec::new(),
             timeouts: Timeouts::default(),
             proxy_protocol_in: false,
+            resends: 2,
+            half_close: false,
+            body_rate_min: 500,
             verbosity: false,
             access_log: None,
             access_log_form: LogFormat::Common,
@@ -330,9 +348,16 @@ pub struct Timeouts {
     /// To receive a request head, and a PROXY protocol header. Default 10 s: enough for a bad line,
     /// and a bound for slow senders.
     pub client_header: Duration,
+    /// To receive the rest of a request's body, of the time in which nothing but the client is
+    /// waited for; extended by what has come ([`Service::body_rate_min`]). Default 60 s: a pause on
+    /// the way is survived, and a byte now and then is not enough.
+    pub client_body: Duration,
     /// Silence on a connection: in TCP in both directions, in HTTP between requests. Default 10
     /// min: people at a terminal are not cut off, and forgotten connections end.
     pub client_idle: Duration,
+    /// Silence on a relayed connection of which one side has ended. Default 60 s: mostly the other
+    /// side has nothing more to say.
+    pub half_closed: Duration,
     /// For a back end to begin and continue a response. Default 60 s, as in nginx.
     pub upstream_answer: Duration,
     /// For a receiver to drain anything of its queue. Default 60 s, as in nginx.
@@ -344,7 +369,9 @@ impl Default for Timeouts {
         Timeouts {
             connect: Duration::from_secs(5),
             client_header: Duration::from_secs(10),
+            client_body: Duration::from_secs(60),
             client_idle: Duration::from_secs(600),
+            half_closed: Duration::from_secs(60),
             upstream_answer: Duration::from_secs(60),
             write_stall: Duration::from_secs(60),
         }

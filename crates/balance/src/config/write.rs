@@ -96,6 +96,11 @@ fn service(out: &mut Writer, service: &Service) {
     out.optional("connections_max", service.connections_max, "no limit");
     out.line("backlog", service.backlog);
     out.line("proxy_protocol_in", service.proxy_protocol_in);
+    let proxies = service.trusted_proxies.iter().map(ToString::to_string);
+    out.line("trusted_proxies", list(proxies));
+    out.line("resends", service.resends);
+    out.line("half_close", service.half_close);
+    out.line("body_rate_min", service.body_rate_min);
     out.line("verbosity", service.verbosity);
     out.optional(
         "access_log",
@@ -125,7 +130,9 @@ fn service(out: &mut Writer, service: &Service) {
     let timeouts = &service.timeouts;
     out.duration("connect", timeouts.connect);
     out.duration("client_header", timeouts.client_header);
+    out.duration("client_body", timeouts.client_body);
     out.duration("client_idle", timeouts.client_idle);
+    out.duration("half_closed", timeouts.half_closed);
     out.duration("upstream_answer", timeouts.upstream_answer);
     out.duration("write_stall", timeouts.write_stall);
 

@@ -93,7 +93,7 @@ impl Page {
 
     fn services(&mut self, services: &[Arc<ServiceState>]) {
         type Value = fn(&ServiceState) -> u64;
-        let families: [(&str, &str, Value); 8] = [
+        let families: [(&str, &str, Value); 9] = [
             ("active_clients", "Clients that are connected now.", |one| {
                 one.active.load(Ordering::Relaxed).into()
             }),
@@ -114,6 +114,11 @@ impl Page {
                 "clients_overflowed_total",
                 "Clients turned away because there were too many, or who waited too long.",
                 |one| one.overflowed.get(),
+            ),
+            (
+                "clients_evicted_total",
+                "Idle clients closed to make room for new ones.",
+                |one| one.evicted.get(),
             ),
             (
                 "refused_total",

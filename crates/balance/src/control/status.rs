@@ -58,6 +58,7 @@ fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> 
         "clients": state.clients.get(),
         "denied": state.denied.get(),
         "overflowed": state.overflowed.get(),
+        "evicted": state.evicted.get(),
         "refused": state.refused.get(),
         "bad_requests": state.bad_requests.get(),
         "timeouts": state.timeouts.get(),

@@ -86,6 +86,8 @@ impl Connection {
 pub(super) struct Client {
     /// From the kernel or the PROXY protocol header; unspecified where nothing needs it.
     pub address: SocketAddr,
+    /// Whether the forwarded fields of its requests count.
+    pub trusted: bool,
     /// The address it connected to, where a PROXY protocol header is sent.
     pub local: SocketAddr,
     /// When it was accepted, ns.
@@ -107,6 +109,7 @@ impl Client {
     pub fn new(address: SocketAddr, local: SocketAddr, began_ns: u64) -> Client {
         Client {
             address,
+            trusted: true,
             local,
             began_ns,
             header: Vec::new(),

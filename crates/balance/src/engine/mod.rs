@@ -14,6 +14,7 @@ pub mod health_checker;
 mod http;
 mod lookups;
 pub mod notices;
+mod places;
 mod probe;
 mod proxy_header;
 mod queue;

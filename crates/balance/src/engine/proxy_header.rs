@@ -30,6 +30,10 @@ impl<I: Io> Worker<I> {
                 }
                 let address = client.address;
                 let service = connections[conn.slot()].service as usize;
+                let trusted = self.services[service].trusts(address.ip());
+                if let Some(client) = &mut self.connection(conn).client {
+                    client.trusted = trusted;
+                }
                 if !self.services[service].rules.permit(address.ip()) {
                     self.io.recycle(buf);
                     self.state(service).denied.add(1);

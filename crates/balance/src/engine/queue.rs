@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use net::{ConnId, Io};
 
+use super::connection::Client;
 use super::service_worker::Choice;
 use super::worker::Worker;
 
@@ -14,7 +15,16 @@ impl<I: Io> Worker<I> {
     /// Queues a client, or rejects it if the queue is full.
     pub(super) fn enqueue(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let service = self.connection(conn).service as usize;
+        let connection = self.connection(conn);
+        let service = connection.service as usize;
+        let silent = |client: &Client| client.held.is_empty();
+        if connection.ended
+            && connection.downstream.is_none()
+            && connection.client.as_deref().is_some_and(silent)
+        {
+            // It has gone, without having said anything.
+            return self.end_client(conn);
+        }
         let most = self.services[service].queue_length;
         let state = self.state(service);
         let room = state

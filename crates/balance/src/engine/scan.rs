@@ -77,8 +77,12 @@ impl<I: Io> Worker<I> {
             connection.since_ns = now_ns;
         }
         let quiet_ns = now_ns.saturating_sub(connection.since_ns);
-        let service_worker = &self.services[connection.service as usize];
-        let idle = service_worker.backends[connection.backend as usize].idle;
+        let ended = connection.ended || self.connections[peer.slot()].ended;
+        let service_worker = &self.services[service];
+        let idle = match service_worker.backends[backend].idle {
+            idle if ended => idle.min(service_worker.limits.half_closed),
+            idle => idle,
+        };
         let stall = service_worker.limits.write_stall;
         for one in [conn, peer] {
             if self.stalled_ns(one, now_ns) >= stall {

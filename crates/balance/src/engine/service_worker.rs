@@ -1,6 +1,7 @@
 //! A service, as one worker serves it.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,7 +25,10 @@ use crate::dispatch::{Candidate, Dispatcher, Request};
 pub(super) struct Limits {
     pub connect: u64,
     pub client_header: u64,
+    pub client_body: u64,
     pub client_idle: u64,
+    /// Of silence, once one side of a relayed connection has ended.
+    pub half_closed: u64,
     pub write_stall: u64,
     pub upstream_answer: u64,
     pub queue: u64,
@@ -62,6 +66,8 @@ pub(super) struct ServiceWorker {
     pub rules: AccessRules,
     pub limits: Limits,
     pub proxy_in: bool,
+    /// The proxies in front, if any were named.
+    trusted: Option<AccessRules>,
     /// Client limit, over all threads.
     pub most: u32,
     pub queue_length: u32,
@@ -118,7 +124,9 @@ impl ServiceWorker {
         let limits = Limits {
             connect: limit_ns(service.timeouts.connect),
             client_header: limit_ns(service.timeouts.client_header),
+            client_body: limit_ns(service.timeouts.client_body),
             client_idle: limit_ns(service.timeouts.client_idle),
+            half_closed: limit_ns(service.timeouts.half_closed),
             write_stall: limit_ns(service.timeouts.write_stall),
             upstream_answer: limit_ns(service.timeouts.upstream_answer),
             queue: limit_ns(service.queue.time_limit),
@@ -161,12 +169,15 @@ impl ServiceWorker {
             rules,
             limits,
             proxy_in: service.proxy_protocol_in,
+            trusted: (!service.trusted_proxies.is_empty())
+                .then(|| AccessRules::new(&service.trusted_proxies, &[])),
             most: service.connections_max.unwrap_or(u32::MAX),
             queue_length: service.queue.length,
             needs_client: needs_local
                 || by_client
                 || edits
                 || emits_events
+                || !service.trusted_proxies.is_empty()
                 || service.access != Access::default(),
             needs_local,
             emits_events,
@@ -185,6 +196,28 @@ impl ServiceWorker {
             scratch: Vec::with_capacity(backends.len()),
             backends,
         }
+    }
+
+    /// Whether a peer with this address may connect. Where clients are announced, only proxies that
+    /// were named may do so; without names, an announcer has to be allowed itself, as it could
+    /// announce any address.
+    pub fn may_connect(&self, peer: IpAddr) -> bool {
+        match &self.trusted {
+            Some(trusted) if self.proxy_in => trusted.permit(peer),
+            _ => self.rules.permit(peer),
+        }
+    }
+
+    /// Whether the forwarded fields of a client's requests count.
+    pub fn trusts(&self, client: IpAddr) -> bool {
+        self.trusted
+            .as_ref()
+            .is_none_or(|trusted| trusted.permit(client))
+    }
+
+    /// Whether a client of an HTTP service that has ended its side gets its response.
+    pub fn half_close(&self) -> bool {
+        self.http.as_ref().is_some_and(|http| http.half_close)
     }
 
     /// Chooses a back end and reserves capacity on it.

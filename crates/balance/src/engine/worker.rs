@@ -11,6 +11,7 @@ use net::{Buf, ConnId, Event as IoEvent, Io, os};
 
 use super::connection::{Client, Connection, Role};
 use super::external::ExternalChooser;
+use super::places::IdleClients;
 use super::scan::SCAN_NS;
 use super::service_worker::ServiceWorker;
 use super::shared::Shared;
@@ -48,6 +49,7 @@ pub(super) struct Worker<I: Io> {
     listener_services: Vec<usize>,
     clients_max: u32,
     pub(super) clients: u32,
+    pub(super) idle_clients: IdleClients,
     /// Capacity was released in this iteration.
     pub(super) freed: bool,
     /// Time of this iteration, ns; read on first use.
@@ -75,6 +77,7 @@ impl<I: Io> Worker<I> {
             listener_services: worker_parts.listener_services,
             clients_max: worker_parts.clients_max,
             clients: 0,
+            idle_clients: IdleClients::default(),
             freed: false,
             now_ns: None,
             scanned_ns: os::coarse_now_ns(),
@@ -218,8 +221,7 @@ impl<I: Io> Worker<I> {
     fn ended(&mut self, conn: ConnId) {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_ended(conn),
-            // It may only have shut down its sending side; its data is held.
-            Role::Waiting => self.connection(conn).ended = true,
+            Role::Waiting => self.waiting_ended(conn),
             Role::Greeting => self.end_client(conn),
             Role::HttpDownstream => self.downstream_ended(conn),
             Role::HttpUpstream => self.upstream_ended(conn),
@@ -262,15 +264,17 @@ impl<I: Io> Worker<I> {
                 return io.close(conn);
             };
             address = peer;
-            if !service_worker.proxy_in && !service_worker.rules.permit(peer.ip()) {
+            if !service_worker.may_connect(peer.ip()) {
                 state.denied.add(1);
                 return io.close(conn);
             }
         }
-        if self.clients >= self.clients_max || !state.reserve(service_worker.most) {
-            state.overflowed.add(1);
-            return io.close(conn);
+        if !self.take_place(service) {
+            self.state(service).overflowed.add(1);
+            return self.io.close(conn);
         }
+        let Worker { io, services, .. } = self;
+        let service_worker = &services[service];
         let local = match service_worker.needs_local {
             true => io.local(conn).unwrap_or(NO_ADDRESS),
             false => NO_ADDRESS,
@@ -286,11 +290,31 @@ impl<I: Io> Worker<I> {
             conn: Some(conn),
             service: service as u32,
             since_ns: now_ns,
-            client: Some(Box::new(Client::new(address, local, now_ns))),
+            client: Some(Box::new(Client {
+                trusted: service_worker.trusts(address.ip()),
+                ..Client::new(address, local, now_ns)
+            })),
             ..Connection::default()
         };
         if role == Role::Waiting {
             self.begin(conn);
+        }
+    }
+
+    /// Whether this thread has as many clients as it may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.clients >= self.clients_max
+    }
+
+    /// A client whose back end is not connected yet has ended its side. It may only have shut that
+    /// down, and its data is held. One that waits in the queue without having said anything has
+    /// gone.
+    fn waiting_ended(&mut self, conn: ConnId) {
+        let connection = self.connection(conn);
+        connection.ended = true;
+        let gone = |client: &Client| client.queued_ns.is_some() && client.held.is_empty();
+        if connection.client.as_deref().is_some_and(gone) {
+            self.end_client(conn);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Direction;
 use super::fields::{Field, Fields, is_control, is_token};
+use super::guarded::same_folded;
 use super::head_info::{FieldKind, field_kind};
 use super::target::is_authority;
 
@@ -75,6 +76,11 @@ impl<'e> Edit<'e> {
 
     pub(super) fn is(&self, name: &[u8]) -> bool {
         name.eq_ignore_ascii_case(self.name.as_bytes())
+    }
+
+    /// Whether a name is another spelling of this edit's field, which some servers fold into one.
+    pub(super) fn is_spelt_as(&self, name: &[u8]) -> bool {
+        same_folded(name, self.name.as_bytes()) && !self.is(name)
     }
 
     fn separator(&self) -> &'static [u8] {

@@ -1,6 +1,7 @@
 //! What header fields say about framing and the connection.
 
 use super::fields::{Field, Fields, is_token};
+use super::guarded::same_folded;
 use super::{CONNECTION_NAMES_MAX, Direction, Refusal};
 
 /// The meaning of a field to a proxy.
@@ -36,10 +37,10 @@ pub(super) fn field_kind(direction: Direction, name: &[u8]) -> FieldKind {
         10 if is(b"keep-alive") => FieldKind::HopByHop,
         14 if is(b"content-length") => FieldKind::ContentLength,
         14 if is(b"http2-settings") => FieldKind::HopByHop,
-        14 if request && is(b"content_length") => FieldKind::Lookalike,
+        14 if request && same_folded(name, b"content-length") => FieldKind::Lookalike,
         16 if is(b"proxy-connection") => FieldKind::HopByHop,
         17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
-        17 if request && is(b"transfer_encoding") => FieldKind::Lookalike,
+        17 if request && same_folded(name, b"transfer-encoding") => FieldKind::Lookalike,
         18 if is(b"proxy-authenticate") => FieldKind::HopByHop,
         19 if is(b"proxy-authorization") => FieldKind::HopByHop,
         25 if is(b"proxy-authentication-info") => FieldKind::HopByHop,

@@ -12,6 +12,7 @@
 
 mod edits;
 mod fields;
+mod guarded;
 mod head_info;
 mod local_response;
 mod refusal;
@@ -25,6 +26,7 @@ mod tracker;
 pub use edits::{Edit, EditError, EditKind};
 pub(crate) use fields::is_token;
 pub use fields::{Field, Fields};
+pub use guarded::GuardedNames;
 pub use local_response::text_response;
 pub use refusal::{BadResponse, Refusal};
 pub use request::{Method, RequestHead, read_request};

@@ -5,6 +5,7 @@
 
 use super::edits::{Keep, write_fields};
 use super::fields::Field;
+use super::guarded::is_forwarded;
 use super::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
 use super::{Direction, Edit, Framing, RequestHead, ResponseHead};
 
@@ -28,6 +29,9 @@ pub struct ToUpstream<'e> {
     pub keep_alive: bool,
     /// Whether an upgrade may be requested, if the client does.
     pub upgrade: bool,
+    /// Whether the client may say whom it asks for: else `Forwarded`, `X-Forwarded-For` and the
+    /// like are dropped, however they are spelt.
+    pub trusted: bool,
     /// Host for an HTTP/1.0 request without one.
     pub host: &'e [u8],
 }
@@ -74,7 +78,14 @@ pub fn rewrite_request<'a>(
     let expect = head.expects_continue();
     let http_11 = head.minor_version == 1;
     let te = http_11 && info.te_trailers;
+    let says_client = || {
+        head.fields
+            .into_iter()
+            .any(|field| is_forwarded(field.name))
+    };
+    let forged = !to.trusted && says_client();
     let kept = !changes(info, to.edits)
+        && !forged
         && http_11
         && head.target.authority.is_none()
         && !info.te
@@ -94,6 +105,9 @@ pub fn rewrite_request<'a>(
     let named = NominatedNames::gather(head.fields, info.options.names);
     let keep = |field: &Field<'a>| match field_kind(Direction::Request, field.name) {
         FieldKind::Other if named.has(field.name) => false,
+        FieldKind::Other if forged && is_forwarded(field.name) => false,
+        // A server may take it for the field that an edit writes.
+        FieldKind::Other if to.edits.iter().any(|edit| edit.is_spelt_as(field.name)) => false,
         FieldKind::Expect => expect,
         FieldKind::Upgrade => upgrade,
         FieldKind::Other

@@ -4,6 +4,7 @@ use net::http::{BodySink, HttpError, MessageBody};
 
 use super::Refusal;
 use super::fields::{is_control, is_token_byte};
+use super::guarded::{GuardedNames, NameHash, fold, is_forwarded};
 use super::head_info::list;
 
 /// The direction of a message.
@@ -33,8 +34,9 @@ pub enum Framing {
 ///
 /// The chunked coding is parsed strictly: lines end with CR LF; extensions and trailers are bounded
 /// and without control characters; trailers that frame, route or authenticate a message are
-/// refused, since a receiver may merge them into the head (RFC 9110 6.5.1). In requests, chunks of
-/// 2 GiB and more are refused too, as are sizes padded with whitespace, which some servers send.
+/// refused, since a receiver may merge them into the head (RFC 9110 6.5.1). In requests, trailers
+/// are refused too that say who the client is, chunks of 2 GiB and more, and sizes padded with
+/// whitespace, which some servers send.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTracker {
     body: MessageBody,
@@ -84,6 +86,15 @@ impl BodyTracker {
         self.take_content(input, |_| {})
     }
 
+    /// The same, refusing trailers of these names.
+    ///
+    /// # Errors
+    /// As [`BodyTracker::take`].
+    #[inline]
+    pub fn take_guarded(&mut self, input: &[u8], names: &GuardedNames) -> Result<Taken, Refusal> {
+        self.take_with(input, names, |_| {})
+    }
+
     /// The same, passing decoded slices of `input` to `content`.
     ///
     /// # Errors
@@ -94,8 +105,19 @@ impl BodyTracker {
         input: &[u8],
         content: impl FnMut(&[u8]),
     ) -> Result<Taken, Refusal> {
+        self.take_with(input, &GuardedNames::NONE, content)
+    }
+
+    #[inline]
+    fn take_with(
+        &mut self,
+        input: &[u8],
+        names: &GuardedNames,
+        content: impl FnMut(&[u8]),
+    ) -> Result<Taken, Refusal> {
         let mut sink = Sink {
             strict: &mut self.strict,
+            names,
             content,
             refusal: None,
         };
@@ -114,7 +136,7 @@ impl BodyTracker {
 const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
 const RESPONSE_CHUNK_MAX: u64 = i64::MAX as u64;
 
-/// Longest name in `HEAD_ONLY`.
+/// Longest name that is compared as a whole: one in `HEAD_ONLY`.
 const NAME_MAX: usize = 20;
 
 /// Fields not allowed as trailers: framing, routing, authentication, and the content's form (RFC
@@ -132,10 +154,11 @@ struct ChunkRules {
     blank: bool,
     /// The colon of a trailer has come.
     colon: bool,
-    /// Name of the trailer, in lower case and with `-` for `_`; `name_bytes` counts on if it does
-    /// not fit.
+    /// Name of the trailer, folded; `name_bytes` counts on if it does not fit.
     name: [u8; NAME_MAX],
     name_bytes: usize,
+    /// Of the whole name.
+    hash: NameHash,
 }
 
 impl ChunkRules {
@@ -147,6 +170,7 @@ impl ChunkRules {
             colon: false,
             name: [0; NAME_MAX],
             name_bytes: 0,
+            hash: NameHash::EMPTY,
         }
     }
 
@@ -177,30 +201,37 @@ impl ChunkRules {
         }
     }
 
-    fn trailer(&mut self, byte: u8) -> Result<(), Refusal> {
+    /// Whether the trailer whose name has come may only be in the head.
+    fn is_head_only(&self, names: &GuardedNames) -> bool {
+        let whole = self.name.get(..self.name_bytes);
+        let begin = &self.name[..self.name_bytes.min(NAME_MAX)];
+        let request = self.direction == Direction::Request;
+        whole.is_some_and(|name| list(HEAD_ONLY).any(|known| known == name))
+            || (request && (is_forwarded(begin) || names.has(self.hash)))
+    }
+
+    fn trailer(&mut self, byte: u8, names: &GuardedNames) -> Result<(), Refusal> {
         match (byte, self.colon) {
             (b'\n', true) => {
                 (self.colon, self.name_bytes) = (false, 0);
+                self.hash = NameHash::EMPTY;
                 Ok(())
             }
             (byte, true) if is_control(byte) => Err(Refusal::Trailer),
             (_, true) => Ok(()),
             (b':', false) if self.name_bytes > 0 => {
                 self.colon = true;
-                let name = self.name.get(..self.name_bytes);
-                match name.is_some_and(|name| list(HEAD_ONLY).any(|known| known == name)) {
+                match self.is_head_only(names) {
                     true => Err(Refusal::TrailerName),
                     false => Ok(()),
                 }
             }
             (byte, false) if is_token_byte(byte) => {
                 if let Some(place) = self.name.get_mut(self.name_bytes) {
-                    *place = match byte {
-                        b'_' => b'-',
-                        other => other.to_ascii_lowercase(),
-                    };
+                    *place = fold(byte);
                 }
                 self.name_bytes += 1;
+                self.hash = self.hash.add(byte);
                 Ok(())
             }
             (_, false) => Err(Refusal::Trailer),
@@ -210,6 +241,7 @@ impl ChunkRules {
 
 struct Sink<'s, F> {
     strict: &'s mut ChunkRules,
+    names: &'s GuardedNames,
     content: F,
     refusal: Option<Refusal>,
 }
@@ -240,7 +272,7 @@ impl<F: FnMut(&[u8])> BodySink for Sink<'_, F> {
     }
 
     fn trailer(&mut self, byte: u8) -> Result<(), HttpError> {
-        let result = self.strict.trailer(byte);
+        let result = self.strict.trailer(byte, self.names);
         self.note(result)
     }
 }

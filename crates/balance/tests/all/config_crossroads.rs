@@ -91,7 +91,7 @@ fn every_keyword_of_a_service_is_understood() {
         "type http; headerinspection off; bindto 127.0.0.1; verbosity yes; dispatchmode bysize \
          over 10; revivinginterval 0; checkinterval 3; maxconnections 100; backlog 128; shmkey \
          7; allowfrom 10/8 192.168.1.7; allowfrom 172.16/12; denyfrom 10.9; allowfile /a; \
-         denyfile /d; useraccount nobody;",
+         denyfile /d; trustedproxies 10.1.1.1; trustedproxies 10.1.1.2; useraccount nobody;",
         "",
     );
     assert_eq!(one.listen, ["127.0.0.1:8080".parse().unwrap()]);
@@ -110,6 +110,12 @@ fn every_keyword_of_a_service_is_understood() {
     assert_eq!(one.access.deny[0].to_string(), "10.9.0.0/16");
     assert_eq!(one.access.allow_file, Some(PathBuf::from("/a")));
     assert_eq!(one.access.deny_file, Some(PathBuf::from("/d")));
+    let proxies: Vec<String> = one
+        .trusted_proxies
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(proxies, ["10.1.1.1/32", "10.1.1.2/32"]);
     assert_eq!(one.user_account.as_deref(), Some("nobody"));
     assert!(one.verbosity);
 }

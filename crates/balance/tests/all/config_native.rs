@@ -115,8 +115,12 @@ connections_max = 1000
 queue = { length = 10, time_limit = "1s" }
 backlog = 128
 access = { allow = ["10.0.0.0/8", "2001:db8::/32"], deny = ["10.1.0.0/16"] }
-timeouts = { connect = "1s", client_header = "2s", client_idle = "0s", upstream_answer = "3s", write_stall = "4s" }
+timeouts = { connect = "1s", client_header = "2s", client_body = "5s", client_idle = "0s", half_closed = "6s", upstream_answer = "3s", write_stall = "4s" }
 proxy_protocol_in = true
+trusted_proxies = ["192.0.2.1", "2001:db8::/32"]
+resends = 1
+half_close = true
+body_rate_min = 1000
 access_log = "/var/log/a"
 access_log_form = "combined"
 user_account = "nobody"
@@ -173,6 +177,13 @@ backends.a = { address = "10.0.0.2:5432", penalty = 2 }
         })
     );
     assert_eq!(web.timeouts.client_idle, Duration::ZERO);
+    assert_eq!(web.timeouts.client_body, Duration::from_secs(5));
+    assert_eq!(web.timeouts.half_closed, Duration::from_secs(6));
+    assert_eq!(web.trusted_proxies.len(), 2);
+    assert_eq!(
+        (web.resends, web.half_close, web.body_rate_min),
+        (1, true, 1000)
+    );
     assert_eq!(web.drain, Duration::from_secs(60));
     let [one, two] = web.backends.as_slice() else {
         panic!()

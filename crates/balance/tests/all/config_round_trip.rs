@@ -185,11 +185,14 @@ fn service() -> impl Strategy<Value = Service> {
             allow_file,
             deny_file,
         });
-    let timeouts = (duration(), duration(), duration(), duration(), duration()).prop_map(
-        |(connect, client_header, client_idle, upstream_answer, write_stall)| Timeouts {
+    let client = (duration(), duration(), duration(), duration());
+    let timeouts = (duration(), client, duration(), duration()).prop_map(
+        |(connect, client, upstream_answer, write_stall)| Timeouts {
             connect,
-            client_header,
-            client_idle,
+            client_header: client.0,
+            client_body: client.1,
+            client_idle: client.2,
+            half_closed: client.3,
             upstream_answer,
             write_stall,
         },
@@ -222,9 +225,10 @@ fn service() -> impl Strategy<Value = Service> {
             any::<bool>(),
             option::of("[a-z]{1,8}"),
         ),
+        (prefixes(), 0..=100u32, any::<bool>(), any::<u32>()),
         vec(backend(), 1..4),
     )
-        .prop_map(|(first, second, third, fourth, backends)| {
+        .prop_map(|(first, second, third, fourth, fifth, backends)| {
             let (listen, kind, dispatch) = first;
             let (reviving_interval, check_interval, check, ejection, slow_start, drain) = second;
             let (check, rise, fall, timeout) = check;
@@ -235,7 +239,12 @@ fn service() -> impl Strategy<Value = Service> {
             };
             let (connections_max, queue, backlog, access, timeouts) = third;
             let (proxy_protocol_in, verbosity, access_log, combined, user_account) = fourth;
+            let (trusted_proxies, resends, half_close, body_rate_min) = fifth;
             Service {
+                trusted_proxies,
+                resends,
+                half_close,
+                body_rate_min,
                 name: String::new(),
                 listen,
                 kind,

@@ -25,6 +25,7 @@ fn the_common_case_allocates_nothing() {
         edits: &[],
         keep_alive: true,
         upgrade: true,
+        trusted: true,
         host: b"a",
     };
     let down = ToClient {
@@ -58,6 +59,7 @@ fn changes_and_bodies_allocate_nothing_beyond_the_output() {
         edits: &edits,
         keep_alive: false,
         upgrade: true,
+        trusted: true,
         host: b"a",
     };
     let mut out = Vec::with_capacity(4096);

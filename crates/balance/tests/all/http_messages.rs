@@ -242,7 +242,7 @@ fn a_client_that_says_close_is_closed() {
 }
 
 #[test]
-fn a_client_that_ends_its_side_still_gets_its_answers() {
+fn a_client_that_ends_its_side_gets_its_answers_where_half_closing_is_allowed() {
     on_both(|io| {
         let back = BackEnd::new(|peer, _, _| {
             while peer.request().is_some() {
@@ -250,7 +250,9 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
                 peer.say(ok("late"));
             }
         });
-        let balancer = balancer(io, &[back.address]);
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.half_close = true;
+        });
         let mut client = Peer::connect(balancer.address());
         client.say(format!("{}{}", get("/1"), get("/2")));
         client.end();

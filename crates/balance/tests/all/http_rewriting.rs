@@ -10,6 +10,7 @@ const UP: ToUpstream<'_> = ToUpstream {
     edits: &[],
     keep_alive: true,
     upgrade: true,
+    trusted: true,
     host: b"10.1.1.100:8080",
 };
 const DOWN: ToClient<'_> = ToClient {

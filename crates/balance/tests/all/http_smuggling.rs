@@ -24,6 +24,7 @@ const TO: ToUpstream<'_> = ToUpstream {
     edits: &[],
     keep_alive: true,
     upgrade: true,
+    trusted: true,
     host: b"upstream",
 };
 

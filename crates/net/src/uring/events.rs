@@ -159,6 +159,20 @@ impl Uring {
         self.next = 0;
     }
 
+    /// Notes which connections have received something in this turn ([`Io::has_unread`]).
+    pub(super) fn count_unread(&mut self) {
+        for entry in &self.batch {
+            let data = entry.user_data();
+            if (data >> 56) as u8 != Op::Recv as u8 {
+                continue;
+            }
+            let slot = &mut self.slots[data as u32 as usize];
+            if u64::from(slot.generation) == (data >> 32) & 0xff_ffff {
+                slot.unread = slot.unread.saturating_add(1);
+            }
+        }
+    }
+
     pub(super) fn translate(&mut self, entry: &cqueue::Entry) -> Option<Event> {
         let data = entry.user_data();
         let op = Op::from_u8((data >> 56) as u8)?;
@@ -174,6 +188,9 @@ impl Uring {
         let conn = ConnId { index, generation };
         let slot = &mut self.slots[index as usize];
         let current = slot.generation == generation;
+        if current && op == Op::Recv {
+            slot.unread = slot.unread.saturating_sub(1);
+        }
         if current && op != Op::QuietSend && !cqueue::more(flags) {
             slot.pending = slot.pending.saturating_sub(1);
         }

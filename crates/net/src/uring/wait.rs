@@ -63,6 +63,9 @@ impl Uring {
             Err(e) => return Err(e),
         }
         self.batch.extend(self.ring.completion());
+        if self.files {
+            self.count_unread();
+        }
         if let Some(stamps) = &mut self.stamps
             && !self.batch.is_empty()
         {

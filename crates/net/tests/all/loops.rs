@@ -93,6 +93,46 @@ fn echoes<I: Io, const FILES: bool>() {
     client.join().unwrap();
 }
 
+fn tells_of_what_was_not_taken<I: Io, const FILES: bool>() {
+    let mut io = open::<I, FILES>();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
+    let mut conns = Vec::new();
+    let mut peers = Vec::new();
+    for _ in 0..2 {
+        conns.push(io.connect(target, None).unwrap());
+        turn(&mut io, soon(), |_, event| {
+            matches!(event, Event::Connected { .. })
+        });
+        peers.push(listener.accept().unwrap().0);
+    }
+    settle(&mut io);
+    assert!(!conns.iter().any(|conn| io.has_unread(*conn)));
+    for peer in &mut peers {
+        peer.write_all(b"x").unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(30));
+    io.poll(Some(100_000_000)).unwrap();
+    // Connections that are no files are not for relays, which alone ask.
+    let tells = FILES || I::NAME == "epoll";
+    for left in [1, 0] {
+        let Some(Event::Data { conn, buf }) = io.next_event() else {
+            panic!("expected data");
+        };
+        io.recycle(buf);
+        conns.retain(|one| *one != conn);
+        assert_eq!(conns.len(), left);
+        assert!(conns.iter().all(|one| io.has_unread(*one) == tells));
+        assert!(!io.has_unread(conn));
+    }
+    drop(peers);
+    std::thread::sleep(Duration::from_millis(30));
+    io.poll(Some(100_000_000)).unwrap();
+    let Some(Event::Eof { .. }) = io.next_event() else {
+        panic!("expected the end");
+    };
+}
+
 fn connects_sends_and_is_refused<I: Io, const FILES: bool>() {
     let mut io = open::<I, FILES>();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -260,6 +300,7 @@ macro_rules! on_all {
 on_all!(
     echoes,
     connects_sends_and_is_refused,
+    tells_of_what_was_not_taken,
     source_addresses_turn,
     an_unusable_source_is_told,
     waits_as_long_as_told,

@@ -24,7 +24,7 @@ impl Scope {
     }
 }
 
-const SERVICE: [&str; 16] = [
+const SERVICE: [&str; 17] = [
     "port",
     "type",
     "headerinspection",
@@ -40,6 +40,7 @@ const SERVICE: [&str; 16] = [
     "denyfrom",
     "allowfile",
     "denyfile",
+    "trustedproxies",
     "useraccount",
 ];
 
@@ -73,5 +74,5 @@ pub(super) fn is_keyword(word: &str) -> bool {
 
 /// Keywords that may be repeated in a block.
 pub(super) fn repeats(keyword: &str) -> bool {
-    matches!(keyword, "allowfrom" | "denyfrom") || keyword.ends_with("header")
+    matches!(keyword, "allowfrom" | "denyfrom" | "trustedproxies") || keyword.ends_with("header")
 }

@@ -223,6 +223,9 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
             .allow
             .extend(prefixes(diagnostics, statement)),
         "denyfrom" => service.access.deny.extend(prefixes(diagnostics, statement)),
+        "trustedproxies" => service
+            .trusted_proxies
+            .extend(prefixes(diagnostics, statement)),
         "allowfile" => service.access.allow_file = path(diagnostics, statement),
         "denyfile" => service.access.deny_file = path(diagnostics, statement),
         "useraccount" => {

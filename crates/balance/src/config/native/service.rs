@@ -17,7 +17,7 @@ use crate::config::model::{
 };
 use crate::config::validate::{self, LocatedService};
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 26] = [
     "listen",
     "kind",
     "inspect",
@@ -32,8 +32,12 @@ const KEYS: [&str; 22] = [
     "queue",
     "backlog",
     "access",
+    "trusted_proxies",
     "timeouts",
     "proxy_protocol_in",
+    "resends",
+    "half_close",
+    "body_rate_min",
     "verbosity",
     "access_log",
     "access_log_form",
@@ -92,7 +96,17 @@ pub(super) fn service(
     queue(reader, section, &mut service);
     fields::count(reader, section, "backlog", 1..=65_535, &mut service.backlog);
     service.access = access(reader, section);
+    service.trusted_proxies = prefixes(reader, section, "trusted_proxies");
     timeouts(reader, section, &mut service);
+    fields::count(reader, section, "resends", 0..=100, &mut service.resends);
+    fields::boolean(reader, section, "half_close", &mut service.half_close);
+    fields::count(
+        reader,
+        section,
+        "body_rate_min",
+        0..=i64::from(u32::MAX),
+        &mut service.body_rate_min,
+    );
     fields::boolean(
         reader,
         section,
@@ -411,31 +425,31 @@ fn access(reader: &mut Reader, section: &Section<'_>) -> Access {
         return Access::default();
     };
     table.only(reader, &["allow", "deny", "allow_file", "deny_file"]);
-    let mut list = |key: &str| -> Vec<Prefix> {
-        let mut prefixes = Vec::new();
-        for (text, place) in table.texts(reader, key).unwrap_or_default() {
-            match text.parse() {
-                Ok(prefix) => prefixes.push(prefix),
-                Err(error) => reader.report(
-                    Problem::at(
-                        place,
-                        format!("`{}` is no address prefix: {error}", shown(&text)),
-                        "expected a prefix",
-                    )
-                    .help(
-                        "a prefix is such as \"10.0.0.0/8\", \"192.168.1.7\" or \"2001:db8::/32\"",
-                    ),
-                ),
-            }
-        }
-        prefixes
-    };
     Access {
-        allow: list("allow"),
-        deny: list("deny"),
+        allow: prefixes(reader, &table, "allow"),
+        deny: prefixes(reader, &table, "deny"),
         allow_file: fields::path(reader, &table, "allow_file"),
         deny_file: fields::path(reader, &table, "deny_file"),
     }
+}
+
+/// A list of address prefixes; a missing key is an empty one.
+fn prefixes(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<Prefix> {
+    let mut prefixes = Vec::new();
+    for (text, place) in section.texts(reader, key).unwrap_or_default() {
+        match text.parse() {
+            Ok(prefix) => prefixes.push(prefix),
+            Err(error) => reader.report(
+                Problem::at(
+                    place,
+                    format!("`{}` is no address prefix: {error}", shown(&text)),
+                    "expected a prefix",
+                )
+                .help("a prefix is such as \"10.0.0.0/8\", \"192.168.1.7\" or \"2001:db8::/32\""),
+            ),
+        }
+    }
+    prefixes
 }
 
 fn timeouts(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
@@ -446,7 +460,9 @@ fn timeouts(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
     let all = [
         ("connect", &mut timeouts.connect),
         ("client_header", &mut timeouts.client_header),
+        ("client_body", &mut timeouts.client_body),
         ("client_idle", &mut timeouts.client_idle),
+        ("half_closed", &mut timeouts.half_closed),
         ("upstream_answer", &mut timeouts.upstream_answer),
         ("write_stall", &mut timeouts.write_stall),
     ];

@@ -7,7 +7,7 @@ use crate::config::model::{
 };
 use crate::config::model::{Dispatch, EditKind};
 use crate::engine::state::{BackendState, ServiceState};
-use crate::http::RequestHead;
+use crate::http::{GuardedNames, RequestHead};
 use crate::sticky;
 
 /// Idle connections that a thread keeps, over all back ends.
@@ -25,6 +25,14 @@ pub(in crate::engine) struct HttpServiceWorker {
     pub backends: Vec<HttpBackendSlot>,
     /// Whether any back end has a sticky cookie.
     pub sticky: bool,
+    /// Fields that edits write into requests.
+    pub guarded: GuardedNames,
+    /// How often a request may be sent again.
+    pub resends: u32,
+    /// Whether a client that has ended its side gets its response.
+    pub half_close: bool,
+    /// Bytes per second that extend the limit of a request's body; 0: nothing does.
+    pub body_rate_min: u32,
 }
 
 pub(in crate::engine) struct HttpBackendSlot {
@@ -68,6 +76,9 @@ impl HttpServiceWorker {
             Dispatch::ConsistentHash { key } => Some(key.clone()),
             _ => None,
         };
+        let edits = service.backends.iter().flat_map(|one| &one.header_edits);
+        let edits = edits.filter(|edit| edit.recipient == Recipient::Server);
+        let guarded = GuardedNames::new(edits.map(|edit| edit.name.as_str()));
         let share = (IDLE_MAX / backends.max(1)).clamp(1, IDLE_PER_BACKEND_MAX);
         let backends: Vec<HttpBackendSlot> = service
             .backends
@@ -82,6 +93,10 @@ impl HttpServiceWorker {
             sticky: backends
                 .iter()
                 .any(|backend_slot| backend_slot.cookie.is_some()),
+            guarded,
+            resends: service.resends,
+            half_close: service.half_close,
+            body_rate_min: service.body_rate_min,
             backends,
         })
     }

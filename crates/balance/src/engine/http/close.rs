@@ -71,6 +71,9 @@ impl<I: Io> Worker<I> {
         let repeat = (gone || failure == UpstreamFailure::Dead)
             && !response_begun
             && downstream.can_repeat();
+        if repeat {
+            downstream.resends_left -= 1;
+        }
         if repeat && reused && gone {
             // A race with the back end's idle timeout; says nothing about its health.
             downstream.phase = Phase::Seeking;
@@ -247,13 +250,13 @@ impl<I: Io> Worker<I> {
         let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
+        let waits = self.services[connection.service as usize].half_close();
+        let cut = !downstream.body.is_complete() && downstream.input.is_empty();
         match (downstream.phase, connection.peer) {
             (Phase::Reading, _) => self.next_input(client),
             (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
-            // The rest of the request will not come.
-            (Phase::Exchanging | Phase::Seeking, _)
-                if !downstream.body.is_complete() && downstream.input.is_empty() =>
-            {
+            // The rest of the request will not come, or nobody is there for the response.
+            (Phase::Exchanging | Phase::Seeking, _) if cut || !waits => {
                 self.downstream_reset(client);
             }
             // It waits for its response.

@@ -67,6 +67,7 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn assign_request(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
         let Worker {
+            io,
             connections,
             services,
             shared,
@@ -78,11 +79,12 @@ impl<I: Io> Worker<I> {
         };
         let service = connection.service as usize;
         let address_version = shared.services[service].backends[backend].address_version();
-        let repeat = downstream.method.is_idempotent();
+        let repeat = downstream.may_repeat();
         let kept = services[service].http.as_mut().and_then(|http| {
             let backend_slot = &mut http.backends[backend];
             backend_slot.reusable.then(|| {
                 take_idle(
+                    io,
                     connections,
                     &mut backend_slot.idle,
                     address_version,

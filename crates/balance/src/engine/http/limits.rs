@@ -3,7 +3,7 @@
 use net::{ConnId, Io};
 
 use super::close::UpstreamFailure;
-use super::{Pair, Phase};
+use super::{BodyWait, Pair, Phase};
 use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
 
@@ -120,6 +120,41 @@ impl<I: Io> Worker<I> {
             )
     }
 
+    /// Whether the rest of a request's body has been waited for too long. Only time counts in which
+    /// the client could send: nothing is queued to the back end, and the client is read.
+    fn is_body_late(&mut self, pair: Pair, now_ns: u64) -> bool {
+        let could_send = self.io.queued(pair.server) == 0;
+        let connection = &mut self.connections[pair.client.slot()];
+        let could_send = could_send && !connection.paused;
+        let bytes = connection.bytes;
+        let service_worker = &self.services[connection.service as usize];
+        let (Some(downstream), Some(http)) =
+            (connection.downstream.as_deref_mut(), &service_worker.http)
+        else {
+            return false;
+        };
+        let wait = downstream.body_wait.get_or_insert(BodyWait {
+            bytes,
+            waited_ns: 0,
+            scanned_ns: now_ns,
+        });
+        if could_send {
+            wait.waited_ns += now_ns.saturating_sub(wait.scanned_ns);
+        }
+        wait.scanned_ns = now_ns;
+        let earned_ns = match u64::from(http.body_rate_min) {
+            0 => 0,
+            rate => {
+                bytes
+                    .saturating_sub(wait.bytes)
+                    .saturating_mul(1_000_000_000)
+                    / rate
+            }
+        };
+        let limit_ns = service_worker.limits.client_body;
+        wait.waited_ns >= limit_ns.saturating_add(earned_ns)
+    }
+
     fn scan_exchange(&mut self, pair: Pair, now_ns: u64) {
         let taken_late_ns = self.stalled_ns(pair.server, now_ns);
         let waits_for_client = self.io.queued(pair.client) > 0;
@@ -134,6 +169,11 @@ impl<I: Io> Worker<I> {
         }
         let quiet_ns = now_ns.saturating_sub(downstream.moved_ns);
         let unsent = !downstream.body.is_complete();
+        if unsent && self.is_body_late(pair, now_ns) {
+            self.state(service).timeouts.add(1);
+            let text = "the request body came too slowly";
+            return self.respond_locally(pair.client, 408, text);
+        }
         let stall = self.services[service].limits.write_stall;
         let stalled = taken_late_ns >= stall;
         let backend = self.connection(pair.server).backend as usize;

@@ -83,6 +83,8 @@ pub(super) struct Downstream {
     sticky: Option<u32>,
     /// A back end failed to answer it.
     failed: bool,
+    /// How often it may be sent again.
+    resends_left: u32,
     /// The head of the final response was sent.
     response_sent: bool,
     /// Responses on this connection so far.
@@ -96,6 +98,19 @@ pub(super) struct Downstream {
     /// At the last scan: bytes in both directions, and since when that has not changed, ns.
     moved: u64,
     moved_ns: u64,
+    /// The wait for the rest of the body, from the first scan that found it incomplete.
+    body_wait: Option<BodyWait>,
+}
+
+/// How long a client has been waited for.
+#[derive(Clone, Copy)]
+struct BodyWait {
+    /// The client's bytes when it began.
+    bytes: u64,
+    /// Time in which nothing else was waited for, ns.
+    waited_ns: u64,
+    /// The last scan, ns.
+    scanned_ns: u64,
 }
 
 impl Downstream {
@@ -114,6 +129,7 @@ impl Downstream {
             raw: false,
             sticky: None,
             failed: false,
+            resends_left: 0,
             response_sent: false,
             responses: 0,
             status: 0,
@@ -122,12 +138,23 @@ impl Downstream {
             line: None,
             moved: 0,
             moved_ns: now_ns,
+            body_wait: None,
         }
+    }
+
+    /// Whether nothing has come since the last response, or since the client connected.
+    pub fn is_idle(&self) -> bool {
+        self.phase == Phase::Reading && self.input.is_empty()
+    }
+
+    /// Whether a request like this may be sent again.
+    fn may_repeat(&self) -> bool {
+        self.resends_left > 0 && self.method.is_idempotent()
     }
 
     /// Whether the request can be sent again, to this or another back end.
     fn can_repeat(&self) -> bool {
-        self.whole && self.method.is_idempotent() && !self.response_sent
+        self.may_repeat() && self.whole && !self.response_sent
     }
 
     /// Keeps body bytes that are being sent, in case they have to be sent again.

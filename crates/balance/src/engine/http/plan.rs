@@ -1,6 +1,6 @@
 //! Planning what to do with a request whose head was read.
 
-use net::ConnId;
+use net::{ConnId, Io};
 
 use super::Downstream;
 use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
@@ -28,7 +28,8 @@ pub(super) struct Plan {
 }
 
 /// What planning needs, besides the client.
-pub(super) struct Chooser<'w> {
+pub(super) struct Chooser<'w, I: Io> {
+    pub(super) io: &'w I,
     pub(super) service_worker: &'w mut ServiceWorker,
     pub(super) state: &'w ServiceState,
     pub(super) connections: &'w [Connection],
@@ -38,7 +39,7 @@ pub(super) struct Chooser<'w> {
     pub(super) values: &'w mut Vec<u8>,
 }
 
-impl Chooser<'_> {
+impl<I: Io> Chooser<'_, I> {
     /// Parses a request, keeps what is needed later, and plans. `None`: the head is not complete.
     pub(super) fn plan(
         &mut self,
@@ -61,7 +62,7 @@ impl Chooser<'_> {
         let (begin, head_end) = (head.skipped(), head.len());
         let end = match raw {
             true => bytes.len(),
-            false => head_end + body.take(&bytes[head_end..])?.bytes,
+            false => head_end + body.take_guarded(&bytes[head_end..], &http.guarded)?.bytes,
         };
         downstream.scan.reset();
         downstream.request.clear();
@@ -81,6 +82,8 @@ impl Chooser<'_> {
             downstream.status,
         ) = (false, false, 0);
         downstream.response_bytes = 0;
+        downstream.resends_left = http.resends;
+        downstream.body_wait = None;
         downstream.sticky = http.bound(&head);
         if self.service_worker.emits_events {
             downstream.line = Some(logged_line(&head, self.service_worker.combined));
@@ -108,11 +111,16 @@ impl Chooser<'_> {
             && http.backends[at].reusable
         {
             let address_version = self.state.backends[at].address_version();
-            let repeat = downstream.method.is_idempotent();
+            let repeat = downstream.may_repeat();
             let idle = &mut http.backends[at].idle;
-            if let Some(conn) =
-                take_idle(self.connections, idle, address_version, repeat, self.now_ns)
-            {
+            if let Some(conn) = take_idle(
+                self.io,
+                self.connections,
+                idle,
+                address_version,
+                repeat,
+                self.now_ns,
+            ) {
                 let backend_slot = &http.backends[at];
                 let how = rewrite(
                     http,
@@ -216,6 +224,7 @@ pub(super) fn rewrite(
                     false => head.keep_alive(),
                 },
                 upgrade: true,
+                trusted: client_state.trusted,
                 host: &backend_slot.host,
             };
             rewrite_request(head, &to, scratch)

@@ -17,14 +17,19 @@ const FRESH_NS: u64 = 1_000_000_000;
 const WAIT_NS: u64 = 60_000_000_000;
 
 /// Takes a usable connection from the pool.
-pub(super) fn take_idle(
+///
+/// One of which data or the end has come stays: nothing was asked there, so that these bytes are no
+/// answer. Its event follows in this turn, and closes it.
+pub(super) fn take_idle<I: Io>(
+    io: &I,
     connections: &[Connection],
     idle: &mut Vec<ConnId>,
     address_version: u32,
     can_repeat: bool,
     now_ns: u64,
 ) -> Option<ConnId> {
-    let connection = &connections[idle.last()?.slot()];
+    let at = idle.iter().rposition(|conn| !io.has_unread(*conn))?;
+    let connection = &connections[idle[at].slot()];
     let old = !can_repeat && now_ns.saturating_sub(connection.since_ns) > FRESH_NS;
     let moved = connection
         .upstream
@@ -32,7 +37,7 @@ pub(super) fn take_idle(
         .is_none_or(|upstream| upstream.address_version != address_version);
     match old || moved {
         true => None,
-        false => idle.pop(),
+        false => Some(idle.remove(at)),
     }
 }
 

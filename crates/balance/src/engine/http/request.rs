@@ -81,6 +81,7 @@ impl<I: Io> Worker<I> {
         let bytes = io.bytes(&buf);
         downstream.began_ns = now_ns;
         let mut chooser = Chooser {
+            io: &*io,
             service_worker: &mut services[service],
             state: &shared.services[service],
             connections,
@@ -128,6 +129,9 @@ impl<I: Io> Worker<I> {
             Phase::Exchanging => return self.forward_held_body(client),
             Phase::Seeking => return,
         }
+        if connection.ended && !self.services[service].half_close() {
+            return self.http_close(client);
+        }
         if downstream.input.is_empty() {
             if connection.ended {
                 return self.http_close(client);
@@ -145,6 +149,7 @@ impl<I: Io> Worker<I> {
             };
         }
         let Worker {
+            io,
             connections,
             services,
             shared,
@@ -161,6 +166,7 @@ impl<I: Io> Worker<I> {
         };
         let mut input = std::mem::take(&mut downstream.input);
         let mut chooser = Chooser {
+            io: &*io,
             service_worker: &mut services[service],
             state: &shared.services[service],
             connections,
@@ -320,13 +326,20 @@ impl<I: Io> Worker<I> {
 
     fn forward_body(&mut self, pair: Pair, buf: Buf) {
         let Worker {
-            io, connections, ..
+            io,
+            connections,
+            services,
+            ..
         } = self;
-        let Some(downstream) = connections[pair.client.slot()].downstream.as_deref_mut() else {
+        let connection = &mut connections[pair.client.slot()];
+        let (Some(downstream), Some(http)) = (
+            connection.downstream.as_deref_mut(),
+            &services[connection.service as usize].http,
+        ) else {
             return io.recycle(buf);
         };
         let bytes = io.bytes(&buf);
-        let taken = match downstream.body.take(bytes) {
+        let taken = match downstream.body.take_guarded(bytes, &http.guarded) {
             Ok(taken) => taken.bytes,
             Err(refusal) => {
                 io.recycle(buf);
@@ -345,12 +358,17 @@ impl<I: Io> Worker<I> {
     /// Forwards the body received before the back end was connected.
     fn forward_held_body(&mut self, client: ConnId) {
         let Worker {
-            io, connections, ..
+            io,
+            connections,
+            services,
+            ..
         } = self;
         let connection = &mut connections[client.slot()];
-        let (Some(server), Some(downstream)) =
-            (connection.peer, connection.downstream.as_deref_mut())
-        else {
+        let (Some(server), Some(downstream), Some(http)) = (
+            connection.peer,
+            connection.downstream.as_deref_mut(),
+            &services[connection.service as usize].http,
+        ) else {
             return;
         };
         if downstream.input.is_empty() || (!downstream.raw && downstream.body.is_complete()) {
@@ -360,7 +378,7 @@ impl<I: Io> Worker<I> {
             true => Ok(downstream.input.len()),
             false => downstream
                 .body
-                .take(&downstream.input)
+                .take_guarded(&downstream.input, &http.guarded)
                 .map(|taken| taken.bytes),
         };
         let taken = match taken {

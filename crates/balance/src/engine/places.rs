@@ -1,0 +1,92 @@
+//! Places for new clients.
+//!
+//! Where all are taken, a client of an HTTP service gives way that has been idle for longest:
+//! between two requests, or before the first. Relayed connections do not, as nobody knows what
+//! their silence means.
+
+use net::{ConnId, Io};
+
+use super::connection::Role;
+use super::worker::Worker;
+
+/// How long a client must have been idle, ns: one that asked within this time is likely to ask
+/// again.
+const IDLE_NS: u64 = 1_000_000_000;
+/// How often the connection table may be walked for idle clients, ns.
+const WALK_NS: u64 = 10_000_000;
+/// How many of them a walk finds.
+const FOUND_MAX: usize = 256;
+
+/// Clients that could give way.
+#[derive(Default)]
+pub(super) struct IdleClients {
+    /// As of the last walk; the one that was idle for longest is last.
+    found: Vec<ConnId>,
+    walked_ns: u64,
+}
+
+impl<I: Io> Worker<I> {
+    /// Takes a place for a client of a service; false if there is none.
+    pub(super) fn take_place(&mut self, service: usize) -> bool {
+        if self.is_full() && !self.evict(None) {
+            return false;
+        }
+        let most = self.services[service].most;
+        let mut taken = self.state(service).reserve(most);
+        if !taken && self.evict(Some(service)) {
+            taken = self.state(service).reserve(most);
+        }
+        taken
+    }
+
+    /// Closes the client that has been idle for longest, of a service or of any.
+    #[cold]
+    fn evict(&mut self, service: Option<usize>) -> bool {
+        let now_ns = self.now();
+        loop {
+            let fits = |conn: &ConnId| {
+                let of = self.connections[conn.slot()].service as usize;
+                service.is_none_or(|service| service == of)
+            };
+            if let Some(at) = self.idle_clients.found.iter().rposition(fits) {
+                let conn = self.idle_clients.found.remove(at);
+                if self.idle_ns(conn, now_ns).is_some() {
+                    let service = self.connection(conn).service as usize;
+                    self.state(service).evicted.add(1);
+                    self.end_client(conn);
+                    return true;
+                }
+                continue;
+            }
+            if now_ns.saturating_sub(self.idle_clients.walked_ns) < WALK_NS {
+                return false;
+            }
+            self.find_idle_clients(now_ns);
+        }
+    }
+
+    /// How long a client has been idle, ns, if it may give way.
+    fn idle_ns(&self, conn: ConnId, now_ns: u64) -> Option<u64> {
+        let connection = &self.connections[conn.slot()];
+        let idle = connection.role == Role::HttpDownstream
+            && connection.conn == Some(conn)
+            && connection.downstream_is(|downstream| downstream.is_idle())
+            && self.io.queued(conn) == 0;
+        let idle_ns = now_ns.saturating_sub(connection.since_ns);
+        (idle && idle_ns >= IDLE_NS).then_some(idle_ns)
+    }
+
+    fn find_idle_clients(&mut self, now_ns: u64) {
+        let mut found: Vec<(u64, ConnId)> = self.connections[..self.used]
+            .iter()
+            .filter_map(|connection| connection.conn)
+            .filter_map(|conn| Some((self.idle_ns(conn, now_ns)?, conn)))
+            .collect();
+        found.sort_unstable_by_key(|(idle_ns, _)| *idle_ns);
+        let first = found.len().saturating_sub(FOUND_MAX);
+        self.idle_clients = IdleClients {
+            found: found[first..].iter().map(|(_, conn)| *conn).collect(),
+            walked_ns: now_ns,
+        };
+    }
+}
