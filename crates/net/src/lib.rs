@@ -22,7 +22,7 @@ mod uring;
 pub mod wait;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
-pub use choose::{IoKind, uring_unavailable};
+pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
 pub use epoll::Epoll;
 pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, SLOTS_FULL, TargetId};
 pub use uring::Uring;
