@@ -92,6 +92,16 @@ pub enum LoadError {
     Thread,
 }
 
+impl LoadError {
+    /// Why an event loop could not be opened.
+    fn refusal(&self) -> Option<&io::Error> {
+        match self {
+            LoadError::Open { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
 /// Runs a job, after [`prepare()`] where it is not prepared, to its end, or until `stop` is set:
 /// then the segment under way ends early and what was measured is returned.
 ///
@@ -117,9 +127,20 @@ fn run_job(
     job.validate()?;
     let mut job = job.clone();
     prepare(&mut job, stop)?;
-    let io = job.io.unwrap_or_else(IoKind::best);
     net::os::raise_open_files();
     let job = Arc::new(job);
+    // A loop that cannot be opened ends the load before its first request.
+    IoKind::choose(job.io, LoadError::refusal, |io| {
+        run_on(io, &job, stop, report)
+    })
+}
+
+fn run_on(
+    io: IoKind,
+    job: &Arc<Job>,
+    stop: &Arc<AtomicBool>,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Vec<LoadReading>, LoadError> {
     let barrier = Arc::new(Barrier::new(job.threads));
     let (sender, receiver) = mpsc::channel();
     let threads: Vec<_> = (0..job.threads)

@@ -6,17 +6,24 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::accepting::Pausing;
 use crate::address::{self, Address, RawAddress};
-use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
 use crate::os::{self, check};
 use crate::stamps::{self, Kept};
 
 mod readiness;
 mod sending;
+#[cfg(test)]
+mod tests;
+mod wait;
 
 use sending::{Outgoing, SendResult, send_now};
+use wait::WaitCall;
 
+/// In place of a slot: a listener, and the timer of a wait.
 const LISTENER: u32 = u32::MAX;
+const TIMER: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct Slot {
@@ -46,7 +53,9 @@ struct TargetAddress {
 
 /// The event loop on epoll; see [`Io`].
 pub struct Epoll {
+    id: LoopId,
     epoll: OwnedFd,
+    wait_call: WaitCall,
     slots: Vec<Slot>,
     free_outgoing: Vec<u32>,
     free_accepted: Vec<u32>,
@@ -63,6 +72,10 @@ pub struct Epoll {
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     to_accept: VecDeque<usize>,
+    pausing: Pausing,
+    /// Errors that accepting meets next.
+    #[cfg(test)]
+    accept_errors: VecDeque<i32>,
     /// Reads and accepts left in this turn, so that one busy peer cannot delay timers.
     turn: u32,
     files: bool,
@@ -129,6 +142,17 @@ impl Epoll {
         }
     }
 
+    /// Tries paused listeners again if it is time, and shortens a wait to the next attempt.
+    fn until_retry(&mut self, wait_ns: Option<u64>) -> Option<u64> {
+        let Some(left_ns) = self.pausing.left_ns() else {
+            return wait_ns;
+        };
+        if left_ns == 0 {
+            self.to_accept.extend(self.pausing.resume());
+        }
+        Some(wait_ns.map_or(left_ns, |wait_ns| wait_ns.min(left_ns)))
+    }
+
     fn occupy(&mut self, index: u32, socket: OwnedFd, outgoing: bool) -> ConnId {
         let slot = &mut self.slots[index as usize];
         let generation = slot.generation.wrapping_add(1);
@@ -155,7 +179,9 @@ impl Io for Epoll {
         table.resize_with(slots, Slot::default);
         let buffers = options.buffers.max(1);
         Ok(Self {
+            id: LoopId::next(),
             epoll,
+            wait_call: WaitCall::default(),
             slots: table,
             free_outgoing: (0..options.outgoing).rev().collect(),
             free_accepted: (options.outgoing..slots as u32).rev().collect(),
@@ -173,6 +199,9 @@ impl Io for Epoll {
             payloads: Vec::new(),
             listeners: Vec::new(),
             to_accept: VecDeque::new(),
+            pausing: Pausing::default(),
+            #[cfg(test)]
+            accept_errors: VecDeque::new(),
             turn: TURN,
             files: options.files,
             stamps: options.stamps,
@@ -308,6 +337,7 @@ impl Io for Epoll {
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
+        self.id.check(&buf);
         self.enqueue(conn, Outgoing::Lent(buf, 0), true);
     }
 
@@ -373,6 +403,9 @@ impl Io for Epoll {
         } else {
             self.free_accepted.push(conn.index);
         }
+        if self.pausing.is_paused() {
+            self.to_accept.extend(self.pausing.resume());
+        }
     }
 
     fn abort(&mut self, conn: ConnId) {
@@ -388,6 +421,7 @@ impl Io for Epoll {
 
     fn stop_listening(&mut self) {
         self.to_accept.clear();
+        self.pausing.resume();
         for listener in self.listeners.drain(..) {
             // Closing is not enough if another descriptor of the same socket stays open.
             // SAFETY: both descriptors are open; no event is read for a removal.
@@ -403,39 +437,16 @@ impl Io for Epoll {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        let wait_ns = if self.has_work() { Some(0) } else { wait_ns };
-        let time = wait_ns.map(|ns| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-        });
         if self.next_ready < self.ready.len() {
             return Ok(());
         }
+        let wait_ns = self.until_retry(wait_ns);
+        let wait_ns = if self.has_work() { Some(0) } else { wait_ns };
         self.ready.clear();
         self.next_ready = 0;
         self.turn = TURN;
-        // SAFETY: the vector has room for the number of events given; the time is valid or null.
-        let n = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.epoll.as_raw_fd(),
-                self.ready.as_mut_ptr(),
-                self.ready.capacity() as i32,
-                time.as_ref().map_or(std::ptr::null(), |t| t as *const _),
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            )
-        };
-        if n < 0 {
-            let error = io::Error::last_os_error();
-            return match error.raw_os_error() {
-                Some(libc::EINTR) => Ok(()),
-                _ => Err(error),
-            };
-        }
-        // SAFETY: the kernel wrote `n` events, and `n` is at most the capacity.
-        unsafe { self.ready.set_len(n as usize) };
-        if self.stamps && n > 0 {
+        self.wait(wait_ns)?;
+        if self.stamps && !self.ready.is_empty() {
             self.ahead_ns = stamps::ahead_ns();
         }
         Ok(())
@@ -484,6 +495,7 @@ impl Io for Epoll {
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
+        self.id.check(buf);
         &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
     }
 
@@ -504,6 +516,7 @@ impl Io for Epoll {
     }
 
     fn recycle(&mut self, buf: Buf) {
+        self.id.check(&buf);
         self.give_back(buf.id);
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::address::Address;
 
@@ -29,26 +30,63 @@ impl ConnId {
 }
 
 /// Bytes that were received, lent by the loop. Give them back with [`Io::recycle`] or pass them
-/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop.
+/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop. A loop panics when it gets
+/// a buffer that it did not lend.
 #[must_use = "a buffer must be recycled or forwarded"]
 #[derive(Debug)]
 pub struct Buf {
     pub(crate) id: u16,
     pub(crate) start: u32,
     pub(crate) len: u32,
+    pub(crate) owner: LoopId,
     /// 0 if unknown.
     pub(crate) arrived_ns: u64,
 }
 
-impl Buf {
-    /// Some of a buffer's bytes.
-    pub fn new(id: u16, start: u32, len: u32) -> Self {
-        Self {
+/// Tells apart the loops of a process, so that none takes a buffer of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopId(u32);
+
+impl LoopId {
+    /// Of loops outside of this crate.
+    const OUTSIDE: LoopId = LoopId(0);
+
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// # Panics
+    /// If another loop has lent the buffer.
+    #[inline]
+    pub(crate) fn check(self, buf: &Buf) {
+        assert!(
+            buf.owner == self,
+            "a buffer was handed to an event loop that did not lend it"
+        );
+    }
+
+    /// A buffer that this loop lends.
+    #[inline]
+    pub(crate) fn lend(self, id: u16, start: u32, len: u32) -> Buf {
+        Buf {
             id,
             start,
             len,
+            owner: self,
             arrived_ns: 0,
         }
+    }
+}
+
+/// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use; the
+/// client was closed.
+pub const SLOTS_FULL: i32 = libc::EUSERS;
+
+impl Buf {
+    /// Some of a buffer's bytes, for event loops outside of this crate.
+    pub fn new(id: u16, start: u32, len: u32) -> Self {
+        LoopId::OUTSIDE.lend(id, start, len)
     }
 
     /// The kernel timestamp of the last of its bytes, ns of CLOCK_MONOTONIC
@@ -109,7 +147,9 @@ pub enum Event {
         /// Number of the listener, in the order in which they were given.
         listener: u32,
     },
-    /// A listener could not accept, with the `errno`; it goes on.
+    /// A listener could not accept, with the `errno`. Where descriptors or memory lack, clients
+    /// wait: it tries again when a connection of the loop has closed, and ten times a second. That
+    /// is reported once, until it has accepted one. Otherwise it goes on at once.
     AcceptFailed {
         /// The error's number.
         errno: i32,

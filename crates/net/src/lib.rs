@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod accepting;
 mod address;
 mod choose;
 mod epoll;
@@ -21,7 +22,7 @@ mod uring;
 pub mod wait;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
-pub use choose::{IoKind, uring_unavailable};
+pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
 pub use epoll::Epoll;
-pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
+pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, SLOTS_FULL, TargetId};
 pub use uring::Uring;

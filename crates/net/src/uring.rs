@@ -10,19 +10,23 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::types::{CancelBuilder, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::accepting::Pausing;
 use crate::address::{self, Address, RawAddress};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
+mod accepting;
 mod buffers;
 mod connect;
 mod entries;
 mod events;
 mod sending;
 mod stamped;
+#[cfg(test)]
+mod tests;
 mod wait;
 use buffers::BufferRing;
 use entries::File;
@@ -135,6 +139,9 @@ pub struct Uring {
     /// Free slots of accepted connections, if those are files of the process; otherwise the kernel
     /// allocates them.
     free_accepted: Vec<u32>,
+    /// Accepted connections that are open, and the most there may be.
+    accepted_open: u32,
+    accepted_max: u32,
     outgoing: u32,
     files: bool,
     batch: Vec<cqueue::Entry>,
@@ -143,6 +150,9 @@ pub struct Uring {
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     relisten: Vec<usize>,
+    pausing: Pausing,
+    #[cfg(test)]
+    accept_errors: tests::AcceptErrors,
     starved: Vec<ConnId>,
     /// Whether a receive buffer was queued behind the front of a send queue since such buffers were
     /// last reclaimed.
@@ -208,29 +218,6 @@ impl Uring {
         }
         .user_data(user_data(Op::Recv, conn.generation, conn.index));
         self.push(entry);
-    }
-
-    fn accept(&mut self, listener: usize) {
-        let Some(fd) = self.listeners.get(listener).map(|one| Fd(one.as_raw_fd())) else {
-            return;
-        };
-        let entry = opcode::AcceptMulti::new(fd)
-            .allocate_file_index(!self.files)
-            .flags(if self.files { libc::SOCK_CLOEXEC } else { 0 })
-            .build()
-            .user_data(user_data(Op::Accept, 0, listener as u32));
-        self.push(entry);
-    }
-
-    fn cancel_accepts(&mut self) {
-        for listener in 0..self.listeners.len() {
-            let accept = user_data(Op::Accept, 0, listener as u32);
-            let entry = opcode::AsyncCancel::new(accept)
-                .build()
-                .flags(squeue::Flags::SKIP_SUCCESS)
-                .user_data(user_data(Op::Cancel, 0, 0));
-            self.push(entry);
-        }
     }
 
     /// Frees a slot once it is closed and its last completion has come.
@@ -377,6 +364,8 @@ impl Io for Uring {
                 true => (options.outgoing..slots).rev().collect(),
                 false => Vec::new(),
             },
+            accepted_open: 0,
+            accepted_max: options.accepted,
             outgoing: options.outgoing,
             files: options.files,
             batch: Vec::with_capacity(COMPLETIONS as usize),
@@ -385,6 +374,9 @@ impl Io for Uring {
             payloads: Vec::new(),
             listeners: Vec::new(),
             relisten: Vec::new(),
+            pausing: Pausing::default(),
+            #[cfg(test)]
+            accept_errors: tests::AcceptErrors::default(),
             starved: Vec::new(),
             waiting: false,
             limbo: Vec::new(),
@@ -455,6 +447,7 @@ impl Io for Uring {
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
+        self.buffers.check(&buf);
         self.enqueue(conn, Outgoing::Lent(buf, 0));
     }
 
@@ -504,12 +497,16 @@ impl Io for Uring {
     fn close(&mut self, conn: ConnId) {
         let Some(slot) = self.slot(conn) else { return };
         slot.open = false;
+        let outgoing = slot.outgoing;
         slot.close_after_shutdown = slot.shutting;
         let shutting = slot.shutting;
         let sends = std::mem::take(&mut slot.sends);
         if !sends.is_empty() {
             let data = user_data(Op::Send, conn.generation, conn.index);
             self.limbo.push((data, sends));
+        }
+        if !outgoing {
+            self.accepted_open -= 1;
         }
         if !shutting {
             self.close_slot(conn.index);
@@ -531,6 +528,7 @@ impl Io for Uring {
     fn stop_listening(&mut self) {
         self.cancel_accepts();
         self.relisten.clear();
+        self.pausing.resume();
         self.listeners.clear();
     }
 
@@ -539,6 +537,10 @@ impl Io for Uring {
     }
 
     fn next_event(&mut self) -> Option<Event> {
+        #[cfg(test)]
+        if let Some(event) = self.met_error() {
+            return Some(event);
+        }
         while self.next < self.batch.len() {
             let entry = self.batch[self.next].clone();
             self.next += 1;

@@ -7,4 +7,4 @@
 mod pages;
 mod server;
 
-pub use server::{Origin, OriginError, OriginOptions, Stats};
+pub use server::{Origin, OriginError, OriginOptions, Stats, ThreadEnded};

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,6 +50,15 @@ pub enum OriginError {
     Loop(#[source] io::Error),
 }
 
+/// A thread of an origin ended while it was to serve; its listening socket is closed.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadEnded {
+    #[error("a thread of the origin ended, as its event loop failed: {0}")]
+    Loop(#[source] io::Error),
+    #[error("a thread of the origin panicked; this is a defect of the program")]
+    Panic,
+}
+
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stats {
@@ -63,6 +72,8 @@ pub struct Stats {
 struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
+    /// The `errno` of the last accept that failed; 0: none did since that was asked for.
+    accept_errno: AtomicI32,
     /// Actual delays, updated once per turn of the loop.
     delays: Mutex<Histogram>,
 }
@@ -72,7 +83,7 @@ pub struct Origin {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     counters: Vec<Arc<Counters>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 /// Longest interval between checks of the stop flag.
@@ -119,18 +130,19 @@ impl Origin {
                         IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop, spin);
+                                Worker::new(io, connections, number, all).run(&stop, spin)?;
                             }
                             Err(e) => drop(opened.send(Err(e))),
                         },
                         IoKind::Epoll => match start_loop::<Epoll>(io_options, listener) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop, spin);
+                                Worker::new(io, connections, number, all).run(&stop, spin)?;
                             }
                             Err(e) => drop(opened.send(Err(e))),
                         },
                     }
+                    Ok(())
                 })
             })
             .collect();
@@ -150,6 +162,29 @@ impl Origin {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// A thread that has ended by itself, once for each.
+    pub fn ended(&mut self) -> Option<ThreadEnded> {
+        let ended = self.threads.iter().position(JoinHandle::is_finished)?;
+        match self.threads.swap_remove(ended).join() {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(ThreadEnded::Loop(error)),
+            Err(_) => Some(ThreadEnded::Panic),
+        }
+    }
+
+    /// Why a client could not be accepted, if that happened since the last call. For
+    /// [`net::SLOTS_FULL`] it was closed; for other errors it waits.
+    pub fn accept_failure(&self) -> Option<io::Error> {
+        let mut last = 0;
+        for own in &self.counters {
+            match own.accept_errno.swap(0, Ordering::Relaxed) {
+                0 => {}
+                errno => last = errno,
+            }
+        }
+        (last != 0).then(|| io::Error::from_raw_os_error(last))
     }
 
     /// The counters so far.
@@ -249,12 +284,12 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn run(&mut self, stop: &AtomicBool, spin: bool) {
+    fn run(&mut self, stop: &AtomicBool, spin: bool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             let wait = if spin { 0 } else { self.wait() };
-            if self.io.poll(Some(wait)).is_err() {
-                return;
-            }
+            #[cfg(test)]
+            tests::meet_fault()?;
+            self.io.poll(Some(wait))?;
             while let Some(event) = self.io.next_event() {
                 self.handle(event);
             }
@@ -263,6 +298,7 @@ impl<I: Io> Worker<I> {
             }
             self.publish();
         }
+        Ok(())
     }
 
     /// How long to wait for events: until an answer is due.
@@ -330,7 +366,11 @@ impl<I: Io> Worker<I> {
                 }
             }
             Event::Failed { conn, .. } => self.io.close(conn),
-            Event::Connected { .. } | Event::ConnectFailed { .. } | Event::AcceptFailed { .. } => {}
+            Event::AcceptFailed { errno } => {
+                let own = &self.all[self.number];
+                own.accept_errno.store(errno, Ordering::Relaxed);
+            }
+            Event::Connected { .. } | Event::ConnectFailed { .. } => {}
         }
     }
 
@@ -454,3 +494,6 @@ impl<I: Io> Worker<I> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use balance::control::{Page, ReloadError, Socket, Supervisor, beside};
 use balance::{BalancerError, Config, ConfigError};
-use net::{IoKind, os};
+use net::os;
 use signal_hook::consts::SIGHUP;
 use signal_hook::flag;
 
 use crate::cli::BalanceArgs;
 use crate::failure::Failure;
-use crate::output::print_text;
+use crate::output::{note_fallback, print_text};
 use crate::signals::Signals;
 
 /// How often messages and signals are checked.
@@ -71,15 +71,15 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let again = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, again.clone())
         .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
-    let io = args.io.unwrap_or_else(IoKind::best);
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
-    let supervisor = Supervisor::start(&config, &absolute, io).map_err(not_started)?;
+    let supervisor = Supervisor::start(&config, &absolute, args.io).map_err(not_started)?;
     let socket = socket(args, &config, &absolute, &supervisor)?;
     let page = page(args.metrics.or(config.prometheus), &supervisor)?;
     if let Some((user, group)) = user.flatten() {
         os::become_user(user, group)
             .map_err(|e| Failure::failed(format!("cannot go on as another user: {e}")))?;
     }
+    note_fallback();
     print_startup(&supervisor, socket.as_ref(), page.as_ref());
     while !signals.stopped() && !supervisor.is_stopped() {
         if again.swap(false, Ordering::Relaxed) {
@@ -87,6 +87,9 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
         }
         supervisor.reap_retired();
         print_notices(&supervisor);
+        if let Some(failure) = supervisor.failure() {
+            return Err(Failure::failed(failure));
+        }
         std::thread::sleep(TURN);
     }
     // Answers the `stop` request before exiting.

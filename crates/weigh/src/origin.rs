@@ -1,38 +1,80 @@
 //! `weigh origin`.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use net::IoKind;
+use origin::{Origin, OriginError, OriginOptions};
 
 use crate::cli::OriginArgs;
 use crate::failure::Failure;
+use crate::output::note_fallback;
 use crate::signals::Signals;
+
+/// How often signals and threads are checked.
+const TURN: Duration = Duration::from_millis(20);
 
 /// Runs the built-in back end until a signal comes.
 pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     net::os::raise_open_files();
     let signals = Signals::listen()?;
-    let io = args.io.unwrap_or_else(IoKind::best);
-    let origin = origin::Origin::start(&origin::OriginOptions {
-        listen: args.listen,
-        threads: usize::from(args.threads),
-        io,
-        backlog: args.backlog,
-        connections: args.connections,
-        spin: false,
+    let (mut origin, io) = IoKind::choose(args.io, refusal, |io| {
+        let origin = Origin::start(&OriginOptions {
+            listen: args.listen,
+            threads: usize::from(args.threads),
+            io,
+            backlog: args.backlog,
+            connections: args.connections,
+            spin: false,
+        })?;
+        Ok((origin, io))
     })
     .map_err(|e| match e {
-        origin::OriginError::Listen { .. } => Failure::words(e),
-        origin::OriginError::Loop(_) => Failure::failed(e),
+        OriginError::Listen { .. } => Failure::words(e),
+        OriginError::Loop(_) => Failure::failed(e),
     })?;
+    note_fallback();
     eprintln!(
         "origin on http://{}/ ({io}, threads: {}); also /bytes/N, /status/N, /env",
         origin.address(),
         args.threads
     );
-    signals.wait();
+    let mut said = false;
+    while !signals.stopped() {
+        if let Some(ended) = origin.ended() {
+            return Err(Failure::failed(ended));
+        }
+        if !said && let Some(error) = origin.accept_failure() {
+            said = true;
+            note_accept_failure(&error, args.connections);
+        }
+        sleep(TURN);
+    }
     let stats = origin.stats();
     eprintln!(
         "{} connections, {} requests",
         stats.connections, stats.requests
     );
     Ok(0)
+}
+
+/// Why an event loop could not be opened.
+fn refusal(error: &OriginError) -> Option<&std::io::Error> {
+    match error {
+        OriginError::Loop(error) => Some(error),
+        OriginError::Listen { .. } => None,
+    }
+}
+
+fn note_accept_failure(error: &std::io::Error, connections: u32) {
+    match error.raw_os_error() {
+        Some(net::SLOTS_FULL) => eprintln!(
+            "weigh: a thread has {connections} connections and closes those beyond (--connections)"
+        ),
+        _ => eprintln!(
+            "weigh: clients wait, as none can be accepted: {error}; they go on when a connection \
+             closes; the limit of open files is {} (ulimit -n)",
+            net::os::open_files()
+        ),
+    }
 }

@@ -34,6 +34,16 @@ pub fn note_line(text: Arguments<'_>) {
     note(format_args!("{text}\n"));
 }
 
+/// Says that epoll took the place of io_uring, if it did.
+pub fn note_fallback() {
+    if net::uring_lacked_memory() {
+        note_line(format_args!(
+            "weigh: io_uring gets no memory, so epoll is used; raise the limit of locked memory \
+             (ulimit -l), or ask for a loop by --io"
+        ));
+    }
+}
+
 /// Prints one JSON document on standard output.
 pub fn print_json(value: &Value) {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();

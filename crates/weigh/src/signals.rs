@@ -137,11 +137,4 @@ impl Signals {
             )),
         }
     }
-
-    /// Waits until a signal comes.
-    pub fn wait(&self) {
-        while !self.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    }
 }

@@ -56,6 +56,16 @@ pub fn page(supervisor: &Supervisor) -> String {
             "Commands that failed, took too long, or were left out.",
             shared.hook_failures.get() as f64,
         ),
+        (
+            "accept_failures_total",
+            "Times that accepting failed for want of descriptors, memory or places.",
+            shared.accept_failures.get() as f64,
+        ),
+        (
+            "worker_restarts_total",
+            "Worker threads that failed and were started again.",
+            shared.worker_restarts.get() as f64,
+        ),
     ] {
         page.family(name, kind(name), help);
         page.sample(name, &[], value);

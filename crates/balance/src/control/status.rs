@@ -38,6 +38,8 @@ pub fn status(supervisor: &Supervisor) -> Value {
         "events_lost": shared.events_lost.get(),
         "log_failures": shared.log_failures.get(),
         "command_failures": shared.hook_failures.get(),
+        "accept_failures": shared.accept_failures.get(),
+        "worker_restarts": shared.worker_restarts.get(),
         "services": services,
     })
 }

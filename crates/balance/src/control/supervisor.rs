@@ -22,7 +22,7 @@ use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
 use crate::engine::state::ServiceState;
-use crate::engine::{Balancer, BalancerError, Stats};
+use crate::engine::{Balancer, BalancerError, Stats, WorkerGivenUp};
 use crate::health::{HealthEvent, State};
 
 /// Old configurations with clients, at most; each has its threads and buffers.
@@ -131,7 +131,8 @@ struct Generations {
 /// Runs a configuration file.
 pub struct Supervisor {
     file: PathBuf,
-    io: IoKind,
+    /// The event loop that was asked for.
+    io: Option<IoKind>,
     generations: Mutex<Generations>,
     /// Serializes reloads.
     reloading: Mutex<()>,
@@ -147,17 +148,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Supervisor {
-    /// Starts a balancer for a configuration that was read from `file`.
+    /// Starts a balancer for a configuration that was read from `file`, on the event loop that was
+    /// asked for or else on the best one.
     ///
     /// # Errors
     /// As [`Balancer::start`], and when commands cannot run as a service's `user_account`.
     pub fn start(
         config: &Config,
         file: &Path,
-        io: IoKind,
+        io: impl Into<Option<IoKind>>,
     ) -> Result<Arc<Supervisor>, BalancerError> {
         check_accounts(config)?;
-        let balancer = Balancer::start(config, io)?;
+        let io = io.into();
+        let balancer = on_loop(io, |io| Balancer::start(config, io))?;
         Ok(Arc::new(Supervisor {
             file: file.to_path_buf(),
             io,
@@ -184,7 +187,12 @@ impl Supervisor {
 
     /// The kind of event loop.
     pub fn io(&self) -> IoKind {
-        self.io
+        self.current().balancer.io()
+    }
+
+    /// A worker that failed so often that it was given up.
+    pub fn failure(&self) -> Option<WorkerGivenUp> {
+        self.current().balancer.failure()
     }
 
     /// The current configuration.
@@ -262,7 +270,8 @@ impl Supervisor {
             return Err(ReloadError::TooMany);
         }
         let old = self.current();
-        let next = Generation::new(old.balancer.start_next(&config, self.io)?);
+        let next = on_loop(self.io, |io| old.balancer.start_next(&config, io))?;
+        let next = Generation::new(next);
         set_cutoffs_of_removed(&old.balancer, &next.balancer);
         self.note_deferred_changes(&old.balancer.config(), &config);
         old.balancer.begin_drain();
@@ -376,6 +385,20 @@ impl Supervisor {
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
+}
+
+/// Starts a balancer on the loop that was asked for, or on the best one that can be opened.
+fn on_loop(
+    asked: Option<IoKind>,
+    start: impl FnMut(IoKind) -> Result<Balancer, BalancerError>,
+) -> Result<Balancer, BalancerError> {
+    fn refusal(error: &BalancerError) -> Option<&std::io::Error> {
+        match error {
+            BalancerError::Loop(error) => Some(error),
+            _ => None,
+        }
+    }
+    IoKind::choose(asked, refusal, start)
 }
 
 /// The deadline after `drain`; zero means none.

@@ -277,6 +277,18 @@ pub(super) struct ExternalChooser {
 }
 
 impl ExternalChooser {
+    /// The handle of a worker that takes the place of this one's.
+    pub fn fresh(&self) -> ExternalChooser {
+        let (sender, replies) = channel();
+        ExternalChooser {
+            requests: self.requests.clone(),
+            sender,
+            replies,
+            number: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -19,6 +19,7 @@ mod probe;
 mod proxy_header;
 mod queue;
 mod relay;
+mod restarts;
 mod scan;
 mod service_worker;
 pub mod shared;
@@ -42,8 +43,9 @@ use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-use shared::Shared;
-use threads::{Listener, WorkerSpec};
+pub use restarts::WorkerGivenUp;
+use shared::{ListeningCount, Shared};
+use threads::{Copies, WorkerSpec};
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +130,8 @@ pub struct Balancer {
     first: SocketAddr,
     config: Arc<Config>,
     shared: Arc<Shared>,
-    listeners: Mutex<Vec<Listener>>,
+    io: IoKind,
+    listeners: Arc<Copies>,
     threads: Vec<JoinHandle<()>>,
     health_checker: Mutex<Option<HealthChecker>>,
     /// Dropped after the worker threads.
@@ -177,7 +180,7 @@ impl Balancer {
             Some(earlier) => {
                 let services = earlier.config.services.iter();
                 let names: Vec<&str> = services.map(|one| one.name.as_str()).collect();
-                threads::listen(config, &earlier.listeners(), &names)?
+                threads::listen(config, &earlier.listeners.lock(), &names)?
             }
         };
         let bound = threads::bound(config, &listeners)?;
@@ -197,7 +200,8 @@ impl Balancer {
             first,
             config: config.clone(),
             shared: shared.clone(),
-            listeners: Mutex::new(copies),
+            io: kind,
+            listeners: Arc::new(copies),
             threads: Vec::new(),
             health_checker: Mutex::new(None),
             external_programs,
@@ -210,19 +214,25 @@ impl Balancer {
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
-                listeners,
+                listeners: Some(listeners),
+                copies: balancer.listeners.clone(),
                 external_chooser: balancer
                     .external_programs
                     .as_ref()
                     .and_then(ExternalPrograms::external_chooser),
-                opened: opened.clone(),
+                opened: Some(opened.clone()),
+                listening_count: ListeningCount::begin(&shared),
             };
             balancer.threads.push(threads::spawn(kind, spec));
         }
         drop(opened);
         // On an error, dropping the balancer stops the threads that did start.
-        for result in results.iter().take(count) {
-            result.map_err(BalancerError::Loop)?;
+        for _ in 0..count {
+            let lost = |_| Err(io::Error::other("a worker thread ended"));
+            results
+                .recv()
+                .unwrap_or_else(lost)
+                .map_err(BalancerError::Loop)?;
         }
         // One at a time: both would read the same waker.
         if let Some(earlier) = earlier {
@@ -230,12 +240,6 @@ impl Balancer {
         }
         *balancer.health_checker() = Some(HealthChecker::start(config, shared));
         Ok(balancer)
-    }
-
-    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
-        self.listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn health_checker(&self) -> MutexGuard<'_, Option<HealthChecker>> {
@@ -286,6 +290,17 @@ impl Balancer {
         self.config.clone()
     }
 
+    /// The event loop that it runs on.
+    pub fn io(&self) -> IoKind {
+        self.io
+    }
+
+    /// A worker that failed so often that it was given up: clients are served by the other workers
+    /// alone, or by none.
+    pub fn failure(&self) -> Option<WorkerGivenUp> {
+        self.shared.failure()
+    }
+
     /// Whether it has listening sockets.
     pub fn is_listening(&self) -> bool {
         self.shared.listening.load(Ordering::Acquire) > 0
@@ -301,7 +316,7 @@ impl Balancer {
     pub fn begin_drain(&self) {
         self.health_checker().take();
         self.shared.draining.store(true, Ordering::Relaxed);
-        self.listeners().clear();
+        self.listeners.lock().clear();
     }
 
     /// Closes the listening sockets and waits up to `limit` for the last client to go. Returns

@@ -42,6 +42,8 @@ pub(super) struct BackendSlot {
     address_version: u32,
     /// Connection limit, over all threads.
     pub most: u32,
+    /// Capacity that this worker has reserved on it.
+    pub reserved: u32,
     pub retries: u32,
     /// Limit of silence on a connection, ns.
     pub idle: u64,
@@ -81,6 +83,8 @@ pub(super) struct ServiceWorker {
     pub combined: bool,
     /// Whether back ends that break connections are ejected.
     pub ejects: bool,
+    /// Clients of this worker.
+    pub clients: u32,
     /// Clients that wait for capacity.
     pub queue: VecDeque<ConnId>,
     /// HTTP services only.
@@ -140,6 +144,7 @@ impl ServiceWorker {
                 address_version: one.address_version(),
                 target: io.add_target(&one.address().into(), &[]),
                 most: backend.connections_max.unwrap_or(u32::MAX),
+                reserved: 0,
                 retries: backend.retries,
                 idle: match limit_ns(backend.session_timeout) {
                     u64::MAX => limits.client_idle,
@@ -184,6 +189,7 @@ impl ServiceWorker {
             combined: service.access_log.is_some()
                 && service.access_log_form == LogFormat::Combined,
             ejects: service.ejection.is_some(),
+            clients: 0,
             queue: VecDeque::new(),
             http,
             program: match &service.dispatch {
@@ -234,8 +240,7 @@ impl ServiceWorker {
             ExternalChoice::NotAsked if self.program.is_some() => return Choice::AskProgram,
             ExternalChoice::Chosen(Some(at)) if !tried.contains(&at) => {
                 let at = at as usize;
-                if state.backends[at].usable() && state.backends[at].reserve(self.backends[at].most)
-                {
+                if state.backends[at].usable() && self.reserve(state, at) {
                     return Choice::Backend(at);
                 }
             }
@@ -267,11 +272,35 @@ impl ServiceWorker {
             }
             match self.dispatcher.choose(&self.scratch, &request, rng) {
                 // Another thread may have taken the last slot; the next round sees that.
-                Some(at) if !state.backends[at].reserve(self.backends[at].most) => {}
+                Some(at) if !self.reserve(state, at) => {}
                 Some(at) => return Choice::Backend(at),
                 None if full => return Choice::Full,
                 None => return Choice::NoneUsable,
             }
+        }
+    }
+
+    /// Reserves capacity on a back end, unless it is at its limit.
+    pub fn reserve(&mut self, state: &ServiceState, backend: usize) -> bool {
+        let slot = &mut self.backends[backend];
+        let done = state.backends[backend].reserve(slot.most);
+        slot.reserved += u32::from(done);
+        done
+    }
+
+    /// Releases capacity on a back end.
+    pub fn release(&mut self, state: &ServiceState, backend: usize) {
+        self.backends[backend].reserved -= 1;
+        state.backends[backend].release(1);
+    }
+
+    /// Releases all that this worker holds of the shared state.
+    pub fn release_all(&mut self, state: &ServiceState) {
+        state.release(std::mem::take(&mut self.clients));
+        let queued = self.queue.drain(..).len() as u32;
+        state.queued.fetch_sub(queued, Ordering::Relaxed);
+        for (slot, backend) in self.backends.iter_mut().zip(&state.backends) {
+            backend.release(std::mem::take(&mut slot.reserved));
         }
     }
 

@@ -11,6 +11,7 @@ use net::os;
 use super::counters::Counter;
 use super::events::{EVENTS_MAX, Event, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
+use super::restarts::WorkerGivenUp;
 use super::state::ServiceState;
 use super::waker::Waker;
 use crate::config::model::Config;
@@ -35,8 +36,45 @@ pub struct Shared {
     pub process: Arc<ProcessState>,
     /// Wakes the health checker.
     pub waker: Arc<Waker>,
+    /// Set when a worker was given up.
+    failure: Mutex<Option<WorkerGivenUp>>,
     sender: SyncSender<Event>,
     receiver: Mutex<Option<Receiver<Event>>>,
+    /// What the next turns of workers meet.
+    #[cfg(test)]
+    pub(super) faults: Mutex<std::collections::VecDeque<Fault>>,
+}
+
+/// A failure that a test injects.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    Panic,
+    /// An error of the event loop.
+    Loop,
+}
+
+/// A worker's part of [`Shared::listening`], until it has closed its listening sockets.
+#[derive(Debug)]
+pub(super) struct ListeningCount {
+    count: Arc<AtomicU32>,
+    counted: AtomicBool,
+}
+
+impl ListeningCount {
+    pub fn begin(shared: &Shared) -> Arc<ListeningCount> {
+        shared.listening.fetch_add(1, Ordering::Release);
+        Arc::new(ListeningCount {
+            count: shared.listening.clone(),
+            counted: AtomicBool::new(true),
+        })
+    }
+
+    pub fn end(&self) {
+        if self.counted.swap(false, Ordering::Relaxed) {
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+    }
 }
 
 /// Counters and messages of the process, kept across configurations.
@@ -50,8 +88,40 @@ pub struct ProcessState {
     pub log_failures: Counter,
     /// Hooks that failed, timed out, or did not fit the queue.
     pub hook_failures: Counter,
+    /// Times that accepting failed for want of descriptors or memory, or of slots.
+    pub accept_failures: Counter,
+    /// When that was reported last, ns.
+    accept_noticed_ns: AtomicU64,
+    /// Workers that failed and were started again.
+    pub worker_restarts: Counter,
     /// Messages for the operator.
     pub notices: Notices,
+}
+
+impl ProcessState {
+    /// Counts that no client could be accepted, and reports it at most once a minute.
+    #[cold]
+    pub(super) fn note_accept_failure(&self, errno: i32) {
+        const INTERVAL_NS: u64 = 60_000_000_000;
+        self.accept_failures.add(1);
+        let now_ns = os::now_ns();
+        let last_ns = self.accept_noticed_ns.load(Ordering::Relaxed);
+        if last_ns > 0 && now_ns.saturating_sub(last_ns) < INTERVAL_NS {
+            return;
+        }
+        self.accept_noticed_ns.store(now_ns, Ordering::Relaxed);
+        self.notices.push(match errno {
+            net::SLOTS_FULL => "a worker has no place for another client; those beyond are closed \
+                                (`connections`)"
+                .to_owned(),
+            errno => format!(
+                "clients wait, as none can be accepted: {}; they go on when a connection closes; \
+                 the limit of open files is {} (ulimit -n)",
+                std::io::Error::from_raw_os_error(errno),
+                os::open_files()
+            ),
+        });
+    }
 }
 
 impl Deref for Shared {
@@ -114,13 +184,43 @@ impl Shared {
             earlier_listening: None,
             process,
             waker,
+            failure: Mutex::new(None),
             sender,
             receiver: Mutex::new(Some(receiver)),
+            #[cfg(test)]
+            faults: Mutex::default(),
         }
     }
 
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Whether workers are to end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_draining() || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The first worker that was given up.
+    pub(super) fn failure(&self) -> Option<WorkerGivenUp> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
+    }
+
+    pub(super) fn set_failure(&self, worker: WorkerGivenUp) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(worker);
+    }
+
+    /// Fails or panics if a test wants that.
+    #[cfg(test)]
+    pub(super) fn meet_fault(&self) -> std::io::Result<()> {
+        let fault = self.faults.lock().unwrap().pop_front();
+        match fault {
+            None => Ok(()),
+            Some(Fault::Loop) => Err(std::io::Error::other("injected")),
+            Some(Fault::Panic) => panic!("injected"),
+        }
     }
 
     /// Sends an event; never blocks.

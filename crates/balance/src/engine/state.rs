@@ -100,9 +100,9 @@ impl BackendState {
         reserve(&self.active, most)
     }
 
-    /// Returns reserved capacity.
-    pub fn release(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+    /// Returns capacity of so many reservations.
+    pub fn release(&self, count: u32) {
+        self.active.fetch_sub(count, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Health> {
@@ -355,9 +355,9 @@ impl ServiceState {
         reserve(&self.active, most)
     }
 
-    /// Returns reserved capacity.
-    pub fn release(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+    /// Returns capacity of so many reservations.
+    pub fn release(&self, count: u32) {
+        self.active.fetch_sub(count, Ordering::Relaxed);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 
@@ -13,8 +14,9 @@ use super::BalancerError;
 use super::counters::set_worker_shard;
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
+use super::restarts::{PAUSE, Restarts, WorkerError, WorkerGivenUp};
 use super::service_worker::ServiceWorker;
-use super::shared::Shared;
+use super::shared::{ListeningCount, Shared};
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Config, ServiceKind};
@@ -39,6 +41,8 @@ pub(super) struct Listener {
     pub service: usize,
     /// The configured address; its port may be 0.
     pub configured: SocketAddr,
+    /// Number of the worker that accepts from it.
+    pub worker: usize,
     pub socket: TcpListener,
 }
 
@@ -47,6 +51,7 @@ impl Listener {
         Listener {
             service,
             configured,
+            worker: 0,
             socket,
         }
     }
@@ -54,7 +59,10 @@ impl Listener {
     /// Duplicates the descriptor.
     pub fn copy(&self) -> io::Result<Listener> {
         let socket = self.socket.try_clone()?;
-        Ok(Listener::new(self.service, self.configured, socket))
+        Ok(Listener {
+            worker: self.worker,
+            ..Listener::new(self.service, self.configured, socket)
+        })
     }
 
     pub fn bound(&self) -> Result<SocketAddr, BalancerError> {
@@ -114,29 +122,43 @@ pub(super) fn listen(
     Ok(listeners)
 }
 
-/// Distributes the sockets evenly over threads. Also returns duplicates, which keep them open for
-/// the next balancer.
+/// Duplicates of the listening sockets, which keep them open for the next balancer and for workers
+/// that are started again.
+pub(super) struct Copies(Mutex<Vec<Listener>>);
+
+impl Copies {
+    pub fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of_worker(&self, worker: usize) -> io::Result<Vec<Listener>> {
+        let copies = self.lock();
+        let own = copies.iter().filter(|listener| listener.worker == worker);
+        own.map(Listener::copy).collect()
+    }
+}
+
+/// Distributes the sockets evenly over threads. Also returns duplicates.
 pub(super) fn distribute(
     listeners: Vec<Listener>,
     threads: usize,
-) -> io::Result<(Vec<Vec<Listener>>, Vec<Listener>)> {
-    let copies = listeners
-        .iter()
-        .map(Listener::copy)
-        .collect::<io::Result<_>>()?;
+) -> io::Result<(Vec<Vec<Listener>>, Copies)> {
+    let mut copies = Vec::new();
     let mut per_thread: Vec<Vec<Listener>> = Vec::new();
     per_thread.resize_with(threads, Vec::new);
     let mut position = 0;
     let mut last = None;
-    for listener in listeners {
+    for mut listener in listeners {
         let next = Some((listener.service, listener.configured));
         position = if last == next { position + 1 } else { 0 };
         last = next;
-        if let Some(thread) = per_thread.get_mut(position % threads.max(1)) {
+        listener.worker = position % threads.max(1);
+        copies.push(listener.copy()?);
+        if let Some(thread) = per_thread.get_mut(listener.worker) {
             thread.push(listener);
         }
     }
-    Ok((per_thread, copies))
+    Ok((per_thread, Copies(Mutex::new(copies))))
 }
 
 /// The name and bound address of each listener.
@@ -163,23 +185,65 @@ pub(super) struct WorkerSpec {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
-    pub listeners: Vec<Listener>,
+    /// Until it has begun to listen.
+    pub listeners: Option<Vec<Listener>>,
+    pub copies: Arc<Copies>,
     /// Where a service uses an external chooser.
     pub external_chooser: Option<ExternalChooser>,
-    pub opened: Sender<io::Result<()>>,
+    /// Until it has begun.
+    pub opened: Option<Sender<io::Result<()>>>,
+    pub listening_count: Arc<ListeningCount>,
 }
 
-/// Starts a worker thread, which reports through `opened` whether its event loop opened.
+/// Starts a worker thread, which reports through `opened` whether its event loop opened. A worker
+/// that fails later is started again on its thread.
 pub(super) fn spawn(kind: IoKind, spec: WorkerSpec) -> JoinHandle<()> {
-    spec.shared.listening.fetch_add(1, Ordering::Release);
     std::thread::spawn(move || match kind {
-        IoKind::Uring => run_worker::<Uring>(spec),
-        IoKind::Epoll => run_worker::<Epoll>(spec),
+        IoKind::Uring => keep_running::<Uring>(spec),
+        IoKind::Epoll => keep_running::<Epoll>(spec),
     })
 }
 
-fn run_worker<I: Io>(spec: WorkerSpec) {
+/// Runs a worker until it is stopped or drained, or has failed too often.
+fn keep_running<I: Io>(mut spec: WorkerSpec) {
     set_worker_shard(spec.number);
+    let (number, shared) = (spec.number, spec.shared.clone());
+    let mut restarts = Restarts::default();
+    loop {
+        // The worker is dropped with its connections; what it shares with others are counters,
+        // which it gives back then, and values that are valid at any time.
+        let ended = catch_unwind(AssertUnwindSafe(|| run_worker::<I>(&mut spec)));
+        let failure = match ended {
+            Ok(Ok(())) => break,
+            Ok(Err(failure)) => failure,
+            Err(payload) => WorkerError::of_panic(&*payload),
+        };
+        let worker = number + 1;
+        if shared.is_ending() {
+            let notice = format!("worker {worker} failed while it drained: {failure}");
+            shared.notices.push(notice);
+            break;
+        }
+        if !restarts.allow(Instant::now()) {
+            // A socket that nobody accepts from would hold clients for ever.
+            spec.copies.lock().retain(|one| one.worker != number);
+            let last = failure.to_string();
+            if let Some(opened) = spec.opened.take() {
+                let _ = opened.send(Err(io::Error::other(last.clone())));
+            }
+            shared.set_failure(WorkerGivenUp { worker, last });
+            break;
+        }
+        shared.worker_restarts.add(1);
+        shared.notices.push(format!(
+            "worker {worker} failed and is started again, its clients were cut off: {failure}"
+        ));
+        std::thread::sleep(PAUSE);
+    }
+    spec.listening_count.end();
+}
+
+fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
     let http = spec.config.services.iter();
     let http = http.filter(|service| service.kind != ServiceKind::Tcp);
     let backends: usize = http.map(|service| service.backends.len()).sum();
@@ -198,26 +262,37 @@ fn run_worker<I: Io>(spec: WorkerSpec) {
         files: true,
         stamps: false,
     };
-    let listener_services = spec
-        .listeners
-        .iter()
-        .map(|listener| listener.service)
-        .collect();
+    let listeners = match spec.listeners.take() {
+        Some(listeners) => listeners,
+        None => spec
+            .copies
+            .of_worker(spec.number)
+            .map_err(WorkerError::Open)?,
+    };
+    let listener_services = listeners.iter().map(|one| one.service).collect();
     let opened = I::open(options).and_then(|mut io| {
-        for listener in spec.listeners {
+        for listener in listeners {
             io.listen(listener.socket)?;
         }
         Ok(io)
     });
-    let mut io = match opened {
-        Ok(io) => io,
-        Err(e) => return drop(spec.opened.send(Err(e))),
+    let mut io = match (opened, spec.opened.take()) {
+        (Ok(io), opened) => {
+            spec.opened = opened;
+            io
+        }
+        // The balancer does not start then.
+        (Err(error), Some(opened)) => {
+            let _ = opened.send(Err(error));
+            return Ok(());
+        }
+        (Err(error), None) => return Err(WorkerError::Open(error)),
     };
     let services = spec
         .config
         .services
         .iter()
-        .zip(spec.rules)
+        .zip(spec.rules.iter().cloned())
         .zip(&spec.shared.services)
         .map(|((service, rules), state)| {
             let http = HttpServiceWorker::new(service, state, backends);
@@ -225,12 +300,16 @@ fn run_worker<I: Io>(spec: WorkerSpec) {
         })
         .collect();
     let worker_parts = WorkerParts {
-        shared: spec.shared,
+        shared: spec.shared.clone(),
         clients_max: spec.config.connections_per_thread,
         listener_services,
         slots: options.slots(),
-        external_chooser: spec.external_chooser,
+        external_chooser: spec.external_chooser.as_ref().map(ExternalChooser::fresh),
+        listening_count: spec.listening_count.clone(),
     };
-    let _ = spec.opened.send(Ok(()));
-    Worker::new(io, services, worker_parts).run();
+    let mut worker = Worker::new(io, services, worker_parts);
+    if let Some(opened) = spec.opened.take() {
+        let _ = opened.send(Ok(()));
+    }
+    worker.run().map_err(WorkerError::Loop)
 }

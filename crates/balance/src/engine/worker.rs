@@ -3,6 +3,7 @@
 //! That depends on the connection's [`Role`]. A new kind of service adds roles, and arms in `data`,
 //! `drained`, `ended` and `failed`; accepting, limits, queues and dispatch are common to all.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +15,7 @@ use super::external::ExternalChooser;
 use super::places::IdleClients;
 use super::scan::SCAN_NS;
 use super::service_worker::ServiceWorker;
-use super::shared::Shared;
+use super::shared::{ListeningCount, Shared};
 use super::state::ServiceState;
 
 /// Longest wait in the event loop, after which flags are checked.
@@ -33,6 +34,7 @@ pub(super) struct WorkerParts {
     pub listener_services: Vec<usize>,
     pub slots: usize,
     pub external_chooser: Option<ExternalChooser>,
+    pub listening_count: Arc<ListeningCount>,
 }
 
 pub(super) struct Worker<I: Io> {
@@ -59,6 +61,7 @@ pub(super) struct Worker<I: Io> {
     /// The previous balancer may still accept from the same sockets.
     sharing: bool,
     pub(super) external_chooser: Option<ExternalChooser>,
+    listening_count: Arc<ListeningCount>,
 }
 
 impl<I: Io> Worker<I> {
@@ -84,11 +87,15 @@ impl<I: Io> Worker<I> {
             listening: true,
             sharing: true,
             external_chooser: worker_parts.external_chooser,
+            listening_count: worker_parts.listening_count,
         }
     }
 
     /// Runs until it is stopped, or drained and idle.
-    pub fn run(&mut self) {
+    ///
+    /// # Errors
+    /// When the event loop fails.
+    pub fn run(&mut self) -> io::Result<()> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let waiting = self
                 .services
@@ -100,9 +107,9 @@ impl<I: Io> Worker<I> {
                 .is_some_and(ExternalChooser::is_waiting);
             let soon = waiting || external_programs;
             let wait_ns = if soon { QUEUE_POLL_NS } else { POLL_NS };
-            if self.poll_once(wait_ns).is_err() {
-                return;
-            }
+            #[cfg(test)]
+            self.shared.meet_fault()?;
+            self.poll_once(wait_ns)?;
             if external_programs {
                 self.take_replies();
             }
@@ -118,26 +125,24 @@ impl<I: Io> Worker<I> {
             if self.listening && self.shared.is_draining() {
                 self.listening = false;
                 // Serve what the kernel has accepted.
-                if self.poll_once(0).and_then(|()| self.poll_once(0)).is_err() {
-                    return;
-                }
+                self.poll_once(0)?;
+                self.poll_once(0)?;
                 self.io.stop_listening();
-                if self.poll_once(0).is_err() {
-                    return;
-                }
-                self.shared.listening.fetch_sub(1, Ordering::Release);
+                self.poll_once(0)?;
+                self.listening_count.end();
             }
             if !self.listening && self.is_done() {
                 // Let the loop close what was closed above.
                 let _ = self.poll_once(0);
                 if self.is_done() {
-                    return;
+                    return Ok(());
                 }
             }
             if self.sharing {
                 self.check_earlier();
             }
         }
+        Ok(())
     }
 
     /// Once the previous balancer no longer accepts: takes clients whose arrival only it was
@@ -155,7 +160,7 @@ impl<I: Io> Worker<I> {
         self.clients == 0 && !self.connections[..self.used].iter().any(ending)
     }
 
-    fn poll_once(&mut self, wait_ns: u64) -> std::io::Result<()> {
+    fn poll_once(&mut self, wait_ns: u64) -> io::Result<()> {
         self.io.poll(Some(wait_ns))?;
         self.now_ns = None;
         while let Some(event) = self.io.next_event() {
@@ -186,7 +191,7 @@ impl<I: Io> Worker<I> {
             IoEvent::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
             IoEvent::Eof { conn } => self.ended(conn),
             IoEvent::Failed { conn, .. } => self.failed(conn),
-            IoEvent::AcceptFailed { .. } => {}
+            IoEvent::AcceptFailed { errno } => self.shared.note_accept_failure(errno),
         }
     }
 
@@ -255,7 +260,7 @@ impl<I: Io> Worker<I> {
             shared,
             ..
         } = self;
-        let (service_worker, state) = (&services[service], &shared.services[service]);
+        let (service_worker, state) = (&mut services[service], &shared.services[service]);
         state.clients.add(1);
         let mut address = NO_ADDRESS;
         if service_worker.needs_client {
@@ -273,6 +278,8 @@ impl<I: Io> Worker<I> {
             self.state(service).overflowed.add(1);
             return self.io.close(conn);
         }
+        self.clients += 1;
+        self.services[service].clients += 1;
         let Worker { io, services, .. } = self;
         let service_worker = &services[service];
         let local = match service_worker.needs_local {
@@ -283,7 +290,6 @@ impl<I: Io> Worker<I> {
             true => Role::Greeting,
             false => Role::Waiting,
         };
-        self.clients += 1;
         self.used = self.used.max(conn.slot() + 1);
         self.connections[conn.slot()] = Connection {
             role,
@@ -352,12 +358,22 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn client_closed(&mut self, service: usize) {
         self.clients -= 1;
-        self.state(service).release();
+        self.services[service].clients -= 1;
+        self.state(service).release(1);
     }
 
     /// Releases the capacity of a connection or attempt that has ended.
     pub(super) fn release_backend(&mut self, service: usize, backend: usize) {
-        self.state(service).backends[backend].release();
+        self.services[service].release(&self.shared.services[service], backend);
         self.freed = true;
+    }
+}
+
+impl<I: Io> Drop for Worker<I> {
+    /// The shared state outlives a worker that fails.
+    fn drop(&mut self) {
+        for (service_worker, state) in self.services.iter_mut().zip(&self.shared.services) {
+            service_worker.release_all(state);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Handles readiness: accepts, connects, reads.
 
-use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Epoll, LISTENER};
-use crate::io::{Buf, ConnId, Event, Io};
+use crate::accepting;
+use crate::io::{ConnId, Event, Io, SLOTS_FULL};
 use crate::{os, stamps};
 
 impl Epoll {
@@ -116,7 +116,7 @@ impl Epoll {
                 slot.queued_to_read = true;
                 self.to_read.push_back(conn);
             }
-            let mut buf = Buf::new(id, 0, n as u32);
+            let mut buf = self.id.lend(id, 0, n as u32);
             buf.arrived_ns = arrived_ns;
             return Some(Event::Data { conn, buf });
         }
@@ -131,8 +131,13 @@ impl Epoll {
         None
     }
 
-    pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
+    /// The next connection of a listener, or the `errno`; `None` if there is no such listener.
+    fn accept_socket(&mut self, listener: usize) -> Option<Result<OwnedFd, i32>> {
         let fd = self.listeners.get(listener)?.as_raw_fd();
+        #[cfg(test)]
+        if let Some(errno) = self.accept_errors.pop_front() {
+            return Some(Err(errno));
+        }
         // SAFETY: null pointers mean that the peer's address is not returned.
         let got = unsafe {
             libc::accept4(
@@ -142,26 +147,33 @@ impl Epoll {
                 libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
             )
         };
-        if got < 0 {
-            return match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
-                libc::EAGAIN => None,
-                libc::EINTR | libc::ECONNABORTED => {
-                    self.to_accept.push_front(listener);
-                    None
-                }
-                errno => Some(Event::AcceptFailed { errno }),
-            };
-        }
-        // SAFETY: the descriptor is new and has no other owner.
-        let socket = unsafe { OwnedFd::from_raw_fd(got) };
+        Some(match os::check(got) {
+            // SAFETY: the descriptor is new and has no other owner.
+            Ok(fd) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+            Err(error) => Err(error.raw_os_error().unwrap_or(libc::EIO)),
+        })
+    }
+
+    pub(super) fn accept_one(&mut self, listener: usize) -> Option<Event> {
+        let socket = match self.accept_socket(listener)? {
+            Ok(socket) => socket,
+            Err(libc::EAGAIN) => return None,
+            Err(errno) if accepting::is_of_one_client(errno) => {
+                self.to_accept.push_front(listener);
+                return None;
+            }
+            Err(errno) => {
+                let first = self.pausing.pause(listener);
+                return first.then_some(Event::AcceptFailed { errno });
+            }
+        };
+        let fd = socket.as_raw_fd();
+        self.pausing.accepted();
         self.to_accept.push_front(listener);
         let Some(index) = self.free_accepted.pop() else {
-            return Some(Event::AcceptFailed {
-                errno: libc::ENFILE,
-            });
+            return Some(Event::AcceptFailed { errno: SLOTS_FULL });
         };
         let conn = self.occupy(index, socket, false);
-        let fd = got;
         match self.watch(fd, conn) {
             Ok(()) => Some(Event::Accepted {
                 conn,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-use crate::io::Buf;
+use crate::io::{Buf, LoopId};
 use crate::os;
 
 const GROUP: u16 = 0;
@@ -15,6 +15,7 @@ const PAGE: usize = 4096;
 
 /// Buffers shared with the kernel. Dropped after the ring that they are registered with.
 pub(super) struct BufferRing {
+    owner: LoopId,
     entries: *mut BufRingEntry,
     entries_layout: Layout,
     /// Mapped, so that only used pages take memory.
@@ -51,6 +52,7 @@ impl BufferRing {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
         let mut buffers = Self {
+            owner: LoopId::next(),
             entries,
             entries_layout,
             memory,
@@ -78,7 +80,7 @@ impl BufferRing {
             .saturating_add(more)
             .min(self.mask.saturating_add(1));
         for id in self.begun..end {
-            self.give(Buf::new(id, 0, 0));
+            self.take_back(id);
         }
         self.begun = end;
     }
@@ -115,9 +117,9 @@ impl BufferRing {
     }
 
     pub(super) fn bytes(&self, buf: &Buf) -> &[u8] {
-        debug_assert!(buf.id <= self.mask && buf.start + buf.len <= self.size);
-        // SAFETY: the kernel filled this buffer up to `start + len` at least and does not touch it
-        // again until it is given back, which takes the `Buf`.
+        self.check(buf);
+        // SAFETY: this ring has lent the buffer. The kernel filled it up to `start + len` at least
+        // and does not touch it again until it is given back, which takes the `Buf`.
         unsafe {
             std::slice::from_raw_parts(
                 self.memory
@@ -127,16 +129,33 @@ impl BufferRing {
         }
     }
 
+    /// A buffer that the kernel has filled.
+    pub(super) fn lend(&self, id: u16, start: u32, len: u32) -> Buf {
+        self.owner.lend(id, start, len)
+    }
+
+    /// # Panics
+    /// If another loop has lent the buffer.
+    pub(super) fn check(&self, buf: &Buf) {
+        self.owner.check(buf);
+    }
+
     /// Makes a buffer available with the next [`BufferRing::publish`].
     pub(super) fn give(&mut self, buf: Buf) {
+        self.check(&buf);
+        self.take_back(buf.id);
+    }
+
+    /// The same for a buffer of this ring of which no [`Buf`] is in use.
+    pub(super) fn take_back(&mut self, id: u16) {
         // SAFETY: the index is masked to the ring's length; only this thread writes entries
         // beyond the published tail.
         let entry = unsafe { &mut *self.entries.add((self.tail & self.mask) as usize) };
         // SAFETY: `id` came from this ring, so it is within the memory.
-        let start = unsafe { self.memory.add(buf.id as usize * self.size as usize) };
+        let start = unsafe { self.memory.add(id as usize * self.size as usize) };
         entry.set_addr(start as u64);
         entry.set_len(self.size);
-        entry.set_bid(buf.id);
+        entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
         self.free += 1;
     }

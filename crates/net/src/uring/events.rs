@@ -2,8 +2,8 @@
 
 use io_uring::cqueue;
 
-use super::{Op, Outgoing, Slot, Uring};
-use crate::io::{Buf, ConnId, Event, Io};
+use super::{Op, Outgoing, Uring};
+use crate::io::{ConnId, Event, Io};
 
 impl Uring {
     fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
@@ -68,7 +68,7 @@ impl Uring {
         let live = self.slot(conn).is_some_and(|slot| !slot.failed);
         if !live {
             if let Some(id) = buffer {
-                self.buffers.give(Buf::new(id, 0, 0));
+                self.buffers.take_back(id);
             }
             return None;
         }
@@ -79,7 +79,7 @@ impl Uring {
             (Some(id), Some(stamps)) if stamped && result > 0 => {
                 stamps.read(&self.buffers, id, result as u32)
             }
-            (id, _) => Buf::new(id.unwrap_or(0), 0, result.max(0) as u32),
+            (id, _) => self.buffers.lend(id.unwrap_or(0), 0, result.max(0) as u32),
         };
         let slot = &mut self.slots[conn.index as usize];
         if !came.is_empty() {
@@ -94,7 +94,7 @@ impl Uring {
             return Some(Event::Data { conn, buf: came });
         }
         if let Some(id) = buffer {
-            self.buffers.give(Buf::new(id, 0, 0));
+            self.buffers.take_back(id);
         }
         match (-result).max(0) {
             0 => Some(Event::Eof { conn }),
@@ -109,42 +109,6 @@ impl Uring {
             }
             errno => self.fail(conn, errno),
         }
-    }
-
-    fn accepted(&mut self, listener: usize, result: i32, flags: u32) -> Option<Event> {
-        if !cqueue::more(flags) {
-            self.relisten.push(listener);
-        }
-        if result < 0 {
-            let is_open = listener < self.listeners.len();
-            return is_open.then_some(Event::AcceptFailed { errno: -result });
-        }
-        let (index, descriptor) = if self.files {
-            let Some(index) = self.free_accepted.pop() else {
-                // SAFETY: the descriptor is new and has no other owner.
-                unsafe { libc::close(result) };
-                return Some(Event::AcceptFailed {
-                    errno: libc::ENFILE,
-                });
-            };
-            (index, Some(result))
-        } else {
-            (result as u32, None)
-        };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            descriptor,
-            ..Slot::default()
-        };
-        let conn = ConnId { index, generation };
-        self.receive(conn);
-        Some(Event::Accepted {
-            conn,
-            listener: listener as u32,
-        })
     }
 
     /// Closes accepted connections whose events were not delivered.
@@ -220,6 +184,12 @@ impl Uring {
             Op::Send => self.sent(conn, result),
             Op::QuietSend | Op::ChainSend if result < 0 && result != -libc::ECANCELED => {
                 self.fail(conn, -result)
+            }
+            Op::Close => {
+                if self.pausing.is_paused() {
+                    self.retry_accepts();
+                }
+                None
             }
             _ => None,
         };

@@ -37,12 +37,13 @@ impl Stamps {
     /// The data in a buffer that the kernel has filled so far, with its timestamp; empty at the end
     /// of the stream.
     pub(super) fn read(&self, buffers: &BufferRing, id: u16, filled: u32) -> Buf {
-        let all = buffers.bytes(&Buf::new(id, 0, filled));
+        let whole = buffers.lend(id, 0, filled);
+        let all = buffers.bytes(&whole);
         let Ok(message) = RecvMsgOut::parse(all, &self.room) else {
-            return Buf::new(id, 0, 0);
+            return buffers.lend(id, 0, 0);
         };
         let len = message.payload_data().len() as u32;
-        let mut buf = Buf::new(id, filled - len, len);
+        let mut buf = buffers.lend(id, filled - len, len);
         buf.arrived_ns = stamps::arrival_ns(message.control_data(), self.ahead_ns).unwrap_or(0);
         buf
     }

@@ -35,6 +35,7 @@ impl Uring {
         if self.next < self.batch.len() {
             return Ok(());
         }
+        let wait_ns = self.until_retry(wait_ns);
         self.rearm();
         self.buffers.publish();
         self.batch.clear();

@@ -1,6 +1,7 @@
 //! Receive buffers that run out, on both event loops.
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use net::{Buf, ConnId, Epoll, Event, Io, IoOptions, Uring};
@@ -154,4 +155,44 @@ fn io_uring_sends_from_elsewhere_when_none_are_left() {
     });
     turn(&mut io, |io, _| io.queued(deaf_conn) == 0);
     assert!(reading.join().unwrap() == expected, "every byte in order");
+}
+
+/// A buffer names memory of the loop that lent it: another loop does not take it.
+fn another_loop_refuses<I: Io, J: Io>() {
+    let (mut io, address) = open::<I>(0);
+    let (mut client, _) = accept(&mut io, address);
+    let (mut other, other_address) = open::<J>(0);
+    let (_other_client, other_conn) = accept(&mut other, other_address);
+    client.write_all(&[7; 3 * 4096]).unwrap();
+    let mut held: Vec<Buf> = Vec::new();
+    turn(&mut io, |_, event| {
+        if let Event::Data { buf, .. } = event {
+            held.push(buf);
+        }
+        held.len() == 3
+    });
+    let mut misuse = |take: &mut dyn FnMut(&mut J, Buf)| {
+        let buf = held.pop().unwrap();
+        let taken = catch_unwind(AssertUnwindSafe(|| take(&mut other, buf)));
+        assert!(taken.is_err(), "{} took one of {}", J::NAME, I::NAME);
+    };
+    misuse(&mut |other, buf| {
+        let _ = other.bytes(&buf);
+    });
+    misuse(&mut |other, buf| other.recycle(buf));
+    misuse(&mut |other, buf| other.forward(other_conn, buf));
+    // One that nobody lent.
+    let made = || Buf::new(3, 4000, 4000);
+    assert!(catch_unwind(AssertUnwindSafe(|| other.bytes(&made()).len())).is_err());
+}
+
+#[test]
+fn a_buffer_of_another_loop_is_refused() {
+    another_loop_refuses::<Epoll, Epoll>();
+    if net::uring_unavailable().is_some() {
+        return;
+    }
+    another_loop_refuses::<Uring, Uring>();
+    another_loop_refuses::<Epoll, Uring>();
+    another_loop_refuses::<Uring, Epoll>();
 }

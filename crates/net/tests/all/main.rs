@@ -7,4 +7,6 @@ mod corpus;
 mod few_files;
 mod loops;
 mod messages;
+mod no_descriptors;
+mod old_kernel;
 mod stamps;

@@ -37,6 +37,11 @@ pub fn status(status: &Value) -> String {
         ("events_lost", "events without room for logs and commands"),
         ("log_failures", "lines that could not be written to logs"),
         ("command_failures", "commands that failed"),
+        ("accept_failures", "times that no client could be accepted"),
+        (
+            "worker_restarts",
+            "workers that failed and were started again",
+        ),
     ] {
         if number(&status[key]) > 0.0 {
             out.push_str(&format!("{what}: {}\n", status[key]));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{self, Format, LoadArgs};
 use crate::failure::Failure;
-use crate::output::{print_json, print_text};
+use crate::output::{note_fallback, print_json, print_text};
 use crate::signals::Signals;
 
 mod crawl;
@@ -40,6 +40,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         );
     }
     let reading = watch::run_watched(&job, args, &called, &signals)?;
+    note_fallback();
     if reading.duration_s == 0.0 {
         // Stopped in the ramp-up.
         signals.go_on()?;

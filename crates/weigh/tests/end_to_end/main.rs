@@ -33,6 +33,7 @@ mod recipes_crossroads;
 mod recipes_php;
 mod run_folder;
 mod same;
+mod scarce;
 mod ssh;
 mod started;
 mod stop;

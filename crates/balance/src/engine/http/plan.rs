@@ -185,8 +185,7 @@ fn choose(
         && state.backends[at as usize].usable()
     {
         // A sticky request waits rather than go elsewhere.
-        return match state.backends[at as usize].reserve(service_worker.backends[at as usize].most)
-        {
+        return match service_worker.reserve(state, at as usize) {
             true => Choice::Backend(at as usize),
             false => Choice::Full,
         };

@@ -1,0 +1,190 @@
+//! Failures are injected into a turn of a running worker.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::Ordering;
+
+use net::IoKind;
+
+use super::*;
+use crate::config::Config;
+use crate::config::model::{Backend, Inspect, Service, ServiceKind};
+use crate::engine::Balancer;
+use crate::engine::shared::Fault;
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A back end that sends back what it gets, on threads of its own.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut copy = stream.try_clone().unwrap();
+                let _ = std::io::copy(&mut stream, &mut copy);
+            });
+        }
+    });
+    address
+}
+
+fn service() -> Service {
+    let mut service = Service::new("relay");
+    service.listen.push("127.0.0.1:0".parse().unwrap());
+    service.backends.push(Backend::new("b0", echo().into()));
+    service
+}
+
+fn start(io: IoKind, service: Service) -> Balancer {
+    let mut config = Config::new();
+    config.connections_per_thread = 64;
+    config.services.push(service);
+    Balancer::start(&config, io).unwrap()
+}
+
+fn connect(balancer: &Balancer) -> TcpStream {
+    let stream = TcpStream::connect(balancer.address()).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+fn echoes(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn inject(balancer: &Balancer, fault: Fault, count: usize) {
+    let shared = balancer.shared();
+    let mut faults = shared.faults.lock().unwrap();
+    faults.extend(std::iter::repeat_n(fault, count));
+}
+
+/// Clients, those that wait, and connections to the back end.
+fn held(balancer: &Balancer) -> [u32; 3] {
+    let shared = balancer.shared();
+    let service = &shared.services[0];
+    [
+        &service.active,
+        &service.queued,
+        &service.backends[0].active,
+    ]
+    .map(|count| count.load(Ordering::Relaxed))
+}
+
+fn on_both(test: impl Fn(IoKind)) {
+    test(IoKind::Epoll);
+    if net::uring_unavailable().is_none() {
+        test(IoKind::Uring);
+    }
+}
+
+#[test]
+fn a_worker_that_fails_is_started_again() {
+    on_both(|io| {
+        for (fault, words) in [
+            (
+                Fault::Panic,
+                "a panic, which is a defect of the program: injected",
+            ),
+            (Fault::Loop, "the event loop failed: "),
+        ] {
+            let mut service = service();
+            service.backends[0].connections_max = Some(2);
+            service.queue.length = 8;
+            let balancer = start(io, service);
+            let mut relayed = [connect(&balancer), connect(&balancer)];
+            assert!(relayed.iter_mut().all(echoes));
+            let mut waiting = connect(&balancer);
+            until("the third waits", || held(&balancer) == [3, 1, 2]);
+
+            inject(&balancer, fault, 1);
+            // Nobody waits for ever, and nothing stays occupied.
+            assert!(!relayed.iter_mut().any(echoes));
+            assert!(!echoes(&mut waiting));
+            until("all is released", || held(&balancer) == [0, 0, 0]);
+            assert!(echoes(&mut connect(&balancer)));
+
+            let shared = balancer.shared();
+            assert_eq!(shared.worker_restarts.get(), 1);
+            assert_eq!(balancer.failure(), None);
+            let said = shared.notices.take();
+            assert!(
+                matches!(&said[..], [one] if one.starts_with("worker 1 failed") && one.contains(words)),
+                "{said:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn requests_under_way_release_their_back_end_when_a_worker_fails() {
+    on_both(|io| {
+        let mut service = service();
+        service.kind = ServiceKind::Http {
+            inspect: Inspect::EveryMessage,
+        };
+        let balancer = start(io, service);
+        let mut client = connect(&balancer);
+        let request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc";
+        client.write_all(request).unwrap();
+        until("it has a back end", || held(&balancer) == [1, 0, 1]);
+        inject(&balancer, Fault::Panic, 1);
+        assert!(matches!(client.read(&mut [0]), Ok(0) | Err(_)));
+        until("all is released", || held(&balancer) == [0, 0, 0]);
+    });
+}
+
+#[test]
+fn a_worker_that_fails_again_and_again_is_given_up_and_nothing_listens_any_more() {
+    on_both(|io| {
+        let balancer = start(io, service());
+        inject(&balancer, Fault::Loop, RESTARTS_MAX + 1);
+        until("it is given up", || balancer.failure().is_some());
+        let failure = balancer.failure().unwrap();
+        assert_eq!(failure.worker, 1);
+        let message = failure.to_string();
+        assert!(message.starts_with("worker 1 was given up after 6 failures within 60 s"));
+        until("the thread has ended", || balancer.is_done());
+        let refused = TcpStream::connect(balancer.address()).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(!balancer.is_listening());
+    });
+}
+
+#[test]
+fn a_worker_that_fails_while_it_drains_ends() {
+    on_both(|io| {
+        let balancer = start(io, service());
+        let mut client = connect(&balancer);
+        assert!(echoes(&mut client));
+        balancer.begin_drain();
+        until("it listens no more", || !balancer.is_listening());
+        inject(&balancer, Fault::Panic, 1);
+        until("the thread has ended", || balancer.is_done());
+        assert!(!echoes(&mut client));
+        assert_eq!(balancer.failure(), None);
+        assert_eq!(balancer.shared().worker_restarts.get(), 0);
+    });
+}
+
+#[test]
+fn failures_long_ago_do_not_count() {
+    let mut restarts = Restarts::default();
+    let now = Instant::now();
+    for number in 0..20 {
+        assert!(restarts.allow(now + WINDOW.mul_f64(f64::from(number) / 4.9)));
+    }
+    let late = now + WINDOW * 10;
+    assert!((0..RESTARTS_MAX).all(|_| restarts.allow(late)));
+    assert!(!restarts.allow(late));
+}

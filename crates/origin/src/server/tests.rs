@@ -1,0 +1,50 @@
+use std::net::TcpStream;
+use std::time::Instant;
+
+use super::*;
+
+/// 1: the next turn of an origin's thread fails; 2: it panics.
+static FAULT: AtomicI32 = AtomicI32::new(0);
+
+pub(super) fn meet_fault() -> io::Result<()> {
+    match FAULT.swap(0, Ordering::Relaxed) {
+        0 => Ok(()),
+        1 => Err(io::Error::other("injected")),
+        _ => panic!("injected"),
+    }
+}
+
+#[test]
+fn a_thread_that_ends_is_told_of_and_listens_no_more() {
+    for io in [IoKind::Epoll, IoKind::Uring] {
+        if io == IoKind::Uring && net::uring_unavailable().is_some() {
+            continue;
+        }
+        for fault in [1, 2] {
+            let mut origin = Origin::start(&OriginOptions {
+                listen: "127.0.0.1:0".parse().unwrap(),
+                threads: 1,
+                io,
+                backlog: 16,
+                connections: 16,
+                spin: false,
+            })
+            .unwrap();
+            assert!(TcpStream::connect(origin.address()).is_ok());
+            assert!(origin.ended().is_none());
+            FAULT.store(fault, Ordering::Relaxed);
+            let end = Instant::now() + Duration::from_secs(20);
+            let told = loop {
+                assert!(Instant::now() < end, "never told");
+                if let Some(told) = origin.ended() {
+                    break told;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            };
+            assert_eq!(matches!(told, ThreadEnded::Panic), fault == 2, "{told}");
+            let refused = TcpStream::connect(origin.address()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+            assert!(origin.ended().is_none(), "once");
+        }
+    }
+}
