@@ -59,7 +59,7 @@ impl Guarded {
             cgroup::remove_all(&name.to_string_lossy());
         }
         if folder.starts_with(std::env::temp_dir()) {
-            let _ = std::fs::remove_dir_all(&folder);
+            let _ = net::folder::remove_all(&folder);
         }
     }
 }

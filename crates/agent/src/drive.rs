@@ -13,7 +13,8 @@ use net::os::{self, ChildSetup};
 use super::cgroup::Cgroup;
 use super::clock::Window;
 use super::load::keep_off;
-use super::servers::{Servers, kill_family, read_end};
+use super::server_folder::read_end_of;
+use super::servers::{Servers, kill_family};
 use super::wire::{DriveEnd, DriveOrder, Driven};
 use crate::sampling::proc_files::{peak_rss_bytes, tree};
 use crate::sampling::sample::Parts;
@@ -41,7 +42,7 @@ pub(super) fn carry_out(
     keep_off(&order.cpus);
     let watched = servers.all_watched(&order.watch, &order.watch_others);
     let folder = servers
-        .make_folder(FOLDER, None)
+        .make_own_folder(FOLDER)
         .map_err(|e| format!("cannot make a folder for the driver: {e}"))?;
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let command = command(order, &folder, group.as_ref())?;
@@ -120,7 +121,7 @@ fn run(
     let cpu_s = group.and_then(Cgroup::usage_s);
     Ok(Driven {
         output: read_start(&folder.join(OUTPUT)),
-        errors: read_end(&folder.join(ERRORS)).unwrap_or_default(),
+        errors: read_end_of(&folder.join(ERRORS)).unwrap_or_default(),
         end,
         wall_s,
         // Without a group: children that ended meanwhile are this driver and what it waited for.

@@ -112,7 +112,7 @@ pub fn sweep() -> Vec<PathBuf> {
     for path in of_the_dead(&std::env::temp_dir()) {
         // In a world-writable folder a name proves nothing.
         let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
-        if own && fs::remove_dir_all(&path).is_ok() {
+        if own && net::folder::remove_all(&path).is_ok() {
             removed.push(path);
         }
     }

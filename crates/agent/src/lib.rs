@@ -27,6 +27,8 @@ mod reply_timeout;
 pub mod route;
 mod sampling;
 mod serve;
+mod server_folder;
+mod server_user;
 mod servers;
 mod ssh;
 pub mod wire;

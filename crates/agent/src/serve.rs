@@ -152,12 +152,13 @@ fn carry_out(
         Order::StopSampling { readings } => Ok(Answer::Measured {
             readings: servers.stop_sampling(readings),
         }),
-        Order::Folder { server, user } => servers
-            .make_folder(&server, user.as_deref())
-            .map(|path| Answer::Folder {
-                path: path.display().to_string(),
-            })
-            .map_err(|e| format!("cannot make a folder for `{server}`: {e}")),
+        Order::Folder { server, user } => {
+            servers
+                .make_folder(&server, user.as_deref())
+                .map(|path| Answer::Folder {
+                    path: path.display().to_string(),
+                })
+        }
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
             pid,
             group: servers.group_of(&order.server),

@@ -1,10 +1,9 @@
 //! The servers that an agent has started.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::ffi::OsString;
+use std::io;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use net::folder::{self, Folder};
 use net::os::{self, ChildSetup};
 
 use super::cgroup::Cgroup;
 use super::readiness;
+use super::server_folder::{OUTPUT, ServerFolder};
+use super::server_user::{self, ServerUser};
 use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
 use crate::leftovers::Owner;
 use crate::sampling::proc_files::tree;
@@ -26,19 +26,17 @@ use crate::sampling::system_counters::SystemSources;
 use crate::sampling::timeline::{Measured, Spans};
 use crate::sampling::watched::{Watched, WatchedServers};
 
-/// What a server prints, besides its own log files.
-const OUTPUT: &str = "output.log";
-/// Only the end of a longer log is kept.
-const LOG_BYTES_MAX: u64 = 256 * 1024;
+const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Lines of a server's output in an error message.
 const LAST_WORDS_LINES: usize = 12;
+/// For others than root: they can pass through the folder of all servers, and not list it.
+const FOLDER_MODE: u32 = 0o711;
 const SIGKILL: i32 = 9;
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
 struct Server {
     child: Child,
-    folder: PathBuf,
     logs: Vec<String>,
     ended: Option<ExitStatus>,
     /// With everything that the server starts, where the system has control groups.
@@ -47,7 +45,11 @@ struct Server {
 
 /// All servers of an agent, and their folder.
 pub(super) struct Servers {
-    folder: PathBuf,
+    path: PathBuf,
+    /// Belongs to this process's user.
+    folder: Folder,
+    /// Those of servers, also of stopped ones.
+    folders: BTreeMap<String, ServerFolder>,
     running: BTreeMap<String, Server>,
     /// Runs while a load is made on another machine.
     sampler: Option<Sampler>,
@@ -58,11 +60,13 @@ impl Servers {
         // The mark shows a later run whether its owner is dead.
         let mark = Owner::me().mark();
         let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder)?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+        let temporary = std::env::temp_dir();
+        let folder = Folder::open(&temporary)?.make(name.as_ref())?;
+        folder.set_mode(FOLDER_MODE)?;
         Ok(Self {
+            path: temporary.join(name),
             folder,
+            folders: BTreeMap::new(),
             running: BTreeMap::new(),
             sampler: None,
         })
@@ -91,34 +95,60 @@ impl Servers {
     }
 
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        &self.path
     }
 
     pub(super) fn folder_name(&self) -> String {
-        self.folder
+        self.path
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Makes an empty folder for a server.
-    pub(super) fn make_folder(&self, server: &str, user: Option<&str>) -> io::Result<PathBuf> {
-        let folder = self.folder.join(server);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
+    /// Makes an empty folder for a server that runs as `user`, in place of the one that it had.
+    pub(super) fn make_folder(
+        &mut self,
+        server: &str,
+        user: Option<&str>,
+    ) -> Result<PathBuf, String> {
+        let taken = self.folders.values().filter_map(ServerFolder::user);
+        let user = ServerUser::choose(user, &taken.map(|one| one.user).collect())
+            .map_err(|why| format!("cannot choose a user for `{server}`: {why}"))?;
+        self.folders.remove(server);
+        let made = self
+            .remove(server)
+            .and_then(|()| ServerFolder::make(&self.folder, &self.path, server, user));
+        let folder = made.map_err(|e| format!("cannot make a folder for `{server}`: {e}"))?;
+        let path = folder.path().to_owned();
+        self.folders.insert(server.to_owned(), folder);
+        Ok(path)
+    }
+
+    /// Makes an empty folder for a program that runs as this process's user.
+    pub(super) fn make_own_folder(&self, name: &str) -> io::Result<PathBuf> {
+        self.remove(name)?;
+        self.folder.make(name.as_ref())?;
+        Ok(self.path.join(name))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self.folder.remove(name.as_ref()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
         }
-        fs::create_dir(&folder)?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
-        own(&folder, user)?;
-        Ok(folder)
     }
 
     /// Writes a server's files and starts it.
     pub(super) fn start(&mut self, order: &StartServer) -> Result<i32, String> {
-        let folder = self.folder.join(&order.server);
-        let user = order.user.as_deref();
-        self.write_files(&folder, order, user)
+        let group_name = format!("{}-{}", self.folder_name(), order.server);
+        let folder = self
+            .folders
+            .get_mut(&order.server)
+            .ok_or_else(|| format!("`{}` has no folder yet", order.server))?;
+        folder
+            .fill(order)
             .map_err(|e| format!("cannot write the files of `{}`: {e}", order.server))?;
-        let output = File::create(folder.join(OUTPUT))
+        let output = folder
+            .output()
             .map_err(|e| format!("cannot write {OUTPUT} of `{}`: {e}", order.server))?;
         let (program, arguments) = order
             .command
@@ -127,21 +157,30 @@ impl Servers {
         let mut command = Command::new(program);
         command
             .args(arguments)
+            .env_clear()
+            .envs(environment(folder.path()))
             .envs(order.env.iter().map(|(k, v)| (k, v)))
-            .current_dir(&folder)
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(output.try_clone().map_err(|e| e.to_string())?)
             .stderr(output);
-        if let Some((uid, gid)) = ids(user) {
-            command.uid(uid).gid(gid);
+        let user = folder.user();
+        if let Some(user) = user {
+            // This leaves out all other groups as well.
+            command.uid(user.user).gid(user.group);
         }
-        let name = format!("{}-{}", self.folder_name(), order.server);
-        let group = Cgroup::make(&name);
+        let group = Cgroup::make(&group_name);
         let setup = ChildSetup {
             enter: group.as_ref().and_then(Cgroup::entrance),
             cpus: order.cpus.clone(),
             own_session: true,
             die_with_parent: true,
+            no_new_privileges: !order.setuid_programs,
+            no_core_files: true,
+            no_other_descriptors: true,
+            processes_max: user
+                .filter(|user| user.is_own)
+                .and_then(|_| server_user::processes_max()),
             ..ChildSetup::default()
         };
         os::set_up_child(&mut command, setup);
@@ -155,36 +194,12 @@ impl Servers {
             order.server.clone(),
             Server {
                 child,
-                folder,
                 logs: order.logs.clone(),
                 ended: None,
                 group,
             },
         );
         Ok(pid)
-    }
-
-    fn write_files(
-        &self,
-        folder: &Path,
-        order: &StartServer,
-        user: Option<&str>,
-    ) -> io::Result<()> {
-        for dir in &order.dirs {
-            fs::create_dir_all(folder.join(dir))?;
-            own(&folder.join(dir), user)?;
-        }
-        for file in &order.files {
-            let path = folder.join(&file.path);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
-            fs::write(&path, bytes)?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(file.mode))?;
-            own(&path, user)?;
-        }
-        Ok(())
     }
 
     /// Waits until a server answers as expected, or `stop` is set. Returns what it answered, where
@@ -354,23 +369,24 @@ impl Servers {
 
     /// The logs of a server, by file name.
     pub(super) fn logs(&self, server: &str) -> BTreeMap<String, String> {
-        let folder = self.folder.join(server);
+        let Some(folder) = self.folders.get(server) else {
+            return BTreeMap::new();
+        };
         let own: &[String] = self.running.get(server).map_or(&[], |one| &one.logs);
         std::iter::once(OUTPUT)
             .chain(own.iter().map(String::as_str))
-            .filter_map(|name| Some((name.to_string(), read_end(&folder.join(name)).ok()?)))
-            .filter(|(_, text)| !text.is_empty())
+            .filter_map(|name| Some((name.to_string(), folder.log(name)?)))
             .collect()
     }
 
     /// The last lines that a server wrote, for a message.
     fn last_words(&self, server: &str) -> String {
-        let Some(one) = self.running.get(server) else {
+        let (Some(one), Some(folder)) = (self.running.get(server), self.folders.get(server)) else {
             return String::new();
         };
         let mut lines = Vec::new();
         for name in std::iter::once(OUTPUT).chain(one.logs.iter().map(String::as_str)) {
-            if let Ok(text) = read_end(&one.folder.join(name)) {
+            if let Some(text) = folder.log(name) {
                 lines.extend(text.lines().map(str::to_string));
             }
         }
@@ -401,7 +417,8 @@ impl Servers {
             }
             sleep(Duration::from_millis(5));
         }
-        let _ = fs::remove_dir_all(&self.folder);
+        self.folders.clear();
+        let _ = folder::remove_all(&self.path);
     }
 }
 
@@ -430,15 +447,15 @@ pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>,
     }
 }
 
-fn ids(user: Option<&str>) -> Option<(u32, u32)> {
-    user.filter(|_| os::is_root()).and_then(os::user_ids)
-}
-
-fn own(path: &Path, user: Option<&str>) -> io::Result<()> {
-    match ids(user) {
-        Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
-        None => Ok(()),
-    }
+/// What a server finds of the environment, besides what its recipe declares.
+fn environment(folder: &Path) -> [(&'static str, OsString); 4] {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
+    [
+        ("HOME", folder.into()),
+        ("LANG", "C.UTF-8".into()),
+        ("PATH", path),
+        ("TMPDIR", folder.into()),
+    ]
 }
 
 fn describe(status: ExitStatus) -> String {
@@ -447,13 +464,4 @@ fn describe(status: ExitStatus) -> String {
         (None, Some(signal)) => format!("signal {signal}"),
         _ => "for an unknown reason".to_string(),
     }
-}
-
-pub(super) fn read_end(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let len = file.metadata()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(LOG_BYTES_MAX)))?;
-    let mut bytes = Vec::new();
-    file.take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -18,10 +18,12 @@ pub enum Order {
     /// Make an empty folder for a server; answered with its path.
     Folder {
         server: String,
-        /// Its owner; ignored when the agent is not root.
+        /// Whose it will be, and who the server runs as: without it a user of the server's own.
+        /// Ignored when the agent is not root.
         user: Option<String>,
     },
-    /// Write a server's files and start it.
+    /// Write a server's files into its folder and start it. If it ran before in this folder, it is
+    /// only started.
     Start(StartServer),
     /// Wait until a server answers as expected.
     Await(AwaitServer),
@@ -100,8 +102,8 @@ pub struct StartServer {
     pub command: Vec<String>,
     /// Variables to set.
     pub env: Vec<(String, String)>,
-    /// Its user; ignored when the agent is not root.
-    pub user: Option<String>,
+    /// Whether it may start programs that have more privileges than it has.
+    pub setuid_programs: bool,
     /// The CPUs that it may use; empty for all.
     pub cpus: Vec<u32>,
     /// Log files below its folder, besides its output.

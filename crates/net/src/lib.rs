@@ -11,6 +11,7 @@ mod address;
 mod choose;
 mod epoll;
 pub mod fetch;
+pub mod folder;
 pub mod http;
 mod io;
 pub mod namespace;

@@ -71,10 +71,9 @@ fn start_server(
     let host = server.host.as_deref();
     let programs = cx.testbed.programs(host, recipe)?;
     let weigh = cx.testbed.hosts.at(host)?.remote_program();
-    let user = recipe.run_as.clone();
     let folder = match cx.testbed.agent(host)?.ask(&Order::Folder {
         server: server.name.clone(),
-        user: user.clone(),
+        user: recipe.run_as.clone(),
     })? {
         Answer::Folder { path } => PathBuf::from(path),
         other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}")).into()),
@@ -105,7 +104,7 @@ fn start_server(
         .iter()
         .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
         .collect();
-    let (start, ready) = orders(server, address, cpus, user, rendered);
+    let (start, ready) = orders(server, address, cpus, rendered);
     up.push(StartedServer {
         name: server.name.clone(),
         host: server.host.clone(),
@@ -255,7 +254,6 @@ fn orders(
     server: &ServerSpec,
     address: SocketAddr,
     cpus: Vec<u32>,
-    user: Option<String>,
     rendered: Rendered,
 ) -> (StartServer, AwaitServer) {
     let files = rendered.files.iter().map(|file| FileToWrite {
@@ -269,7 +267,7 @@ fn orders(
         files: files.collect(),
         command: rendered.command,
         env: rendered.env,
-        user,
+        setuid_programs: rendered.setuid_programs,
         cpus,
         logs: rendered.logs,
     };

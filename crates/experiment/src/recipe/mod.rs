@@ -43,8 +43,10 @@ pub struct Recipe {
     pub params: Vec<Param>,
     /// Folders to be made inside the server's folder.
     pub dirs: Vec<String>,
-    /// The user it runs as when Weighstation runs as root.
+    /// The user it runs as when Weighstation runs as root; without it a user of the server's own.
     pub run_as: Option<String>,
+    /// Whether it starts programs that have more privileges than it has.
+    pub setuid_programs: bool,
     /// The longest path of its folder, in bytes, where it has a limit (Unix sockets).
     pub longest_dir_bytes: Option<usize>,
     /// Its log files inside its folder.

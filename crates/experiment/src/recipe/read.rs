@@ -13,7 +13,7 @@ use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "summary",
     "homepage",
     "packages",
@@ -25,6 +25,7 @@ const KEYS: [&str; 18] = [
     "copy",
     "dirs",
     "run_as",
+    "setuid_programs",
     "longest_dir_bytes",
     "log_files",
     "start",
@@ -95,6 +96,7 @@ fn whole(
             .unwrap_or(Upstreams::None),
         dirs: inner_paths(reader, top, "dirs"),
         run_as: top.text(reader, "run_as"),
+        setuid_programs: top.boolean(reader, "setuid_programs").unwrap_or(false),
         longest_dir_bytes: top
             .integer(reader, "longest_dir_bytes", 20..=4000)
             .and_then(|bytes| usize::try_from(bytes).ok()),

@@ -59,8 +59,8 @@ pub struct Rendered {
     pub stop: Vec<(String, Duration)>,
     /// How to know that it answers.
     pub ready: Ready,
-    /// The user it runs as when Weighstation runs as root. The folder has to be that user's.
-    pub run_as: Option<String>,
+    /// Whether it starts programs that have more privileges than it has.
+    pub setuid_programs: bool,
     /// Its log files inside its folder.
     pub logs: Vec<String>,
     /// The command that prints its version; [`Recipe::version_in`] finds it there.
@@ -163,7 +163,7 @@ impl Recipe {
                 contains,
                 ..self.ready.clone()
             },
-            run_as: self.run_as.clone(),
+            setuid_programs: self.setuid_programs,
             logs: self.log_files.clone(),
             version_command: self
                 .version

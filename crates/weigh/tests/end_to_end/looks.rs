@@ -68,7 +68,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     place.recipe(
         "second-time",
         &format!(
-            "summary = \"does not start at first\"\n[start]\n\
+            "summary = \"does not start at first\"\nrun_as = \"root\"\n[start]\n\
              command = [\"sh\", \"-c\", \"if [ -e {0} ]; then exec {{{{ weigh }}}} origin --listen {{{{ listen.addr }}}}; fi; touch {0}; exit 1\"]\n\
              [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
             flag.display()
@@ -114,7 +114,7 @@ fn two(place: &Place, apart: &str, command: &str) -> (serde_json::Value, Vec<Str
     place.recipe(
         "odd",
         &format!(
-            "summary = \"odd\"\n[start]\ncommand = [\"sh\", \"-c\", \"{command}\"]\n\
+            "summary = \"odd\"\nrun_as = \"root\"\n[start]\ncommand = [\"sh\", \"-c\", \"{command}\"]\n\
              [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n"
         ),
     );
@@ -177,9 +177,12 @@ fn what_has_failed_is_made_again_even_where_nothing_is_left_to_settle() {
     let place = Place::new();
     place.recipe(
         "later",
-        "summary = \"ends at once until there is a file\"\n[programs]\nsh = [\"sh\"]\n\
-         [start]\ncommand = [\"{{ programs.sh }}\", \"-c\", \"test -e $HOME/up && \
-         exec {{ weigh }} origin --listen {{ listen.addr }}\"]\n[ready]\npath = \"/\"\n",
+        &format!(
+            "summary = \"ends at once until there is a file\"\n[programs]\nsh = [\"sh\"]\n\
+             [start]\ncommand = [\"{{{{ programs.sh }}}}\", \"-c\", \"test -e {} && \
+             exec {{{{ weigh }}}} origin --listen {{{{ listen.addr }}}}\"]\n[ready]\npath = \"/\"\n",
+            place.path("home/up").display()
+        ),
     );
     place.write(
         "x.toml",

@@ -210,9 +210,9 @@ fn where_it_is_missing_its_two_programs_are_named_and_no_package() {
 fn stand_in(place: &Place) -> PathBuf {
     let weigh = env!("CARGO_BIN_EXE_weigh");
     let told = place.path("told");
-    fs::create_dir(&told).unwrap();
-    // It runs as another user.
-    fs::set_permissions(&told, fs::Permissions::from_mode(0o777)).unwrap();
+    let words = place.write("told/words", "");
+    // It runs as another user at each start.
+    fs::set_permissions(words, fs::Permissions::from_mode(0o666)).unwrap();
     let told = told.display();
     let start = format!(
         "#!/bin/sh\necho \"$*\" >>'{told}/words'\nwhile getopts ac: flag; do [ $flag = c ] && file=$OPTARG; done\n\

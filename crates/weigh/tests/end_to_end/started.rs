@@ -229,7 +229,7 @@ impl Started {
             files: rendered.files.into_iter().map(file).collect(),
             command: rendered.command,
             env: rendered.env,
-            user: rendered.run_as,
+            setuid_programs: rendered.setuid_programs,
             cpus: Vec::new(),
             logs: rendered.logs,
         });
