@@ -34,7 +34,11 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 files: false,
                 stamps: false,
             };
-            Uring::open(options).err().map(|e| e.to_string())
+            let error = Uring::open(options).err()?;
+            if error.kind() == io::ErrorKind::OutOfMemory {
+                URING_LACKED_MEMORY.store(true, Ordering::Relaxed);
+            }
+            Some(error.to_string())
         })
         .as_deref()
 }

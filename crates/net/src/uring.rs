@@ -345,8 +345,6 @@ impl Io for Uring {
                 )
             } as i32)?;
         }
-        // Saves a descriptor look-up per call; optional.
-        let _ = ring.submitter().register_ring_fd();
         let buffers = BufferRing::register(
             &ring,
             options.buffers,
@@ -583,6 +581,8 @@ impl Io for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.close_unheard();
+        // A socket listens until its accept has ended, and would notify that one of clients.
+        self.stop_listening();
         // The last operations, above all closes, were not submitted yet.
         if !self.ring.submission().is_empty() {
             let _ = self.poll(Some(1_000_000));
