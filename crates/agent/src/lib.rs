@@ -24,10 +24,13 @@ mod ports;
 mod quota_guard;
 mod readiness;
 mod reply_timeout;
+#[cfg(test)]
+mod reused_numbers;
 pub mod route;
 mod sampling;
 mod serve;
 mod servers;
+mod signals;
 mod ssh;
 pub mod wire;
 

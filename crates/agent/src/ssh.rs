@@ -23,6 +23,8 @@ const OPENS_MAX: Duration = Duration::from_secs(60);
 const NOISE_LINES_MAX: usize = 200;
 /// Lines of standard error in a message.
 const LAST_WORDS_LINES: usize = 8;
+/// Bytes of such a line.
+const LAST_WORDS_LINE_BYTES_MAX: u64 = 4096;
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
 
@@ -112,9 +114,16 @@ impl LastWords {
         let words = Self::default();
         let kept = words.clone();
         std::thread::spawn(move || {
-            for line in BufReader::new(output).split(b'\n') {
-                let Ok(line) = line else { break };
-                let line = String::from_utf8_lossy(&line).trim().to_owned();
+            let mut output = BufReader::new(output);
+            let mut line = Vec::new();
+            // A longer line is taken in parts.
+            while let Ok(1..) = (&mut output)
+                .take(LAST_WORDS_LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)
+            {
+                let text = String::from_utf8_lossy(&line).trim().to_owned();
+                line.clear();
+                let line = text;
                 if let Ok(mut kept) = kept.0.lock()
                     && !line.is_empty()
                 {
