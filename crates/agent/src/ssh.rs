@@ -27,6 +27,8 @@ const LAST_WORDS_LINES: usize = 8;
 const LAST_WORDS_LINE_BYTES_MAX: u64 = 4096;
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
+/// What is read before that word: a login shell may print.
+const STORED_BYTES_MAX: u64 = 64 * 1024;
 
 /// A machine behind ssh.
 #[derive(Clone, Copy, Debug)]
@@ -307,17 +309,20 @@ fn push(far: Far<'_>, program: &Program) -> Result<(), AgentError> {
         std::io::copy(&mut file, &mut pipe)?;
         pipe.flush()
     });
-    let output = child
-        .wait_with_output()
-        .map_err(|e| failed(e.to_string()))?;
-    if String::from_utf8_lossy(&output.stdout).contains(STORED) {
+    let mut output = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        // What came before an error counts.
+        let _ = pipe.take(STORED_BYTES_MAX).read_to_end(&mut output);
+    }
+    let status = child.wait().map_err(|e| failed(e.to_string()))?;
+    if String::from_utf8_lossy(&output).contains(STORED) {
         return Ok(());
     }
     let said = words.shown();
     Err(failed(match (said.is_empty(), sent) {
         (false, _) => said,
         (true, Err(e)) => e.to_string(),
-        (true, Ok(())) => format!("ssh ended ({})", output.status),
+        (true, Ok(())) => format!("ssh ended ({status})"),
     }))
 }
 
