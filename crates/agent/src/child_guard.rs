@@ -8,18 +8,27 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use net::os;
+use net::process::{HeldProcess, reap_child};
 
 use super::cgroup;
+use crate::sampling::proc_files::children_in_sessions;
+use crate::signals::SIGKILL;
 
 /// How long a child may take to end after its input was closed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// How much longer the thread that uses a child may take; then the child is killed all the same.
 const BUSY_MAX: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(5);
-const SIGKILL: i32 = 9;
 
-/// By pid.
-static ALL: Mutex<Vec<(u32, Arc<Mutex<Guarded>>)>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+#[derive(Clone)]
+struct Entry {
+    pid: u32,
+    /// The child itself, whoever has its number later.
+    held: Arc<Option<HeldProcess>>,
+    guarded: Arc<Mutex<Guarded>>,
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Their contents are consistent at any time.
@@ -29,8 +38,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Guarded {
     child: Child,
     orders: Option<ChildStdin>,
-    /// Process groups that it started; killed here unless it ends with status 0.
-    groups: Vec<i32>,
+    /// What it has started and not ended: a name, and the process that leads the session. Killed here
+    /// unless the child ends with status 0.
+    started: Vec<(String, i32)>,
     /// Its folder; also removed here unless it ends with status 0. Its control groups begin with the
     /// folder's name.
     folder: Option<PathBuf>,
@@ -49,9 +59,8 @@ impl Guarded {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        for group in self.groups.drain(..) {
-            let _ = os::kill(-group, SIGKILL);
-        }
+        let leaders = self.started.drain(..).map(|(_, leader)| leader);
+        kill_orphans(&leaders.collect::<Vec<_>>());
         let Some(folder) = self.folder.take() else {
             return;
         };
@@ -64,6 +73,29 @@ impl Guarded {
     }
 }
 
+/// Kills what a child that has ended left in sessions of these leaders.
+///
+/// The leaders may have ended as well, and their numbers may be other processes'. But orphans have
+/// become children of this process, and the number of a child that nobody has waited for is its own.
+fn kill_orphans(leaders: &[i32]) {
+    const ROUNDS: usize = 400;
+    let me = std::process::id() as i32;
+    let guarded: Vec<i32> = locked(&ALL).iter().map(|one| one.pid as i32).collect();
+    for _ in 0..ROUNDS {
+        let mut left = children_in_sessions(me, leaders);
+        left.retain(|pid| !guarded.contains(pid));
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            let _ = os::kill(pid, SIGKILL);
+            reap_child(pid);
+        }
+        // Their own children follow, and a killed process ends a moment later.
+        sleep(POLL);
+    }
+}
+
 /// A child and the pipe to it. Dropping it closes the pipe, which ends the child; otherwise it is
 /// killed.
 pub struct ChildGuard {
@@ -72,16 +104,23 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// Guards a child that was started with a piped input and output.
+    /// Guards a child that was started with a piped input and output. From then on this process
+    /// adopts what such a child leaves behind.
     pub fn new(mut child: Child) -> Self {
+        os::adopt_orphans();
         let pid = child.id();
+        let held = HeldProcess::open(pid as i32);
         let guarded = Arc::new(Mutex::new(Guarded {
             orders: child.stdin.take(),
             child,
-            groups: Vec::new(),
+            started: Vec::new(),
             folder: None,
         }));
-        locked(&ALL).push((pid, guarded.clone()));
+        locked(&ALL).push(Entry {
+            pid,
+            held: Arc::new(held),
+            guarded: guarded.clone(),
+        });
         Self { pid, guarded }
     }
 
@@ -113,21 +152,24 @@ impl ChildGuard {
         locked(&self.guarded).folder = Some(folder.to_path_buf());
     }
 
-    /// The child has started a process group.
-    pub(super) fn has_started(&self, group: i32) {
-        locked(&self.guarded).groups.push(group);
+    /// The child has started a process that leads a session.
+    pub(super) fn has_started(&self, name: &str, leader: i32) {
+        self.has_ended(name);
+        locked(&self.guarded)
+            .started
+            .push((name.to_owned(), leader));
     }
 
-    /// The last process group that it has started is gone.
-    pub(super) fn last_is_gone(&self) {
-        locked(&self.guarded).groups.pop();
+    /// All that it started under a name is gone.
+    pub(super) fn has_ended(&self, name: &str) {
+        locked(&self.guarded).started.retain(|(one, _)| one != name);
     }
 }
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
         locked(&self.guarded).end(Instant::now() + ENDS_WITHIN);
-        locked(&ALL).retain(|(_, guarded)| !Arc::ptr_eq(guarded, &self.guarded));
+        locked(&ALL).retain(|one| !Arc::ptr_eq(&one.guarded, &self.guarded));
     }
 }
 
@@ -137,8 +179,8 @@ pub fn end_all() {
     let all = locked(&ALL).clone();
     let end = Instant::now() + ENDS_WITHIN;
     let mut free = Vec::new();
-    for (pid, guarded) in &all {
-        free.extend(lock_until(guarded, *pid, end + BUSY_MAX));
+    for one in &all {
+        free.extend(lock_until(one, end + BUSY_MAX));
     }
     // All inputs first, so that they end in parallel.
     for guarded in &mut free {
@@ -151,16 +193,17 @@ pub fn end_all() {
 
 /// Waits for the thread that uses a child, which may block on a full pipe; kills the child at `end`,
 /// which unblocks it.
-fn lock_until(guarded: &Mutex<Guarded>, pid: u32, end: Instant) -> Option<MutexGuard<'_, Guarded>> {
+fn lock_until(one: &Entry, end: Instant) -> Option<MutexGuard<'_, Guarded>> {
     loop {
-        match guarded.try_lock() {
+        match one.guarded.try_lock() {
             Ok(guarded) => return Some(guarded),
             Err(TryLockError::Poisoned(guarded)) => return Some(guarded.into_inner()),
             Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(POLL),
             Err(TryLockError::WouldBlock) => break,
         }
     }
-    // Nobody has waited for the child yet, so the pid is still its own.
-    let _ = i32::try_from(pid).map(|pid| os::kill(pid, SIGKILL));
-    Some(locked(guarded))
+    if let Some(child) = &*one.held {
+        let _ = child.signal(SIGKILL);
+    }
+    Some(locked(&one.guarded))
 }

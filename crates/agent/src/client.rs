@@ -1,8 +1,8 @@
 //! The caller's side of the pipe.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -20,6 +20,12 @@ use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 const WAIT: Duration = Duration::from_millis(50);
 /// Exchanges that an offset between clocks is measured by.
 const CLOCK_EXCHANGES: usize = 12;
+/// Stands for a driver among the servers that an agent has started, whose names have no dots.
+const DRIVER: &str = "load.driver";
+/// Longest line of an answer: the samples of a long load on many servers are less.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// Answers that wait to be taken; the agent waits before it sends more.
+const ANSWERS_MAX: usize = 64;
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -198,11 +204,11 @@ impl Agent {
         }
     }
 
-    /// Records a process group that it started. On another machine the agent itself kills them when
-    /// its input ends.
-    fn has_started(&self, pid: i32) {
+    /// Records a process that it started, which leads a session. On another machine the agent itself
+    /// kills them when its input ends.
+    fn has_started(&self, name: &str, pid: i32) {
         if !self.is_elsewhere() {
-            self.child.has_started(pid);
+            self.child.has_started(name, pid);
         }
     }
 
@@ -289,8 +295,14 @@ impl Agent {
     /// When the agent is lost or says that it cannot.
     pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
         self.converse(order, stop, WAIT, |agent, answer| {
-            if let Some(Answer::Started { pid, .. }) = answer {
-                agent.has_started(pid);
+            match (order, &answer) {
+                (Order::Start(order), Some(Answer::Started { pid, .. })) => {
+                    agent.has_started(&order.server, *pid);
+                }
+                (Order::Stop { server, .. }, Some(Answer::Stopped { .. })) => {
+                    agent.child.has_ended(server);
+                }
+                _ => {}
             }
             Ok(answer)
         })
@@ -329,12 +341,9 @@ impl Agent {
         self.converse(&Order::Drive(order), stop, WAIT, |agent, answer| {
             match answer {
                 None => {}
-                Some(Answer::Started { pid, .. }) => agent.has_started(pid),
+                Some(Answer::Started { pid, .. }) => agent.has_started(DRIVER, pid),
                 Some(Answer::Driven(driven)) => {
-                    // Its processes are gone, and its pid may be reused.
-                    if !agent.is_elsewhere() {
-                        agent.child.last_is_gone();
-                    }
+                    agent.child.has_ended(DRIVER);
                     return Ok(Some(*driven));
                 }
                 Some(other) => return Err(unexpected(&other)),
@@ -348,15 +357,58 @@ fn unexpected(answer: &Answer) -> AgentError {
     AgentError::Lost(format!("unexpected answer: {answer:?}"))
 }
 
-/// Reads a child's lines on a thread of its own.
-pub fn read_answers(output: ChildStdout) -> Receiver<io::Result<String>> {
-    let (sender, receiver) = mpsc::channel();
+/// Reads a child's lines on a thread of its own. An error is the last that comes.
+pub fn read_answers(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
+    lines_within(output, ANSWER_BYTES_MAX)
+}
+
+fn lines_within(
+    output: impl Read + Send + 'static,
+    bytes_max: usize,
+) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
     std::thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            if sender.send(line).is_err() {
+        let mut output = BufReader::new(output);
+        while let Some(line) = next_line(&mut output, bytes_max).transpose() {
+            let is_last = line.is_err();
+            if sender.send(line).is_err() || is_last {
                 break;
             }
         }
     });
     receiver
+}
+
+/// The next line, without its end; `None` at the end of the input.
+fn next_line(input: &mut impl BufRead, bytes_max: usize) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    // One byte more tells a longer line.
+    let limit = bytes_max as u64 + 1;
+    if input.take(limit).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.pop_if(|last| *last == b'\n').is_none() && line.len() > bytes_max {
+        return Err(io::Error::other(format!(
+            "a line of its output is longer than {bytes_max} bytes"
+        )));
+    }
+    line.pop_if(|last| *last == b'\r');
+    String::from_utf8(line).map(Some).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_prints_is_bounded_in_bytes() {
+        let text = b"one\r\ntwo\n\nlast".as_slice();
+        let lines: Vec<_> = lines_within(text, 4).iter().map(Result::unwrap).collect();
+        assert_eq!(lines, ["one", "two", "", "last"]);
+        // Without an end it would be read until memory is used up.
+        let endless = lines_within(io::repeat(b'x'), 1000);
+        let error = endless.recv().unwrap().unwrap_err().to_string();
+        assert!(error.contains("longer than 1000 bytes"), "{error}");
+        assert!(endless.recv().is_err());
+    }
 }

@@ -9,6 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use net::os::{self, ChildSetup};
+use net::process::status_unreaped;
 
 use super::cgroup::Cgroup;
 use super::clock::Window;
@@ -88,20 +89,20 @@ fn run(
     let group = group.filter(|group| group.has_taken(pid));
     let limit = Duration::from_millis(order.limit_ms);
     let mut memory = 0;
-    let (end, gone) = loop {
+    let end = loop {
         memory = memory.max(peak_memory_bytes(group, pid));
-        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
-            break (ended(status), true);
+        if let Some(status) = status_unreaped(pid).map_err(|e| e.to_string())? {
+            break ended(status);
         }
         if stop.load(Ordering::Relaxed) {
-            break (DriveEnd::Stopped, false);
+            break DriveEnd::Stopped;
         }
         if begin.elapsed() >= limit {
-            break (DriveEnd::TimedOut, false);
+            break DriveEnd::TimedOut;
         }
         let printed = [OUTPUT, ERRORS].map(|name| size(&folder.join(name)));
         if printed.iter().any(|bytes| *bytes > OUTPUT_BYTES_MAX) {
-            break (DriveEnd::TooMuchOutput, false);
+            break DriveEnd::TooMuchOutput;
         }
         sleep(POLL);
     };
@@ -112,12 +113,11 @@ fn run(
         to_ns: close.at_ns,
     };
     let spans = Spans::of_one(window, open.is_full && close.is_full);
-    let family = if group.is_none() && !gone {
-        tree(pid)
-    } else {
-        Vec::new()
+    let family = match group {
+        None => tree(pid),
+        Some(_) => Vec::new(),
     };
-    kill_family(&mut child, gone, group, family);
+    kill_family(&mut child, group, family);
     let cpu_s = group.and_then(Cgroup::usage_s);
     Ok(Driven {
         output: read_start(&folder.join(OUTPUT)),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::cgroup;
 use crate::cgroup_hierarchy::Hierarchy;
 use crate::sampling::proc_files::Process;
 
@@ -23,18 +24,19 @@ const HIERARCHIES: [Hierarchy; 4] = [
 const PREFIX: &str = "weigh-";
 /// Names of hosts' groups begin with it; the owner's mark follows.
 pub const HOST_PREFIX: &str = "weigh-host-";
-const SIGKILL: i32 = 9;
 /// Agents notice within a second that their program is dead, and take up to another to clean up.
 const TIDYING: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Identifies a process on this machine until the next boot: pid, start in ticks since boot, and the
-/// inode of its pid namespace.
+/// Identifies a process: pid, start in ticks since boot, the inode of its pid namespace, and the boot
+/// of its machine. The first namespace has the same inode on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
     start_ticks: u64,
     pids: u64,
+    /// The first half of the kernel's boot id; 0 where that cannot be read.
+    boot: u64,
 }
 
 impl Owner {
@@ -45,12 +47,19 @@ impl Owner {
             pid,
             start_ticks: start_ticks(pid).unwrap_or(0),
             pids: pid_namespace(),
+            boot: boot(),
         }
     }
 
-    /// As part of a name: `PID.START.NAMESPACE`, the last in hexadecimal.
+    /// As part of a name: `PID.START.NAMESPACE.BOOT`, the last two in hexadecimal.
     pub fn mark(&self) -> String {
-        format!("{}.{}.{:x}", self.pid, self.start_ticks, self.pids)
+        let Self {
+            pid,
+            start_ticks,
+            pids,
+            boot,
+        } = self;
+        format!("{pid}.{start_ticks}.{pids:x}.{boot:x}")
     }
 
     /// Reads a mark at the start of a text, as far as the next `-`.
@@ -61,13 +70,17 @@ impl Owner {
             pid: parts.next()?.parse().ok()?,
             start_ticks: parts.next()?.parse().ok()?,
             pids: u64::from_str_radix(parts.next()?, 16).ok()?,
+            boot: u64::from_str_radix(parts.next()?, 16).ok()?,
         };
         parts.next().is_none().then_some(owner)
     }
 
-    /// Whether it is known to be gone; not known of processes of other pid namespaces.
+    /// Whether it is known to be gone; not known of processes of other pid namespaces, or of another
+    /// boot, which may be that of another machine with the same folder.
     fn is_dead(&self) -> bool {
-        self.pids == pid_namespace() && start_ticks(self.pid) != Some(self.start_ticks)
+        self.boot == boot()
+            && self.pids == pid_namespace()
+            && start_ticks(self.pid) != Some(self.start_ticks)
     }
 }
 
@@ -79,6 +92,14 @@ fn start_ticks(pid: u32) -> Option<u64> {
 /// The inode of this process's pid namespace; 0 where that cannot be read.
 fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// The first half of the boot id, which is random.
+fn boot() -> u64 {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let half = digits.get(..16).unwrap_or_default();
+    u64::from_str_radix(half, 16).unwrap_or(0)
 }
 
 fn owner_of(name: &str) -> Option<Owner> {
@@ -139,15 +160,8 @@ fn is_of_a_host(group: &Path) -> bool {
 fn processes_in(group: &Path) -> Vec<i32> {
     with_inner(group)
         .iter()
-        .flat_map(|one| listed(one))
+        .flat_map(|one| cgroup::processes_in(one))
         .collect()
-}
-
-fn listed(group: &Path) -> Vec<i32> {
-    let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process of another namespace; for `kill` it means this process's own group.
-    let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
-    numbers.filter(|pid| *pid > 0).collect()
 }
 
 /// Kills all that is in a control group and its descendants, and removes them.
@@ -155,9 +169,7 @@ pub fn kill_and_remove(group: &Path) {
     for _ in 0..200 {
         let groups = with_inner(group);
         for one in &groups {
-            for pid in listed(one) {
-                let _ = net::os::kill(pid, SIGKILL);
-            }
+            cgroup::kill_in(one);
         }
         // A killed process leaves its group a moment later.
         if groups.iter().all(|one| fs::remove_dir(one).is_ok()) || !group.exists() {
@@ -201,6 +213,11 @@ mod tests {
             ..before
         };
         assert!(!elsewhere.is_dead());
+        let another_machine = Owner {
+            boot: me.boot ^ 1,
+            ..before
+        };
+        assert!(me.boot != 0 && !another_machine.is_dead());
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let owner = Owner {
             pid: child.id(),
@@ -209,7 +226,13 @@ mod tests {
         };
         child.wait().unwrap();
         assert!(owner.is_dead());
-        for name in ["weigh-runs", "weigh-12-ab12", "weigh-1.2-x", "other-1.2.3"] {
+        for name in [
+            "weigh-runs",
+            "weigh-12-ab12",
+            "weigh-1.2-x",
+            "weigh-1.2.3-x",
+            "other-1.2.3.4",
+        ] {
             assert_eq!(owner_of(name), None, "{name}");
         }
     }

@@ -24,12 +24,15 @@ mod ports;
 mod quota_guard;
 mod readiness;
 mod reply_timeout;
+#[cfg(test)]
+mod reused_numbers;
 pub mod route;
 mod sampling;
 mod serve;
 mod server_folder;
 mod server_user;
 mod servers;
+mod signals;
 mod ssh;
 pub mod wire;
 

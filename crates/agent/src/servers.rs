@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use net::folder::{self, Folder};
 use net::os::{self, ChildSetup};
+use net::process::status_unreaped;
 
 use super::cgroup::Cgroup;
 use super::readiness;
@@ -25,13 +26,13 @@ use crate::sampling::sampler::Sampler;
 use crate::sampling::system_counters::SystemSources;
 use crate::sampling::timeline::{Measured, Spans};
 use crate::sampling::watched::{Watched, WatchedServers};
+use crate::signals::{SIGKILL, kill_listed, signal_listed};
 
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Lines of a server's output in an error message.
 const LAST_WORDS_LINES: usize = 12;
 /// For others than root: they can pass through the folder of all servers, and not list it.
 const FOLDER_MODE: u32 = 0o711;
-const SIGKILL: i32 = 9;
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
@@ -41,6 +42,18 @@ struct Server {
     ended: Option<ExitStatus>,
     /// With everything that the server starts, where the system has control groups.
     group: Option<Cgroup>,
+}
+
+impl Server {
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Its status once it has ended. It is reaped only by [`kill_family`]: until then its number, which
+    /// is also that of its group, is no other process's.
+    fn status(&self) -> Option<ExitStatus> {
+        status_unreaped(self.pid()).ok().flatten()
+    }
 }
 
 /// All servers of an agent, and their folder.
@@ -76,7 +89,7 @@ impl Servers {
     pub(super) fn start_sampling(&mut self) {
         let servers = self.running.iter().map(|(name, one)| OtherServer {
             server: name.clone(),
-            pid: one.child.id() as i32,
+            pid: one.pid(),
             also: Vec::new(),
             group: self.group_of(name),
         });
@@ -249,7 +262,7 @@ impl Servers {
             return Err(format!("`{name}` was not started"));
         };
         if one.ended.is_none() {
-            one.ended = one.child.try_wait().ok().flatten();
+            one.ended = one.status();
         }
         match one.ended {
             None => Ok(()),
@@ -291,7 +304,7 @@ impl Servers {
             None => Watched::Processes(Vec::new()),
             Some(one) => match &one.group {
                 Some(group) => Watched::of_group(group),
-                None => Watched::Processes(tree(one.child.id() as i32)),
+                None => Watched::Processes(tree(one.pid())),
             },
         }
     }
@@ -304,29 +317,28 @@ impl Servers {
             .running
             .get(server)
             .ok_or_else(|| format!("`{server}` does not run"))?;
-        let root = one.child.id() as i32;
+        let root = one.pid();
         // A process that was forked meanwhile gets the signal in the next round.
         let mut done: Vec<i32> = Vec::new();
         for _ in 0..ATTEMPTS {
-            let all = match &one.group {
-                Some(group) => group.processes(),
-                None => tree(root),
+            let new = || {
+                let all = match &one.group {
+                    Some(group) => group.processes(),
+                    None => tree(root),
+                };
+                let new = all.into_iter().filter(|pid| !done.contains(pid));
+                new.collect::<Vec<_>>()
             };
-            let new: Vec<i32> = all.into_iter().filter(|pid| !done.contains(pid)).collect();
-            if new.is_empty() {
+            let reached = signal_listed(new, signal);
+            if reached.is_empty() {
                 break;
             }
-            for pid in new {
-                match os::kill(pid, signal) {
-                    Err(e) if pid == root => {
-                        return Err(format!("cannot send a signal to `{server}`: {e}"));
-                    }
-                    // It has ended since.
-                    _ => done.push(pid),
-                }
-            }
+            done.extend(reached);
         }
-        Ok(())
+        match done.contains(&root) {
+            true => Ok(()),
+            false => Err(format!("cannot send a signal to `{server}`: it has ended")),
+        }
     }
 
     /// CPU time of a server since it was started, s.
@@ -346,9 +358,9 @@ impl Servers {
         hurry: &AtomicBool,
     ) -> Option<(bool, bool)> {
         let mut one = self.running.remove(server)?;
-        let pid = one.child.id() as i32;
+        let pid = one.pid();
         let family = tree(pid);
-        let ended_before = one.ended.is_some() || matches!(one.child.try_wait(), Ok(Some(_)));
+        let ended_before = one.ended.is_some() || one.status().is_some();
         let mut gone = ended_before;
         for (signal, wait) in signals {
             if gone {
@@ -357,13 +369,13 @@ impl Servers {
             let _ = os::kill(pid, *signal);
             let end = Instant::now() + *wait;
             while !gone && Instant::now() < end && !hurry.load(Ordering::Relaxed) {
-                gone = matches!(one.child.try_wait(), Ok(Some(_)) | Err(_));
+                gone = one.status().is_some();
                 if !gone {
                     sleep(Duration::from_millis(5));
                 }
             }
         }
-        kill_family(&mut one.child, gone, one.group.as_ref(), family);
+        kill_family(&mut one.child, one.group.as_ref(), family);
         Some((!gone, ended_before))
     }
 
@@ -408,13 +420,11 @@ impl Servers {
         let end = Instant::now() + Duration::from_secs(1);
         loop {
             while os::reap().is_some() {}
-            let left = tree(me);
-            if left.len() <= 1 || Instant::now() >= end {
+            let left = || tree(me).split_off(1);
+            if left().is_empty() || Instant::now() >= end {
                 break;
             }
-            for pid in left.into_iter().skip(1) {
-                let _ = os::kill(pid, SIGKILL);
-            }
+            signal_listed(left, SIGKILL);
             sleep(Duration::from_millis(5));
         }
         self.folders.clear();
@@ -422,29 +432,26 @@ impl Servers {
     }
 }
 
-/// Kills what is left of a process: itself unless it is `gone`, its process group, its control group
-/// or, without one, its `family`.
-pub(super) fn kill_family(child: &mut Child, gone: bool, group: Option<&Cgroup>, family: Vec<i32>) {
+/// Kills what is left of a child: itself, its process group, its control group or, without one, its
+/// `family`. Then it is reaped, which must not have happened before: its number and its group's have
+/// to be its own still.
+pub(super) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec<i32>) {
     let pid = child.id() as i32;
     let _ = os::kill(-pid, SIGKILL);
-    if !gone {
-        let _ = os::kill(pid, SIGKILL);
-        let _ = child.wait();
-    }
+    let _ = os::kill(pid, SIGKILL);
     match group {
-        Some(group) => {
-            for pid in group.processes() {
-                let _ = os::kill(pid, SIGKILL);
-            }
-        }
+        Some(group) => group.kill(),
         None => {
             // This process has adopted orphans; a pid that is now another's is left alone.
-            let mine = tree(std::process::id() as i32);
-            for pid in family.into_iter().filter(|pid| mine.contains(pid)) {
-                let _ = os::kill(pid, SIGKILL);
-            }
+            let mine = || {
+                let mut mine = tree(std::process::id() as i32);
+                mine.retain(|pid| family.contains(pid));
+                mine
+            };
+            kill_listed(mine);
         }
     }
+    let _ = child.wait();
 }
 
 /// What a server finds of the environment, besides what its recipe declares.

@@ -23,8 +23,12 @@ const OPENS_MAX: Duration = Duration::from_secs(60);
 const NOISE_LINES_MAX: usize = 200;
 /// Lines of standard error in a message.
 const LAST_WORDS_LINES: usize = 8;
+/// Bytes of such a line.
+const LAST_WORDS_LINE_BYTES_MAX: u64 = 4096;
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
+/// What is read before that word: a login shell may print.
+const STORED_BYTES_MAX: u64 = 64 * 1024;
 
 /// A machine behind ssh.
 #[derive(Clone, Copy, Debug)]
@@ -112,9 +116,16 @@ impl LastWords {
         let words = Self::default();
         let kept = words.clone();
         std::thread::spawn(move || {
-            for line in BufReader::new(output).split(b'\n') {
-                let Ok(line) = line else { break };
-                let line = String::from_utf8_lossy(&line).trim().to_owned();
+            let mut output = BufReader::new(output);
+            let mut line = Vec::new();
+            // A longer line is taken in parts.
+            while let Ok(1..) = (&mut output)
+                .take(LAST_WORDS_LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)
+            {
+                let text = String::from_utf8_lossy(&line).trim().to_owned();
+                line.clear();
+                let line = text;
                 if let Ok(mut kept) = kept.0.lock()
                     && !line.is_empty()
                 {
@@ -298,17 +309,20 @@ fn push(far: Far<'_>, program: &Program) -> Result<(), AgentError> {
         std::io::copy(&mut file, &mut pipe)?;
         pipe.flush()
     });
-    let output = child
-        .wait_with_output()
-        .map_err(|e| failed(e.to_string()))?;
-    if String::from_utf8_lossy(&output.stdout).contains(STORED) {
+    let mut output = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        // What came before an error counts.
+        let _ = pipe.take(STORED_BYTES_MAX).read_to_end(&mut output);
+    }
+    let status = child.wait().map_err(|e| failed(e.to_string()))?;
+    if String::from_utf8_lossy(&output).contains(STORED) {
         return Ok(());
     }
     let said = words.shown();
     Err(failed(match (said.is_empty(), sent) {
         (false, _) => said,
         (true, Err(e)) => e.to_string(),
-        (true, Ok(())) => format!("ssh ended ({})", output.status),
+        (true, Ok(())) => format!("ssh ended ({status})"),
     }))
 }
 

@@ -16,6 +16,7 @@ pub mod http;
 mod io;
 pub mod namespace;
 pub mod os;
+pub mod process;
 pub mod proxy_protocol;
 mod stamps;
 pub mod tun;

@@ -168,17 +168,31 @@ pub fn adopt_orphans() {
 }
 
 /// Kills the calling process when the thread that started it ends. To be called in the child before
-/// exec.
-pub fn die_with_parent() {
-    // A system call and nothing else: safe between fork and exec.
+/// exec. `parent` is the process of that thread.
+///
+/// # Errors
+/// When the parent has ended already: then no signal would come.
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    // System calls and nothing else: safe between fork and exec.
     let _ = process::set_parent_process_death_signal(Some(process::Signal::KILL));
+    match process::getppid() {
+        Some(now) if now.as_raw_pid() as u32 != parent => {
+            Err(io::Error::from_raw_os_error(libc::ESRCH))
+        }
+        // Of a parent in another pid namespace there is no number.
+        _ => Ok(()),
+    }
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
 ///
 /// # Errors
-/// When there is no such process or it may not be signalled.
+/// When there is no such process or it may not be signalled. 0 and -1, which mean the own group and
+/// every process, are refused.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
+    if matches!(pid, 0 | -1) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     // SAFETY: takes numbers, touches no memory.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
@@ -451,6 +465,7 @@ impl ChildSetup {
 /// Sets up a command's child between fork and exec.
 pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     use std::os::unix::process::CommandExt;
+    let parent = std::process::id();
     // SAFETY: between fork and exec the closure makes plain system calls on memory that was
     // allocated before, nothing that takes a lock or allocates.
     unsafe {
@@ -472,7 +487,7 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
                 check(libc::setsid())?;
             }
             if setup.die_with_parent {
-                die_with_parent();
+                die_with_parent(parent)?;
             }
             if !setup.cpus.is_empty() {
                 bind_to_cpus(&setup.cpus)?;
@@ -533,4 +548,24 @@ pub fn terminal_columns() -> Option<u16> {
     let sizes = [out, rustix::termios::tcgetwinsize(std::io::stderr())];
     let mut columns = sizes.into_iter().flatten().map(|size| size.ws_col);
     columns.find(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_whose_parent_has_ended_does_not_start() {
+        use std::os::unix::process::CommandExt;
+        let with_parent = |parent: u32| {
+            let mut command = std::process::Command::new("true");
+            // SAFETY: system calls and nothing else.
+            unsafe { command.pre_exec(move || die_with_parent(parent)) };
+            command.status()
+        };
+        assert!(with_parent(std::process::id()).unwrap().success());
+        // As after the parent's end: another process has adopted the child.
+        let error = with_parent(std::process::id() + 1).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
 }

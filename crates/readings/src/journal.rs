@@ -1,6 +1,5 @@
 //! The rows of a run's journal, and the journal as a whole.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -13,25 +12,6 @@ use crate::{
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
 pub type Condition = BTreeMap<String, String>;
 
-/// A thread is not worth starting for fewer lines.
-const LINES_PER_THREAD_MIN: usize = 64;
-
-/// Why a text is no journal.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JournalTextError {
-    /// A line is no journal row.
-    #[error("line {line}: expected a journal row, found something else: {why}")]
-    Row {
-        /// The line's number, from 1.
-        line: usize,
-        /// What the parser says.
-        why: String,
-    },
-    /// The first row is not the run's header.
-    #[error("expected the run's header in the first line")]
-    Header,
-}
-
 /// A run's journal: all that is known of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Journal {
@@ -42,40 +22,6 @@ pub struct Journal {
     pub whole_bytes: u64,
 }
 
-fn is_end(byte: &u8) -> bool {
-    *byte == b'\n'
-}
-
-/// The rows of lines. Nearly all of the time that a long journal takes is for the histograms of its
-/// trials, and lines do not depend on each other, so threads share them.
-fn parse_rows(lines: &[&[u8]]) -> Result<Vec<JournalRow>, JournalTextError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = lines.len().div_ceil(threads).max(LINES_PER_THREAD_MIN);
-    let parse = |(part, lines): (usize, &[&[u8]])| -> Result<Vec<JournalRow>, JournalTextError> {
-        let numbered = lines.iter().zip(part * share + 1..);
-        let rows = numbered.map(|(line, number)| {
-            JournalRow::parse(line).map_err(|e| JournalTextError::Row {
-                line: number,
-                why: e.to_string(),
-            })
-        });
-        rows.collect()
-    };
-    let parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = lines
-            .chunks(share)
-            .enumerate()
-            .map(|part| scope.spawn(move || parse(part)))
-            .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(part) => part,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
-    })?;
-    Ok(parts.into_iter().flatten().collect())
-}
-
 impl Journal {
     /// A journal that holds these rows after its header.
     pub fn new(header: RunHeader, rows: Vec<JournalRow>) -> Self {
@@ -84,27 +30,6 @@ impl Journal {
             rows,
             whole_bytes: 0,
         }
-    }
-
-    /// Reads the lines of a journal. A run that was killed may leave half a line at the end, which
-    /// is ignored.
-    ///
-    /// # Errors
-    /// When a line is no row, or the first row is no header.
-    pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
-        let whole = text.iter().rposition(|byte| *byte == b'\n');
-        let whole_bytes = whole.map_or(0, |last| last + 1);
-        let lines: Vec<&[u8]> = text[..whole_bytes].split_inclusive(is_end).collect();
-        let rows = parse_rows(&lines)?;
-        let mut rows = rows.into_iter();
-        let Some(JournalRow::Run(header)) = rows.next() else {
-            return Err(JournalTextError::Header);
-        };
-        Ok(Self {
-            header,
-            rows: rows.collect(),
-            whole_bytes: whole_bytes as u64,
-        })
     }
 
     /// The trials, in the order in which they were written.
@@ -222,23 +147,6 @@ pub enum JournalRow {
         /// run was stopped.
         complete: bool,
     },
-}
-
-/// The kind of a row. Serde buffers a tagged enum before it parses it.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    row: Cow<'a, str>,
-}
-
-impl JournalRow {
-    fn parse(line: &[u8]) -> serde_json::Result<Self> {
-        let kind: Kind<'_> = serde_json::from_slice(line)?;
-        match &*kind.row {
-            "trial" => serde_json::from_slice(line).map(JournalRow::Trial),
-            _ => serde_json::from_slice(line),
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

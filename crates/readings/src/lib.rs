@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bottleneck;
+mod crc32;
 mod curve;
 mod driver;
 mod errors;
@@ -14,6 +15,7 @@ mod histogram;
 pub mod hlog;
 mod host;
 mod journal;
+mod journal_text;
 mod load;
 mod metrics;
 mod open_loop;
@@ -34,9 +36,10 @@ pub use host::{
     Access, DirectionCounters, HostSpec, LinkCounters, LinkKind, LinkSpec, PACKET_BYTES_MAX,
 };
 pub use journal::{
-    Condition, FailureCause, Journal, JournalRow, JournalTextError, Outcome, Placement, Published,
-    RateChoice, Reading, RunHeader, ServerReading, Trial,
+    Condition, FailureCause, Journal, JournalRow, Outcome, Placement, Published, RateChoice,
+    Reading, RunHeader, ServerReading, Trial,
 };
+pub use journal_text::{JournalTextError, Salvaged, UnwritableRow};
 pub use load::{
     ClientReading, Fairness, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading,
     Silence, Slice, StageReading, StatusCount, ThreadReading, Wrong, WrongKind,

@@ -3,8 +3,11 @@
 use readings::{DriverReading, Journal, LoadReading, Outcome, ServerMetrics, SystemMetrics};
 use verdict::{latest, machine_reasons, reasons};
 
+use crate::visible::visible;
+
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
-/// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment.
+/// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment. Text
+/// that a spreadsheet would take as a formula has an apostrophe before it.
 pub fn csv(journal: &Journal) -> String {
     let header = &journal.header;
     let rows = latest(header, journal.trials());
@@ -124,13 +127,31 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A field, in quotes where it needs them.
+/// A field, in quotes where it needs them; no formula, and nothing that acts on a terminal.
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
+    let seen = visible(text).replace('\t', "\u{2409}");
+    let text = match is_formula(text) {
+        true => format!("'{seen}"),
+        false => seen,
+    };
+    if text.contains([',', '"', '\n', ';']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        text
     }
+}
+
+/// Whether a spreadsheet would take a text as a formula: the characters that begin one, those of
+/// full width among them, in what is no number.
+fn is_formula(text: &str) -> bool {
+    let begins = text.starts_with([
+        '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ]);
+    let is_number = || {
+        let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+        text.chars().all(digits) && text.parse::<f64>().is_ok()
+    };
+    begins && !is_number()
 }
 
 #[cfg(test)]
@@ -160,5 +181,26 @@ mod tests {
     fn fields_are_quoted_where_they_must_be() {
         assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(field("plain"), "plain");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula_and_numbers_stay_numbers() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+a", "'+a"),
+            ("-2+3|cmd", "'-2+3|cmd"),
+            ("=HYPERLINK(\"x\")", "\"'=HYPERLINK(\"\"x\"\")\""),
+            ("\t=1", "'\u{2409}=1"),
+            ("\r=1", "'\u{240d}=1"),
+            ("\u{ff1d}1", "'\u{ff1d}1"),
+            ("-", "'-"),
+            ("-5", "-5"),
+            ("+1.5e-3", "+1.5e-3"),
+            ("a=b", "a=b"),
+            ("a\x1b[2J", "a\u{241b}[2J"),
+        ] {
+            assert_eq!(field(text), cell, "{text:?}");
+        }
     }
 }

@@ -24,6 +24,7 @@ mod settings;
 mod terminal;
 mod tiers;
 mod units;
+mod visible;
 
 #[cfg(test)]
 mod fixtures;
@@ -42,3 +43,4 @@ pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal}
 pub use sentence::outlook;
 pub use terminal::terminal;
 pub use units::{bytes, time};
+pub use visible::{visible, visible_in_colour, visible_json};

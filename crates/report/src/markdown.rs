@@ -6,6 +6,7 @@ use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
+use crate::visible::visible;
 use crate::{curve_table, sentence, settings, tiers};
 
 /// What others published, beside which the figures stand.
@@ -141,7 +142,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         "\n---\n\n{}. Experiment `{}`, seed {}, {} planned, {} done, {} failed, {} invalid. \
          Differences within {} do not matter. Weighstation {}.\n",
         escaped(&stage(analysis)),
-        header.experiment.replace('`', "'"),
+        visible(&header.experiment).replace(['`', '\n'], "'"),
         header.seed,
         counted(header.blocks as usize, "block"),
         counted(analysis.trials_done, "trial"),
@@ -178,8 +179,10 @@ pub(crate) fn table(columns: &Columns) -> String {
     out
 }
 
-/// Text that Markdown takes literally, on one line.
+/// Text that Markdown takes literally, on one line, with control characters made visible.
 pub(crate) fn escaped(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let text = visible(&text);
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -187,7 +190,7 @@ pub(crate) fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            '\n' | '\r' => out.push(' '),
+            '\n' => out.push(' '),
             _ => out.push(c),
         }
     }
@@ -221,5 +224,6 @@ mod tests {
     #[test]
     fn names_cannot_break_a_table() {
         assert_eq!(escaped("a|b *c*\n[d]"), "a\\|b \\*c\\* \\[d\\]");
+        assert_eq!(escaped("a\r\nb\rc\x1b"), "a b\u{240d}c\u{241b}");
     }
 }

@@ -66,7 +66,7 @@ impl RunError {
         match self {
             RunError::Topology(TopologyError::Setting(_)) => true,
             RunError::Agent(_) | RunError::Topology(_) | RunError::Host { .. } => false,
-            RunError::Journal(JournalError::GoingOn { .. }) => false,
+            RunError::Journal(JournalError::GoingOn { .. } | JournalError::Row { .. }) => false,
             // `--resume` of a run that does not exist.
             RunError::Journal(JournalError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::NotFound

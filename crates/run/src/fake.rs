@@ -29,6 +29,8 @@ pub(crate) struct Script {
     /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
+    /// CPU time of each load.
+    pub(crate) client_cpu_s: f64,
     /// Whether frozen servers stay frozen.
     pub(crate) thaw_fails: bool,
     running: BTreeSet<String>,
@@ -47,6 +49,7 @@ impl Default for Script {
             fails_in_load: None,
             idle_cpus: BTreeMap::new(),
             rate_per_s: |_| 10_000.0,
+            client_cpu_s: 0.0,
             thaw_fails: false,
             running: BTreeSet::new(),
             is_dead: false,
@@ -200,6 +203,7 @@ impl AgentHandle for FakeAgent {
             return Err(AgentError::Lost("it ended".into()));
         }
         let (rate_per_s, fails) = ((script.rate_per_s)(&order), script.fails_in_load);
+        let client_cpu_s = script.client_cpu_s;
         drop(script);
         let rows = order.job.rows;
         if rows.is_some() {
@@ -230,6 +234,7 @@ impl AgentHandle for FakeAgent {
             let requests = (rate_per_s * duration_s) as u64;
             let reading = &mut loaded.readings[reading];
             reading.pacing = segment.pacing;
+            reading.client.cpu_s = client_cpu_s;
             reading.duration_s += duration_s;
             reading.requests += requests;
             reading.requests_all += requests;

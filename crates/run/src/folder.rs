@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -149,13 +148,18 @@ pub(crate) fn write_inventory(
         servers: mut versions,
         hosts,
     } = parts;
-    let configurations = configs.first_variants();
+    let before = versions_before(options.folder);
     for server in options.experiment.start_order() {
-        if let Some(recipe) = options.recipes.get(&server.recipe) {
-            versions
-                .entry(server.recipe.clone())
-                .or_insert_with(|| version(configurations.get(&server.name), recipe));
-        }
+        let Some(recipe) = options.recipes.get(&server.recipe) else {
+            continue;
+        };
+        versions.entry(server.recipe.clone()).or_insert_with(|| {
+            let mut rendered = configs.rendered().values();
+            match rendered.find(|one| one["recipe"] == server.recipe) {
+                Some(configuration) => version(configuration, recipe),
+                None => before.get(&server.recipe).cloned(),
+            }
+        });
     }
     let mut machine = agent::machine::describe();
     // This thread is bound to the servers' CPUs, so its own affinity is too small.
@@ -197,24 +201,34 @@ fn replace_file(folder: &Path, document: &Value) -> Result<(), RunError> {
     let new = folder.join(format!("{INVENTORY}.new"));
     fs::write(&new, text + "\n")
         .and_then(|()| fs::rename(&new, folder.join(INVENTORY)))
-        .map_err(|e| RunError::Folder {
-            path: folder.to_path_buf(),
-            why: e.to_string(),
+        .map_err(|e| {
+            // Half a file, as on a full disk.
+            let _ = fs::remove_file(&new);
+            RunError::Folder {
+                path: folder.to_path_buf(),
+                why: e.to_string(),
+            }
         })
 }
 
-/// Runs the version command of a server's configuration.
+/// The versions in the `hosts.json` of an earlier part of the run, by recipe.
+pub(crate) fn versions_before(folder: &Path) -> BTreeMap<String, String> {
+    let document = read_inventory(folder).unwrap_or_default();
+    let versions = document["local"]["versions"].as_object();
+    let versions = versions.into_iter().flatten();
+    versions
+        .filter_map(|(recipe, version)| Some((recipe.clone(), version.as_str()?.to_owned())))
+        .collect()
+}
+
+/// Runs the version command of a configuration that this process rendered.
 pub(crate) fn version(
-    configuration: Option<&Value>,
+    configuration: &Value,
     recipe: &experiment::recipe::Recipe,
 ) -> Option<String> {
     let command: Vec<String> =
-        serde_json::from_value(configuration?.get("version_command")?.clone()).ok()?;
-    let (program, arguments) = command.split_first()?;
-    let output = Command::new(program).args(arguments).output().ok()?;
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    recipe.version_in(&text)
+        serde_json::from_value(configuration.get("version_command")?.clone()).ok()?;
+    recipe.version_in(&experiment::manifest::printed(&command)?)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl<'a> Inventory<'a> {
                 placement,
                 configs: &self.configs,
                 drivers,
-                servers: testbed.versions(&self.configs.first_variants(), options.recipes),
+                servers: testbed.versions(self.configs.rendered(), options.recipes),
                 hosts: testbed.hosts.inventory(),
             };
             return folder::write_inventory(options, parts);

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{Journal, JournalRow, JournalTextError};
+use readings::{Journal, JournalRow, JournalTextError, Salvaged, UnwritableRow};
 
 use crate::lock::{Lock, lock};
 
@@ -30,6 +30,14 @@ pub enum JournalError {
         path: PathBuf,
         /// What is wrong with it.
         source: JournalTextError,
+    },
+    /// A row cannot be written. The file is as it was before.
+    #[error("{}: a row cannot be written: {source}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: UnwritableRow,
     },
     /// A journal exists where a new one was to be created.
     #[error("{}: there is a journal already", path.display())]
@@ -56,9 +64,24 @@ pub enum JournalError {
 /// # Errors
 /// When it is not there, cannot be read, or holds something else.
 pub fn read(folder: &Path) -> Result<Journal, JournalError> {
+    read_as(folder, Journal::parse)
+}
+
+/// Reads the rows of a damaged journal that are whole.
+///
+/// # Errors
+/// When it is not there or cannot be read, or its header is damaged.
+pub fn salvage(folder: &Path) -> Result<Salvaged, JournalError> {
+    read_as(folder, Journal::salvage)
+}
+
+fn read_as<T>(
+    folder: &Path,
+    parse: impl Fn(&[u8]) -> Result<T, JournalTextError>,
+) -> Result<T, JournalError> {
     let path = folder.join(FILE_NAME);
     match fs::read(&path) {
-        Ok(text) => Journal::parse(&text).map_err(|source| JournalError::Text { path, source }),
+        Ok(text) => parse(&text).map_err(|source| JournalError::Text { path, source }),
         Err(source) => Err(JournalError::Io { path, source }),
     }
 }
@@ -67,6 +90,8 @@ pub fn read(folder: &Path) -> Result<Journal, JournalError> {
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
+    /// Bytes of the rows that were written whole.
+    whole_bytes: u64,
 }
 
 impl JournalWriter {
@@ -94,7 +119,14 @@ impl JournalWriter {
             }
         };
         match open() {
-            Ok(Some(file)) => Ok(Self { path, file }),
+            Ok(Some(file)) => {
+                sync_folder(folder);
+                Ok(Self {
+                    path,
+                    file,
+                    whole_bytes: 0,
+                })
+            }
             Ok(None) => Err(JournalError::Exists { path }),
             Err(source) => Err(JournalError::Io { path, source }),
         }
@@ -121,23 +153,52 @@ impl JournalWriter {
         file.set_len(journal.whole_bytes)
             .and_then(|()| file.seek(SeekFrom::End(0)))
             .map_err(error)?;
-        Ok((Self { path, file }, journal))
+        let whole_bytes = journal.whole_bytes;
+        let writer = Self {
+            path,
+            file,
+            whole_bytes,
+        };
+        Ok((writer, journal))
     }
 
     /// Appends a row and syncs it to disk.
     ///
     /// # Errors
-    /// When the write fails.
+    /// When the row cannot be written as one, or the write fails. The rows before it are kept either
+    /// way, and half a row is removed.
     pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
-        let mut line = serde_json::to_vec(row).unwrap_or_default();
-        line.push(b'\n');
-        self.file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data())
-            .map_err(|source| JournalError::Io {
-                path: self.path.clone(),
-                source,
-            })
+        let path = || self.path.clone();
+        let line = row.to_line().map_err(|source| JournalError::Row {
+            path: path(),
+            source,
+        })?;
+        let written = self.file.write_all(&line);
+        match written.and_then(|()| self.file.sync_data()) {
+            Ok(()) => {
+                self.whole_bytes += line.len() as u64;
+                Ok(())
+            }
+            Err(source) => {
+                // Where this fails, half a line stays at the end, which readers ignore.
+                let _ = self.file.set_len(self.whole_bytes);
+                let _ = self.file.seek(SeekFrom::Start(self.whole_bytes));
+                Err(JournalError::Io {
+                    path: path(),
+                    source,
+                })
+            }
+        }
+    }
+}
+
+/// Syncs the entries of a new journal and of its folder: otherwise a power failure may lose the file
+/// whose rows are on the disk.
+fn sync_folder(folder: &Path) {
+    let parent = folder.parent().filter(|it| !it.as_os_str().is_empty());
+    for folder in [folder, parent.unwrap_or(Path::new("."))] {
+        // Not every file system can.
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
 }
 
@@ -215,6 +276,9 @@ mod tests {
         file.write_all(b"nonsense\n").unwrap();
         let error = read(&folder).unwrap_err().to_string();
         assert!(error.contains("line 4"), "{error}");
+        let salvaged = salvage(&folder).unwrap();
+        assert_eq!(salvaged.left_out[0].0, 4);
+        assert_eq!(salvaged.journal.rows[1..], [warning("one"), warning("two")]);
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -242,6 +306,68 @@ mod tests {
         drop(writer);
         exists(&folder);
         assert!(JournalWriter::resume(&folder).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// The limit of a file's size stands for a full disk: a write is cut short, and the next fails.
+    fn with_file_limit<T>(bytes: u64, work: impl FnOnce() -> T) -> T {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let before = getrlimit(Resource::Fsize);
+        let limit = Rlimit {
+            current: Some(bytes),
+            maximum: before.maximum,
+        };
+        setrlimit(Resource::Fsize, limit).unwrap();
+        let result = work();
+        setrlimit(Resource::Fsize, before).unwrap();
+        result
+    }
+
+    #[test]
+    fn a_full_disk_loses_nothing_that_was_written_before() {
+        const NAME: &str = "journal::tests::a_full_disk_loses_nothing_that_was_written_before";
+        // In a process of its own, since the limit is a process's; a shell ignores its signal.
+        if std::env::var_os("WEIGH_TEST_FULL_DISK").is_none() {
+            let output = std::process::Command::new("sh")
+                .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture"])
+                .arg(std::env::current_exe().unwrap())
+                .arg(NAME)
+                .env("WEIGH_TEST_FULL_DISK", "1")
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains("1 passed"), "{text}{errors}");
+            return;
+        }
+        let folder = folder("full");
+        let rows = [JournalRow::Run(header()), warning("one"), warning("two")];
+        let whole: usize = rows.iter().map(|row| row.to_line().unwrap().len()).sum();
+        for limit in 0..=whole {
+            let _ = fs::remove_file(folder.join(FILE_NAME));
+            let mut writer = JournalWriter::create(&folder).unwrap();
+            let mut kept = 0;
+            for row in &rows {
+                match with_file_limit(limit as u64, || writer.append(row)) {
+                    Ok(()) => kept += 1,
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(error.contains("journal.jsonl: File too large"), "{error}");
+                        break;
+                    }
+                }
+            }
+            assert_eq!(kept == rows.len(), limit == whole, "{limit}");
+            // With room again, the journal goes on behind its last whole row.
+            for row in rows.iter().take(1).skip(kept) {
+                writer.append(row).unwrap();
+            }
+            writer.append(&warning("later")).unwrap();
+            let journal = read(&folder).unwrap();
+            let mut expected = rows[1..kept.max(1)].to_vec();
+            expected.push(warning("later"));
+            assert_eq!(journal.rows, expected, "{limit}");
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

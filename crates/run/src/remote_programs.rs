@@ -108,8 +108,8 @@ impl Testbed {
         driver.version_in(&self.output_of(host, words)?)
     }
 
-    /// The versions of servers on machines behind ssh, by recipe, from their configurations in
-    /// `hosts.json`.
+    /// The versions of servers on machines behind ssh, by recipe, from their configurations as this
+    /// process rendered them.
     pub(crate) fn versions(
         &mut self,
         configurations: &BTreeMap<String, Value>,

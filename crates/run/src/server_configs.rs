@@ -17,6 +17,9 @@ const OTHER_VARIANTS: &str = "otherwise";
 pub(crate) struct ServerConfigs {
     /// By server name.
     variants: BTreeMap<String, Vec<ConfigVariant>>,
+    /// The first configuration of each server that this process rendered. A file may hold commands of
+    /// an experiment that someone else sent: nothing of it is run.
+    rendered: BTreeMap<String, Value>,
 }
 
 /// A distinct configuration of a server. Address and folder change with each start and do not
@@ -64,6 +67,9 @@ impl ServerConfigs {
         let mut is_new = false;
         for (name, configuration) in configurations {
             is_new |= self.add_one(experiment, condition, name, configuration);
+            self.rendered
+                .entry(name.clone())
+                .or_insert_with(|| configuration.clone());
         }
         is_new
     }
@@ -100,12 +106,10 @@ impl ServerConfigs {
         self.variants.len()
     }
 
-    /// The first variant of each server.
-    pub(crate) fn first_variants(&self) -> BTreeMap<String, Value> {
-        let first = |(name, variants): (&String, &Vec<ConfigVariant>)| {
-            Some((name.clone(), variants.first()?.configuration.clone()))
-        };
-        self.variants.iter().filter_map(first).collect()
+    /// The first configuration of each server that this process rendered, from the experiment and the
+    /// recipes that it was given.
+    pub(crate) fn rendered(&self) -> &BTreeMap<String, Value> {
+        &self.rendered
     }
 
     /// The `servers` object of `hosts.json`.

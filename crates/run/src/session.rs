@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use readings::{Condition, CurveChoice, JournalRow, Placement, Trial};
+use readings::{Condition, CurveChoice, FailureCause, JournalRow, Outcome, Placement, Trial};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::deadline::Deadline;
 use crate::group::GroupResult;
 use crate::inventory::Inventory;
-use crate::journal::JournalWriter;
+use crate::journal::{JournalError, JournalWriter};
 use crate::resume::{EarlierResults, OpenedJournal};
 use crate::retries::RetryTracker;
 use crate::sequential::{Sequential, measure_group};
@@ -203,6 +203,32 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Appends a row. One that no journal can hold is left out, with a warning.
+    fn append(&mut self, row: &JournalRow) -> Result<(), RunError> {
+        match self.journal.append(row) {
+            Err(JournalError::Row { source, .. }) => self.warn(format!(
+                "a row of the journal could not be written and is missing: {source}"
+            )),
+            other => Ok(other?),
+        }
+    }
+
+    /// Appends a trial. One that no journal can hold has failed.
+    fn append_trial(&mut self, mut trial: Trial) -> Result<Trial, RunError> {
+        let row = JournalRow::Trial(Box::new(trial.clone()));
+        match self.journal.append(&row) {
+            Err(JournalError::Row { source, .. }) => {
+                trial.outcome = Outcome::Failed {
+                    reason: format!("what was measured could not be written: {source}"),
+                    cause: FailureCause::Other,
+                };
+                self.append(&JournalRow::Trial(Box::new(trial.clone())))?;
+            }
+            other => other?,
+        }
+        Ok(trial)
+    }
+
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -292,22 +318,22 @@ impl<'a> Session<'a> {
             options.recipes,
         );
         if let Some(row) = row {
-            self.journal.append(&row)?;
+            self.append(&row)?;
         }
         let cpus = placement.of_servers(&resolved.servers);
         if self.cpus.as_ref() != Some(&cpus) && !cpus.server_cpus.is_empty() {
-            self.journal.append(&JournalRow::Placement(cpus.clone()))?;
+            self.append(&JournalRow::Placement(cpus.clone()))?;
             self.cpus = Some(cpus);
         }
         if let Some(choice) = result.rate {
             self.rates
                 .insert(group.condition.clone(), choice.rate_per_s);
             (self.emit)(RunEvent::RateChosen(choice.clone()));
-            self.journal.append(&JournalRow::Rate(choice))?;
+            self.append(&JournalRow::Rate(choice))?;
         }
         if let Some(choice) = result.curve {
             self.curves.insert(group.condition.clone(), choice.clone());
-            self.journal.append(&JournalRow::Curve(choice))?;
+            self.append(&JournalRow::Curve(choice))?;
         }
         let attempt = self.retries.next_attempt(block, &group.condition);
         for (planned, outcome) in result.outcomes {
@@ -320,8 +346,7 @@ impl<'a> Session<'a> {
                 baseline_copy: planned.baseline_copy,
                 outcome,
             };
-            self.journal
-                .append(&JournalRow::Trial(Box::new(trial.clone())))?;
+            let trial = self.append_trial(trial)?;
             self.retries.add(&trial);
             (self.emit)(RunEvent::TrialEnds {
                 trial: Box::new(trial),
@@ -490,8 +515,7 @@ impl<'a> Session<'a> {
             });
             match found {
                 Ok(Some(reading)) => {
-                    self.journal
-                        .append(&JournalRow::Bottleneck(Box::new(reading)))?;
+                    self.append(&JournalRow::Bottleneck(Box::new(reading)))?;
                 }
                 Ok(None) => {}
                 Err(_) => self.reopen_hosts()?,

@@ -45,7 +45,7 @@ impl ReportedSettings {
             let version = self
                 .versions
                 .entry(recipe.name.clone())
-                .or_insert_with(|| folder::version(Some(configuration), recipe));
+                .or_insert_with(|| folder::version(configuration, recipe));
             Some(ServerSettings {
                 server: server.clone(),
                 recipe: recipe.name.clone(),

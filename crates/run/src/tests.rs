@@ -15,6 +15,8 @@ use crate::fake::{FakeHost, SharedScript};
 use crate::journal;
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
+mod damage;
+
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
 const TWO: &str = r#"title = "two servers"
 [servers.a]

@@ -67,7 +67,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     }
     let user = args.user.as_deref().map(user_ids).transpose()?;
     os::raise_open_files();
-    let signals = Signals::listen()?;
+    let signals = Signals::listen_without_hangup()?;
     let again = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, again.clone())
         .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;

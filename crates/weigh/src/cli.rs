@@ -32,7 +32,7 @@ pub use read::{ReadArgs, ReadFormat};
 )]
 #[command(
     after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong arguments or files; \
-    4 measured, but invalid; 130 or 143 stopped by a signal."
+    4 measured, but invalid; 129, 130 or 143 stopped by a signal."
 )]
 pub struct Cli {
     /// What to do.
@@ -211,6 +211,9 @@ pub struct ReportArgs {
     /// Where to write it [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Use the rows of a damaged journal that are whole, and say what was left out.
+    #[arg(long)]
+    pub salvage: bool,
 }
 
 /// The forms of a report.

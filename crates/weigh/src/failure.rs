@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::output::coloured_note;
+
 /// Exit status when it could not be done.
 const FAILED: u8 = 1;
 /// Exit status when the arguments or files are wrong.
@@ -48,7 +50,7 @@ impl Failure {
     pub fn print(&self) {
         match self {
             Failure::Failed(text) | Failure::Words(text) => eprintln!("weigh: {text}"),
-            Failure::File(report) => eprintln!("{report:?}"),
+            Failure::File(report) => coloured_note(&format!("{report:?}")),
             Failure::Stopped(_) => eprintln!("weigh: stopped before anything was measured"),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use report::{visible, visible_in_colour, visible_json};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -24,9 +25,16 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::note_line(format_args!($($text)*)) };
 }
 
-/// Writes on standard error, if that can be.
+/// Writes on standard error, if that can be. What others wrote cannot act on the terminal.
 pub fn note(text: Arguments<'_>) {
-    let _ = io::stderr().lock().write_fmt(text);
+    let text = text.to_string();
+    let _ = io::stderr().lock().write_all(visible(&text).as_bytes());
+}
+
+/// As [`note_line`], for text that was coloured here.
+pub fn coloured_note(text: &str) {
+    let text = visible_in_colour(text);
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Writes a line on standard error, if that can be.
@@ -46,13 +54,19 @@ pub fn note_fallback() {
 
 /// Prints one JSON document on standard output.
 pub fn print_json(value: &Value) {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    print_text(&(text + "\n"));
+    print_text(&(json_text(value) + "\n"));
 }
 
-/// Prints text on standard output. A reader that has gone is no error; any other is kept for
-/// [`all_written`].
+/// A JSON document in lines, in which no string acts on a terminal.
+pub fn json_text(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    visible_json(&text).into_owned()
+}
+
+/// Prints text on standard output; of control sequences only colours. A reader that has gone is no
+/// error; any other is kept for [`all_written`].
 pub fn print_text(text: &str) {
+    let text = visible_in_colour(text);
     let mut out = io::stdout().lock();
     keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

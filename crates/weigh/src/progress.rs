@@ -156,12 +156,13 @@ impl Progress {
         let elapsed = self.started.elapsed().as_secs_f64();
         let share = elapsed / (elapsed + self.to_go.most_s(elapsed)).max(1.0);
         self.bar.set_position((share.min(0.99) * 1000.0) as u64);
-        self.bar.set_message(format!(
+        let message = format!(
             "{} to go  {} {}{more}",
             self.to_go.words(elapsed),
             self.step.trim_end(),
             self.what
-        ));
+        );
+        self.bar.set_message(report::visible(&message).into_owned());
     }
 
     fn line(&self, text: &str) {

@@ -1,5 +1,6 @@
 //! `weigh read`.
 
+use std::fs::File;
 use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,8 @@ use crate::failure::Failure;
 use crate::output::{print_json, print_text, width};
 
 const INPUT: &str = "standard input";
+/// More than all tools print together.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads what other tools printed and says what follows from it.
 pub fn read(args: &ReadArgs) -> Result<u8, Failure> {
@@ -82,12 +85,19 @@ fn is_input(file: &Path) -> bool {
 /// A file's text. Pages are not always UTF-8; what is not becomes a replacement character.
 fn text(file: &Path, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    let read = if is_input(file) {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
-    } else {
-        std::fs::read(file).map(|content| bytes = content)
+    // One byte more tells a longer text.
+    let limit = BYTES_MAX + 1;
+    let read = match is_input(file) {
+        true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes),
+        false => File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
     };
     read.map_err(|e| Failure::words(format!("{name}: {e}")))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::words(format!(
+            "{name}: expected at most {} MiB of text; cut out what the tools printed",
+            BYTES_MAX >> 20
+        )));
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,12 +1,15 @@
 //! `weigh report`.
 
+use readings::Journal;
+use run::journal::{self, JournalError};
+
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
-use crate::output::{colour, print_text, width};
+use crate::output::{colour, json_text, print_text, width};
 
 /// Shows a run's folder again.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let journal = run::journal::read(&args.folder).map_err(Failure::words)?;
+    let journal = read(args)?;
     let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let text = match args.format {
         ReportFormat::Text => {
@@ -16,9 +19,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         ReportFormat::Html => report::html(&journal, analysis),
         ReportFormat::Md => report::markdown(header, analysis),
         ReportFormat::Csv => report::csv(&journal),
-        ReportFormat::Json => {
-            serde_json::to_string_pretty(&report::json(header, analysis)).unwrap_or_default() + "\n"
-        }
+        ReportFormat::Json => json_text(&report::json(header, analysis)) + "\n",
         ReportFormat::Svg => report::curve_svg(header, analysis).ok_or_else(|| {
             Failure::words(
                 "this run has no curve: expected one that was measured with `--curve`, or with \
@@ -32,4 +33,28 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
     }
     Ok(0)
+}
+
+/// The journal of the folder; with `--salvage` what is whole of it.
+fn read(args: &ReportArgs) -> Result<Journal, Failure> {
+    if !args.salvage {
+        return journal::read(&args.folder).map_err(|e| match e {
+            JournalError::Text { .. } => Failure::words(format!(
+                "{e}; `weigh report --salvage {}` uses the rows that are whole",
+                args.folder.display()
+            )),
+            other => Failure::words(other),
+        });
+    }
+    let salvaged = journal::salvage(&args.folder).map_err(Failure::words)?;
+    eprintln!(
+        "weigh: {} of {} lines of the journal were left out{}",
+        salvaged.left_out.len(),
+        salvaged.lines,
+        match salvaged.left_out.is_empty() {
+            true => ": it is whole",
+            false => "; the warnings of the report name them",
+        }
+    );
+    Ok(salvaged.journal)
 }

@@ -16,7 +16,7 @@ use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::cli::{Format, PlanArgs, RunArgs};
 use crate::failure::Failure;
-use crate::output::{colour, print_json, print_text, width};
+use crate::output::{colour, json_text, print_json, print_text, width};
 use crate::plan::plan;
 use crate::progress::Progress;
 use crate::recipes::{own_program, recipes};
@@ -208,7 +208,8 @@ pub struct Wanted<'a> {
 
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
-    let stopped = carry_out(wanted)?;
+    let before = journal_bytes(&wanted.folder);
+    let stopped = carry_out(wanted).inspect_err(|_| say_what_is_kept(&wanted.folder, before))?;
     let status = show(&wanted.folder, wanted.format)?;
     if let Some(status) = stopped {
         eprintln!(
@@ -218,6 +219,24 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
         return Ok(status);
     }
     Ok(status)
+}
+
+fn journal_bytes(folder: &Path) -> u64 {
+    let file = std::fs::metadata(folder.join(run::journal::FILE_NAME));
+    file.map_or(0, |about| about.len())
+}
+
+/// After a failure in the middle of a run, such as a full disk: what was measured is in the folder.
+fn say_what_is_kept(folder: &Path, bytes_before: u64) {
+    let journal = run::journal::read(folder);
+    let trials = journal.map_or(0, |journal| journal.trials().count());
+    if trials > 0 && journal_bytes(folder) > bytes_before {
+        eprintln!(
+            "weigh: the run ends here; {trials} trials are kept in {0}: show them with `weigh report \
+             {0}`, and go on with `weigh run --resume {0}`",
+            folder.display()
+        );
+    }
 }
 
 /// Measures; returns the exit status where a signal stopped it.
@@ -271,15 +290,15 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
     let document = report::json(header, analysis);
     let files = [
         ("summary.md", report::markdown(header, analysis)),
-        (
-            "summary.json",
-            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
-        ),
+        ("summary.json", json_text(&document) + "\n"),
         ("report.html", report::html(&journal, analysis)),
     ];
+    // The result is printed even if the disk is full.
+    let mut unwritten = None;
     for (name, text) in files {
-        std::fs::write(folder.join(name), text)
-            .map_err(|e| Failure::failed(format!("{}: {e}", folder.join(name).display())))?;
+        if let Err(e) = std::fs::write(folder.join(name), text) {
+            unwritten.get_or_insert_with(|| format!("{}: {e}", folder.join(name).display()));
+        }
     }
     match format {
         Format::Json => print_json(&document),
@@ -294,7 +313,13 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
             ));
         }
     }
-    Ok(status(analysis))
+    match unwritten {
+        Some(why) => Err(Failure::failed(format!(
+            "{why}; the result above can be written again with `weigh report {}`",
+            folder.display()
+        ))),
+        None => Ok(status(analysis)),
+    }
 }
 
 fn status(analysis: &Analysis) -> u8 {

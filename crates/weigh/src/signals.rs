@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{SigId, flag, low_level};
 
 use crate::failure::Failure;
 
+/// Those of which a second one ends at once. SIGHUP is none: when a terminal goes, its shell often
+/// sends another.
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// How often a thread that waits for signals looks: seldom before the first, as it takes CPU time
@@ -30,11 +32,28 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen for SIGINT and SIGTERM.
+    /// Begins to listen for SIGINT, SIGTERM and SIGHUP. The last comes when the terminal goes, and is
+    /// left alone where the program was started to outlive it, as by `nohup`.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn listen() -> Result<Self, Failure> {
+        let signals = Self::listen_without_hangup()?;
+        if !is_ignored(SIGHUP) {
+            flag::register_usize(SIGHUP, signals.which.clone(), SIGHUP as usize)
+                .and_then(|_| flag::register(SIGHUP, signals.stop.clone()))
+                .map_err(refused)?;
+        }
+        Ok(signals)
+    }
+
+    /// The same without SIGHUP, which means something else to a balancer.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn listen_without_hangup() -> Result<Self, Failure> {
+        // A file that reaches its limit is then an error of the write, and what was measured is kept.
+        flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
         let signals = Self {
             stop: Arc::new(AtomicBool::new(false)),
             which: Arc::new(AtomicUsize::new(0)),
@@ -50,7 +69,7 @@ impl Signals {
             )
             .and_then(|_| flag::register_usize(signal, signals.which.clone(), signal as usize))
             .and_then(|_| flag::register(signal, signals.stop.clone()))
-            .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
+            .map_err(refused)?;
         }
         signals.release();
         Ok(signals)
@@ -137,4 +156,16 @@ impl Signals {
             )),
         }
     }
+}
+
+fn refused(e: std::io::Error) -> Failure {
+    Failure::failed(format!("cannot listen for signals: {e}"))
+}
+
+/// Whether this process was started with a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }

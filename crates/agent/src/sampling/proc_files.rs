@@ -221,6 +221,18 @@ pub(crate) fn tree(root: i32) -> Vec<i32> {
     found
 }
 
+/// The children of a process, zombies included, in sessions of these leaders.
+pub(crate) fn children_in_sessions(parent: i32, leaders: &[i32]) -> Vec<i32> {
+    let is_one = |pid: &i32| {
+        stat_fields(*pid).is_some_and(|fields| {
+            field(&fields, 4) as i32 == parent && leaders.contains(&(field(&fields, 6) as i32))
+        })
+    };
+    let mut all = numbers_in("/proc");
+    all.retain(is_one);
+    all
+}
+
 fn stat_fields(pid: i32) -> Option<Vec<u64>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     fields(&text).map(|(_, fields)| fields)

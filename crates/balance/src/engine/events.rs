@@ -8,8 +8,10 @@ use std::net::SocketAddr;
 
 use crate::config::model::{Backend, Service};
 
-/// Capacity of the channel: about 1 MiB.
+/// Capacity of the channel: about 1 MiB, besides request lines and relayed data.
 pub(super) const EVENTS_MAX: usize = 8192;
+/// Bytes of request lines that may be in the channel: clients choose how long these are.
+pub(super) const LINE_BYTES_MAX: u64 = 16 << 20;
 /// Bytes for traffic logs that may be in the channel.
 pub(super) const TRAFFIC_BYTES_MAX: u64 = 16 << 20;
 
@@ -39,6 +41,19 @@ pub struct RequestLine {
     pub referer: Option<Box<str>>,
     /// `User-Agent`, where the log format has it.
     pub user_agent: Option<Box<str>>,
+}
+
+impl RequestLine {
+    /// Bytes of its texts.
+    pub(crate) fn bytes(&self) -> u64 {
+        let texts = [
+            Some(&self.target),
+            self.referer.as_ref(),
+            self.user_agent.as_ref(),
+        ];
+        let texts = texts.into_iter().flatten().map(|text| text.len());
+        (self.method.len() + texts.sum::<usize>()) as u64
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use net::os;
 
 use super::counters::Counter;
-use super::events::{EVENTS_MAX, Event, TRAFFIC_BYTES_MAX};
+use super::events::{EVENTS_MAX, Event, LINE_BYTES_MAX, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
 use super::restarts::WorkerGivenUp;
 use super::state::ServiceState;
@@ -84,6 +84,8 @@ pub struct ProcessState {
     pub events_lost: Counter,
     /// Bytes for traffic logs that wait in the channel.
     pub traffic_bytes: AtomicU64,
+    /// Bytes of request lines that wait in the channel.
+    pub line_bytes: AtomicU64,
     /// Log lines that could not be written.
     pub log_failures: Counter,
     /// Hooks that failed, timed out, or did not fit the queue.
@@ -225,7 +227,19 @@ impl Shared {
 
     /// Sends an event; never blocks.
     pub fn emit(&self, happened: Event) {
-        if self.sender.try_send(happened).is_err() {
+        let line = match &happened {
+            Event::RequestFinished { line, .. } => line.as_ref().map_or(0, |line| line.bytes()),
+            _ => 0,
+        };
+        if line == 0 {
+            if self.sender.try_send(happened).is_err() {
+                self.events_lost.add(1);
+            }
+            return;
+        }
+        let waiting = self.line_bytes.fetch_add(line, Ordering::Relaxed) + line;
+        if waiting > LINE_BYTES_MAX || self.sender.try_send(happened).is_err() {
+            self.line_bytes.fetch_sub(line, Ordering::Relaxed);
             self.events_lost.add(1);
         }
     }
@@ -279,6 +293,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::RequestLine;
     use super::*;
     use crate::config::model::{Backend, Service};
 
@@ -303,5 +318,32 @@ mod tests {
             policy
         ));
         assert!(one.usable());
+    }
+
+    #[test]
+    fn request_lines_that_wait_are_bounded_in_bytes() {
+        let shared = Shared::new(&Config::new(), &[], 0);
+        let events = shared.take_events().unwrap();
+        let finished = || Event::RequestFinished {
+            service: 0,
+            backend: None,
+            client: "127.0.0.1:1".parse().unwrap(),
+            line: Some(Box::new(RequestLine {
+                method: "GET".into(),
+                target: "x".repeat(1 << 20).into(),
+                minor_version: 1,
+                referer: None,
+                user_agent: None,
+            })),
+            status: 200,
+            bytes_from: 0,
+            duration_ns: 0,
+        };
+        for _ in 0..100 {
+            shared.emit(finished());
+        }
+        let kept = events.try_iter().count();
+        assert!((15..=16).contains(&kept), "{kept} MiB");
+        assert_eq!(shared.events_lost.get(), 100 - kept as u64);
     }
 }

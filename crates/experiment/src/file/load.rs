@@ -128,6 +128,22 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
                 "expected letters, digits and `-`",
             ));
         }
+        // The length is that of `body`: a second one, or another framing, would let each server on
+        // the path see a different request.
+        let frames = ["Content-Length", "Transfer-Encoding"];
+        if frames
+            .iter()
+            .any(|own| entry.name.eq_ignore_ascii_case(own))
+        {
+            reader.report(
+                Problem::at(
+                    entry.place,
+                    format!("`{}` cannot be given as a header", shown(&entry.name)),
+                    "the length of the body follows from `body`",
+                )
+                .help("give the body as [load] body = \"...\"; body = \"\" sends a length of 0"),
+            );
+        }
         if value.chars().any(char::is_control) {
             reader.report(Problem::at(
                 entry.node.place,

@@ -11,6 +11,7 @@ mod version;
 
 pub use param::{Kind, Param};
 pub use value::Value;
+pub use version::printed;
 
 pub(crate) use folders::{entries, folders_with};
 pub(crate) use param::fill;

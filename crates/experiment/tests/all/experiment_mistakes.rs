@@ -20,6 +20,17 @@ fn the_good_one_is_good() {
 }
 
 #[test]
+fn the_length_of_a_body_is_given_once() {
+    for header in ["Content-Length = \"3\"", "transfer-encoding = \"chunked\""] {
+        let load = format!("[load]\nbody = \"hello\"\nheaders = {{ {header} }}\n[design]");
+        let error = parse(&with("[design]", &load)).expect_err(header);
+        let text = rendered(&error);
+        assert!(text.contains("cannot be given as a header"), "{text}");
+        assert!(text.contains("follows from `body`"), "{text}");
+    }
+}
+
+#[test]
 fn unknown_keys() {
     shown("unknown-key", &with("blocks = 10", "block = 10"));
     shown("unknown-table", &with("[design]", "[desing]"));

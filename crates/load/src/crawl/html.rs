@@ -32,33 +32,46 @@ impl Kind {
     }
 }
 
+/// The links of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Links {
+    /// The `href` of the first `<base>` that has one: what links are relative to.
+    pub(super) base: Option<String>,
+    /// The values of `href` and `src` of all other elements, in their order.
+    pub(super) links: Vec<String>,
+}
+
 /// What the tokenizer finds in a page.
 enum Found {
     Link(String),
+    Base(String),
     /// The content of the element that has begun is no HTML.
     Raw(State),
 }
 
-/// The values of `href` and `src` of all elements, in their order.
-pub(super) fn links(page: &[u8], kind: Kind) -> Vec<String> {
+/// Finds the links of a page.
+pub(super) fn links(page: &[u8], kind: Kind) -> Links {
+    let mut found = Links::default();
     if kind == Kind::Other {
-        return Vec::new();
+        return found;
     }
     // End tags have attributes, too, which mean nothing.
-    let (mut in_start_tag, mut is_link, mut raw) = (false, false, None);
+    let (mut in_start_tag, mut in_base, mut is_link, mut raw) = (false, false, false, None);
     let emitter = CallbackEmitter::new(move |event: CallbackEvent<'_>, _: Span<()>| {
         match event {
             CallbackEvent::OpenStartTag { name } => {
                 in_start_tag = true;
+                in_base = name == b"base";
                 // Scripts are not run, so what stands for them counts.
                 raw = naive_next_state(name).filter(|_| name != b"noscript");
             }
             CallbackEvent::AttributeName { name } => {
-                is_link = in_start_tag && matches!(name, b"href" | b"src");
+                is_link = in_start_tag && (name == b"href" || name == b"src" && !in_base);
             }
             CallbackEvent::AttributeValue { value } if is_link => {
                 is_link = false;
-                return String::from_utf8(value.to_vec()).ok().map(Found::Link);
+                let found = if in_base { Found::Base } else { Found::Link };
+                return String::from_utf8(value.to_vec()).ok().map(found);
             }
             CallbackEvent::CloseStartTag { self_closing } => {
                 in_start_tag = false;
@@ -71,20 +84,46 @@ pub(super) fn links(page: &[u8], kind: Kind) -> Vec<String> {
         }
         None
     });
-    let mut links = Vec::new();
     let mut tokenizer = Tokenizer::new_with_emitter(page, emitter);
-    while let Some(Ok(found)) = tokenizer.next() {
-        match found {
-            Found::Link(link) => links.push(link),
+    while let Some(Ok(one)) = tokenizer.next() {
+        match one {
+            Found::Link(link) => found.links.push(link),
+            Found::Base(base) => {
+                found.base.get_or_insert(base);
+            }
             Found::Raw(state) => tokenizer.set_state(state),
         }
     }
-    links
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn links(page: &[u8], kind: Kind) -> Vec<String> {
+        super::links(page, kind).links
+    }
+
+    #[test]
+    fn the_first_base_with_an_address_counts_and_is_no_link() {
+        for (page, base, found) in [
+            (
+                "<a href=a><BASE target=x><base href=/b/><base href=/c/><a href=d>",
+                Some("/b/"),
+                2,
+            ),
+            ("<base src=x><a href=a></base href=/b/>", None, 1),
+            ("<base href=''><a href=a>", Some(""), 1),
+        ] {
+            let seen = super::links(page.as_bytes(), Kind::Html);
+            assert_eq!(
+                (seen.base.as_deref(), seen.links.len()),
+                (base, found),
+                "{page}"
+            );
+        }
+    }
 
     #[test]
     fn character_references_are_resolved_once() {

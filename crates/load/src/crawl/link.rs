@@ -41,6 +41,20 @@ pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
     Some(encoded(&without_dots(&path)))
 }
 
+/// Whether a link is empty, or only names a part of its page.
+pub(super) fn is_of_the_page(link: &str) -> bool {
+    let link = link.trim_matches(|c: char| c <= ' ');
+    link.is_empty() || link.starts_with('#')
+}
+
+/// Whether a link names a host, so that its base does not matter.
+pub(super) fn names_a_host(link: &str) -> bool {
+    let link = link
+        .trim_matches(|c: char| c <= ' ')
+        .replace(['\t', '\n', '\r'], "");
+    behind_scheme(&link).is_some()
+}
+
 /// What comes after `http://` or `//`; schemes may be written in capitals.
 fn behind_scheme(link: &str) -> Option<&str> {
     let rest = match link.split_at_checked("http:".len()) {

@@ -85,7 +85,8 @@ struct Next {
 /// Redirects on the same host are followed, and the page at their end counts as found. If the first
 /// page is redirected out of the folder of `start`, the folder at the end of the redirects counts.
 ///
-/// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them.
+/// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them,
+/// against the page's `<base href>` if it has one.
 ///
 /// # Errors
 /// When a page does not answer at all, or the status of the first one is no success.
@@ -190,9 +191,21 @@ fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
 }
 
 /// The links of a page on its own host, as paths, in their order.
-fn links(page: &[u8], kind: Kind, host: &str, base: &str) -> Vec<String> {
-    html::links(page, kind)
-        .iter()
-        .filter_map(|link| link::resolve(link, host, base))
-        .collect()
+fn links(page: &[u8], kind: Kind, host: &str, path: &str) -> Vec<String> {
+    let found = html::links(page, kind);
+    let base = match &found.base {
+        // An empty one, or a part of the page, is the page itself.
+        Some(base) if link::is_of_the_page(base) => Some(path.to_string()),
+        Some(base) => link::resolve(base, host, path),
+        None => Some(path.to_string()),
+    };
+    // From a base on another host only links lead back that name this one.
+    let links = found.links.iter();
+    let links = links.filter_map(|link| match &base {
+        Some(base) => link::resolve(link, host, base),
+        None => link::names_a_host(link)
+            .then(|| link::resolve(link, host, path))
+            .flatten(),
+    });
+    links.collect()
 }

@@ -211,3 +211,33 @@ fn the_first_page_may_be_redirected() {
         assert!(text.starts_with(end), "{text}");
     }
 }
+
+#[test]
+fn links_are_relative_to_the_base_of_their_page() {
+    let address = serve(|path| match path {
+        "/in/" => (
+            200,
+            "",
+            "<base href=/in/deep/x><a href=a><a href=//site:81/in/b><a href=?q>",
+        ),
+        "/in/deep/a" => (200, "", "<base href='other/'><a href=c>"),
+        "/in/b" => (
+            200,
+            "",
+            "<base href=http://far/in/><a href=no><a href=http://site:81/in/d>",
+        ),
+        "/in/d" => (200, "", "<base href='#x'><a href=e><base href=/in/no/>"),
+        _ => (200, "", ""),
+    });
+    let site = crawled(&address, "/in/").unwrap();
+    let found = [
+        "/in/",
+        "/in/deep/a",
+        "/in/b",
+        "/in/deep/x?q",
+        "/in/deep/other/c",
+        "/in/d",
+        "/in/e",
+    ];
+    assert_eq!(paths(&site), found);
+}

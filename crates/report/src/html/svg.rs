@@ -1,7 +1,10 @@
 //! The few pieces that the pictures are drawn with.
 
-/// Text that is safe inside HTML and SVG, in attributes too.
+use crate::visible::visible;
+
+/// Text that is safe inside HTML and SVG, in attributes too, with control characters made visible.
 pub(crate) fn escaped(text: &str) -> String {
+    let text = visible(text);
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

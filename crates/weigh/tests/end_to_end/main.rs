@@ -10,6 +10,7 @@ mod catalogue;
 mod common;
 mod curves;
 mod drivers;
+mod foreign_words;
 mod hostile_servers;
 mod hosts;
 mod hosts_run;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::{
-    INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, signal,
+    HUP, INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, signal,
     trials,
 };
 
@@ -105,6 +105,11 @@ fn ctrl_c_is_status_130_and_resume_makes_the_rest() {
 #[test]
 fn sigterm_is_status_143_and_resume_makes_the_rest() {
     stopped_and_resumed(TERM, 143);
+}
+
+#[test]
+fn a_terminal_that_goes_is_status_129_and_resume_makes_the_rest() {
+    stopped_and_resumed(HUP, 129);
 }
 
 #[test]

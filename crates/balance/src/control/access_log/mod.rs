@@ -169,6 +169,8 @@ impl AccessLog {
                 bytes_from,
                 duration_ns,
             } => {
+                let bytes = line.as_ref().map_or(0, |line| line.bytes());
+                self.process.line_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 let line = Line {
                     client: client.ip(),
                     served: Served::Request {

@@ -33,6 +33,7 @@ pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);
+pub const HUP: i32 = 1;
 pub const INT: i32 = 2;
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;

@@ -1,0 +1,360 @@
+//! A journal as text: a row a line, each with a checksum.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::crc32::crc32;
+use crate::{Journal, JournalRow};
+
+/// A thread is not worth starting for fewer lines.
+const LINES_PER_THREAD_MIN: usize = 64;
+/// What stands before and behind the checksum at the end of a line.
+const SUM_BEGINS: &[u8] = b",\"crc32\":\"";
+const SUM_ENDS: &[u8] = b"\"}";
+const SUM_DIGITS: usize = 8;
+/// Damaged lines that are named one by one.
+const NAMED_MAX: usize = 10;
+
+/// Why a text is no journal.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JournalTextError {
+    /// A line is no journal row.
+    #[error("line {line}: expected a journal row, found something else: {why}")]
+    Row {
+        /// The line's number, from 1.
+        line: usize,
+        /// What the parser says.
+        why: String,
+    },
+    /// The first row is not the run's header.
+    #[error("expected the run's header in the first line")]
+    Header,
+}
+
+/// A row that no journal can hold: written, it could not be read again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnwritableRow(String);
+
+/// What could be read of a damaged journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Salvaged {
+    /// The rows that are whole. Warnings before them say what was left out.
+    pub journal: Journal,
+    /// Lines in all, one that was cut off included.
+    pub lines: usize,
+    /// The lines that were left out, each with its number, from 1, and the reason.
+    pub left_out: Vec<(usize, String)>,
+}
+
+/// The kind of a row. Serde buffers a tagged enum before it parses it.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow)]
+    row: Cow<'a, str>,
+}
+
+impl JournalRow {
+    /// The row as a line of a journal, with its checksum and its end.
+    ///
+    /// # Errors
+    /// When it could not be read again, as a figure that is no number could not.
+    pub fn to_line(&self) -> Result<Vec<u8>, UnwritableRow> {
+        let unwritable = |e: serde_json::Error| UnwritableRow(e.to_string());
+        let mut line = serde_json::to_vec(self).map_err(unwritable)?;
+        Self::read(&line).map_err(unwritable)?;
+        // The brace at the end, which follows the checksum.
+        line.pop();
+        let sum = crc32(&line);
+        line.extend_from_slice(SUM_BEGINS);
+        line.extend_from_slice(format!("{sum:08x}").as_bytes());
+        line.extend_from_slice(SUM_ENDS);
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// Reads a line. One without a checksum, as older versions wrote them, is taken as it is.
+    fn parse(line: &[u8]) -> Result<Self, String> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if let Some((row, sum)) = summed(line) {
+            let found = crc32(row);
+            if found != sum {
+                return Err(format!(
+                    "its checksum is {sum:08x}, but its bytes have {found:08x}: it is damaged or was \
+                     changed"
+                ));
+            }
+        }
+        Self::read(line).map_err(|e| e.to_string())
+    }
+
+    fn read(line: &[u8]) -> serde_json::Result<Self> {
+        let kind: Kind<'_> = serde_json::from_slice(line)?;
+        match &*kind.row {
+            "trial" => serde_json::from_slice(line).map(JournalRow::Trial),
+            _ => serde_json::from_slice(line),
+        }
+    }
+}
+
+/// The bytes that a line's checksum is of, and the checksum, where the line has one.
+fn summed(line: &[u8]) -> Option<(&[u8], u32)> {
+    let rest = line.strip_suffix(SUM_ENDS)?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(SUM_DIGITS)?)?;
+    let row = rest.strip_suffix(SUM_BEGINS)?;
+    let digits = str::from_utf8(digits).ok()?;
+    Some((row, u32::from_str_radix(digits, 16).ok()?))
+}
+
+/// The rows of lines, or why one is none. Nearly all of the time that a long journal takes is for the
+/// histograms of its trials, and lines do not depend on each other, so threads share them.
+fn parse_lines(lines: &[&[u8]]) -> Vec<Result<JournalRow, String>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = lines.len().div_ceil(threads).max(LINES_PER_THREAD_MIN);
+    let parse = |lines: &[&[u8]]| -> Vec<Result<JournalRow, String>> {
+        lines.iter().map(|line| JournalRow::parse(line)).collect()
+    };
+    if lines.len() <= share {
+        return parse(lines);
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = lines
+            .chunks(share)
+            .map(|part| scope.spawn(move || parse(part)))
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().flat_map(join).collect()
+    })
+}
+
+/// The lines of a text up to its last line feed, and how many bytes that is.
+fn whole_lines(text: &[u8]) -> (Vec<&[u8]>, usize) {
+    let whole = text.iter().rposition(|byte| *byte == b'\n');
+    let whole_bytes = whole.map_or(0, |last| last + 1);
+    let lines = text[..whole_bytes].split_inclusive(|byte| *byte == b'\n');
+    (lines.collect(), whole_bytes)
+}
+
+impl Journal {
+    /// Reads the lines of a journal. A run that was killed may leave half a line at the end, which
+    /// is ignored.
+    ///
+    /// # Errors
+    /// When a line is no row or does not have its checksum, or the first row is no header.
+    pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
+        let (lines, whole_bytes) = whole_lines(text);
+        let numbered = parse_lines(&lines).into_iter().zip(1..);
+        let rows =
+            numbered.map(|(row, line)| row.map_err(|why| JournalTextError::Row { line, why }));
+        let mut rows = rows.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some(JournalRow::Run(header)) = rows.next() else {
+            return Err(JournalTextError::Header);
+        };
+        Ok(Self {
+            header,
+            rows: rows.collect(),
+            whole_bytes: whole_bytes as u64,
+        })
+    }
+
+    /// Reads the rows of a damaged journal that are whole. What was left out is said in warnings,
+    /// which come first.
+    ///
+    /// # Errors
+    /// When the first line, the run's header, is not whole.
+    pub fn salvage(text: &[u8]) -> Result<Salvaged, JournalTextError> {
+        let (lines, whole_bytes) = whole_lines(text);
+        let mut rows = parse_lines(&lines).into_iter().zip(1..);
+        let header = match rows.next() {
+            Some((Ok(JournalRow::Run(header)), _)) => header,
+            Some((Err(why), line)) => return Err(JournalTextError::Row { line, why }),
+            _ => return Err(JournalTextError::Header),
+        };
+        let (mut whole, mut left_out) = (Vec::new(), Vec::new());
+        for (row, line) in rows {
+            match row {
+                Ok(JournalRow::Run(_)) => left_out.push((line, "a second header".to_owned())),
+                Ok(row) => whole.push(row),
+                Err(why) => left_out.push((line, why)),
+            }
+        }
+        if whole_bytes < text.len() {
+            left_out.push((lines.len() + 1, "it was cut off".to_owned()));
+        }
+        let named = left_out.iter().take(NAMED_MAX).map(|(line, why)| {
+            format!("line {line} of the journal is damaged and was left out: {why}")
+        });
+        let more = left_out.len().saturating_sub(NAMED_MAX);
+        let more = (more > 0).then(|| format!("{more} more lines of the journal were left out"));
+        let warnings = named.chain(more).map(|text| JournalRow::Warning { text });
+        let journal = Self {
+            header,
+            rows: warnings.chain(whole).collect(),
+            whole_bytes: whole_bytes as u64,
+        };
+        Ok(Salvaged {
+            journal,
+            lines: lines.len() + usize::from(whole_bytes < text.len()),
+            left_out,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Condition, Histogram, LoadReading, Outcome, Pacing, RateChoice, Reading, Trial};
+
+    const HEADER: &str = r#"{"row":"run","weigh_version":"1","experiment":"e","title":"t","seed":1,"baseline":"a","subjects":["a"],"conditions":[{}],"blocks":2,"matters":0.03,"started_unix_s":5}"#;
+
+    fn trial(number: u32) -> JournalRow {
+        let mut load = LoadReading::empty(Pacing::Closed);
+        let mut response = Histogram::new();
+        response.record_ns(1_234_567);
+        (load.requests, load.duration_s, load.response) = (123_456, 10.25, response);
+        JournalRow::Trial(Box::new(Trial {
+            trial: number,
+            block: 1,
+            condition: Condition::new(),
+            subject: "a".into(),
+            baseline_copy: false,
+            attempt: 1,
+            outcome: Outcome::Done(Box::new(Reading {
+                throughput: Some(load),
+                ..Reading::default()
+            })),
+        }))
+    }
+
+    fn rows() -> Vec<JournalRow> {
+        let rate = RateChoice {
+            condition: Condition::from([("c".to_owned(), "1".to_owned())]),
+            rate_per_s: 1250.5,
+            slowest_per_s: None,
+        };
+        vec![
+            JournalRow::parse(HEADER.as_bytes()).unwrap(),
+            JournalRow::Rate(rate),
+            trial(1),
+            JournalRow::Warning {
+                text: "one \u{e9} \n \"two\"".into(),
+            },
+            JournalRow::End { complete: true },
+        ]
+    }
+
+    fn text(rows: &[JournalRow]) -> Vec<u8> {
+        rows.iter().flat_map(|row| row.to_line().unwrap()).collect()
+    }
+
+    #[test]
+    fn rows_with_and_without_a_checksum_are_read() {
+        let rows = rows();
+        let journal = Journal::parse(&text(&rows)).unwrap();
+        assert_eq!(journal.rows, rows[1..]);
+        // As older versions wrote them.
+        let plain = rows
+            .iter()
+            .map(|row| serde_json::to_string(row).unwrap() + "\n");
+        let plain: String = plain.collect();
+        assert_eq!(Journal::parse(plain.as_bytes()).unwrap().rows, rows[1..]);
+        let line = rows[0].to_line().unwrap();
+        assert!(line.len() > HEADER.len() && line.ends_with(b"\"}\n"));
+    }
+
+    #[test]
+    fn a_changed_byte_is_never_a_changed_figure() {
+        let rows = rows();
+        let whole = text(&rows);
+        let rows = &rows[1..];
+        let first_line = whole.iter().position(|byte| *byte == b'\n').unwrap();
+        for at in 0..whole.len() {
+            // Each bit and each character that means something, in turn.
+            let others = [0, b'\n', b' ', b'9', b',', b'}', b'"', 0xff];
+            let bytes = [whole[at] ^ (1 << (at % 8)), others[at / 3 % 8]];
+            for byte in bytes.into_iter().filter(|byte| *byte != whole[at]) {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                let read = Journal::parse(&damaged);
+                if let Ok(journal) = &read {
+                    // The end of the last line makes it one that was cut off.
+                    let kept = rows.len() - usize::from(at == whole.len() - 1);
+                    assert_eq!(journal.rows, rows[..kept], "{at} {byte}");
+                }
+                match Journal::salvage(&damaged) {
+                    Err(_) => assert!(at <= first_line, "{at} {byte}"),
+                    Ok(Salvaged {
+                        journal, left_out, ..
+                    }) => {
+                        let is_whole = read.is_ok() && at < whole.len() - 1;
+                        assert_eq!(left_out.is_empty(), is_whole, "{at} {byte}");
+                        let warnings = left_out.len();
+                        assert!(journal.rows.len() + 1 >= rows.len().min(3), "{at} {byte}");
+                        let mut old = rows.iter();
+                        for row in &journal.rows[warnings..] {
+                            assert!(old.any(|one| one == row), "{at} {byte}: {row:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_journal_cut_anywhere_has_the_rows_before() {
+        let rows = rows();
+        let whole = text(&rows);
+        for kept in 0..whole.len() {
+            let cut = &whole[..kept];
+            let lines = cut.iter().filter(|byte| **byte == b'\n').count();
+            match Journal::parse(cut) {
+                Ok(journal) => assert_eq!(journal.rows, rows[1..lines], "{kept}"),
+                Err(error) => assert_eq!((error, lines), (JournalTextError::Header, 0)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_row_is_left_out_and_named() {
+        let mut all = rows();
+        all.splice(3..3, (2..20).map(trial));
+        let mut damaged = text(&all);
+        let end = damaged.len() - 4;
+        damaged[end] ^= 1;
+        let salvaged = Journal::salvage(&damaged).unwrap();
+        let lines: Vec<usize> = salvaged.left_out.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [all.len()]);
+        let warning = salvaged.journal.warnings()[0].to_owned();
+        assert!(
+            warning.starts_with("line 23 of the journal is damaged"),
+            "{warning}"
+        );
+        assert_eq!(salvaged.journal.trials().count(), 19);
+        assert!(!salvaged.journal.is_complete());
+        assert_eq!(
+            Journal::salvage(b"{}\n").unwrap_err().to_string().len() > 10,
+            true
+        );
+    }
+
+    #[test]
+    fn a_row_that_could_not_be_read_again_is_refused() {
+        let rate = |rate_per_s: f64| {
+            JournalRow::Rate(RateChoice {
+                condition: Condition::new(),
+                rate_per_s,
+                slowest_per_s: None,
+            })
+        };
+        assert!(rate(1.0).to_line().is_ok());
+        // JSON has no such numbers; `null` would be written.
+        for no_number in [f64::NAN, f64::INFINITY] {
+            let why = rate(no_number).to_line().unwrap_err().to_string();
+            assert!(why.contains("null"), "{why}");
+        }
+    }
+}
