@@ -15,6 +15,8 @@ mod io;
 pub mod namespace;
 pub mod os;
 pub mod proxy_protocol;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod stamps;
 pub mod tun;
 mod uring;

@@ -21,6 +21,8 @@ mod relay;
 mod scan;
 mod service_worker;
 pub mod shared;
+#[cfg(test)]
+mod simulated;
 pub mod state;
 mod threads;
 pub mod waker;
