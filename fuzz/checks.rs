@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 
 use net::http::{HttpError, Progress, Request, RequestParser, ResponseParser};
+use net::proxy_protocol::{self, Header, Parsed};
 
 /// How many ways of cutting the bytes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +20,60 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 3] = [
+pub const CHECKS: [(&str, Check); 4] = [
+    ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
     ("chunked", chunked),
 ];
+
+/// The bytes are how a client's connection begins where a PROXY protocol header is expected.
+pub fn proxy_protocol(data: &[u8], cuts: Cuts) {
+    let whole = proxy_protocol::parse(data);
+    // A decision does not change with what follows.
+    let step = if cuts == Cuts::All { 1 } else { 7 };
+    let mut decided = None;
+    for end in (0..data.len()).step_by(step) {
+        let now = proxy_protocol::parse(&data[..end]);
+        match (&decided, &now) {
+            (None, Ok(Parsed::More)) => {}
+            (None, _) => decided = Some(now),
+            (Some(before), _) => assert_eq!(*before, now, "after {end} bytes"),
+        }
+    }
+    if let Some(decided) = decided {
+        assert_eq!(whole, decided);
+    }
+    match whole {
+        Ok(Parsed::More) => assert!(data.len() < proxy_protocol::HEADER_BYTES_MAX),
+        Ok(Parsed::Done { taken, header }) => {
+            assert!(taken <= data.len() && taken <= proxy_protocol::HEADER_BYTES_MAX);
+            let Header::Proxied { src, dst } = header else {
+                return;
+            };
+            // Written in either version, it is the same.
+            for encode in [proxy_protocol::encode_v1, proxy_protocol::encode_v2] {
+                let mut written = Vec::new();
+                encode(src, dst, &mut written);
+                let Ok(Parsed::Done { taken, header }) = proxy_protocol::parse(&written) else {
+                    panic!("{:?}", written.escape_ascii().to_string());
+                };
+                assert_eq!(taken, written.len());
+                let Header::Proxied {
+                    src: again,
+                    dst: to,
+                } = header
+                else {
+                    panic!("{header:?}");
+                };
+                let canonical = |one: std::net::SocketAddr| (one.ip().to_canonical(), one.port());
+                assert_eq!(canonical(again), canonical(src));
+                assert_eq!(canonical(to), canonical(dst));
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
 
 /// The bytes are what a server sends.
 pub fn response(data: &[u8], cuts: Cuts) {

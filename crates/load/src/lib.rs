@@ -25,7 +25,7 @@ mod stop;
 mod target;
 mod worker;
 
-pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl};
+pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl, page_links};
 pub use expect::{BodyRule, Expect, StatusRule};
 pub use job::{Arrivals, Job, JobError, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait};
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};

@@ -18,6 +18,8 @@ mod segment;
 #[cfg(test)]
 mod sim;
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod tests;
 
 use crate::barrier::Barrier;

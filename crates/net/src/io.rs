@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::address::Address;
+use crate::os;
 
 /// A connection of one event loop. Ids are not reused: a stale one names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -244,6 +245,18 @@ impl IoOptions {
 pub trait Io: Sized {
     /// `io_uring` or `epoll`.
     const NAME: &'static str;
+
+    /// The time of the loop's timers, ns of CLOCK_MONOTONIC; a simulated loop has its own.
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        os::now_ns()
+    }
+
+    /// The same with the resolution of the kernel's tick, and cheaper.
+    #[inline]
+    fn coarse_now_ns(&self) -> u64 {
+        os::coarse_now_ns()
+    }
 
     /// Opens a loop.
     ///

@@ -18,6 +18,8 @@ pub mod namespace;
 pub mod os;
 pub mod process;
 pub mod proxy_protocol;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod stamps;
 pub mod tun;
 mod uring;

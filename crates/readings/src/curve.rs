@@ -55,7 +55,7 @@ impl CurvePoint {
             ramp_up_s,
             duration_s: load.duration_s,
             slices: load.slices.len() as u32,
-            due: load.requests + failed,
+            due: load.requests.saturating_add(failed),
             answered: load.requests,
             answered_within,
             failed,
@@ -68,7 +68,9 @@ impl CurvePoint {
 
     /// Requests that became due and had no good answer at the end of their window.
     pub fn backlog(&self) -> u64 {
-        self.due.saturating_sub(self.answered_within + self.failed)
+        self.due
+            .saturating_sub(self.answered_within)
+            .saturating_sub(self.failed)
     }
 }
 

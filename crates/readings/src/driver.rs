@@ -106,7 +106,8 @@ impl DriverReading {
     /// without an answer.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
         let closed = || self.runs.iter().filter(|run| run.pacing == Pacing::Closed);
-        let requests: u64 = closed().map(|run| run.requests).sum();
+        let requests = closed().map(|run| run.requests);
+        let requests = requests.fold(0, u64::saturating_add);
         let cpu_s: f64 = closed().map(|run| run.cpu_s).sum();
         (requests > 0 && cpu_s > 0.0).then(|| cpu_s * 1e6 / requests as f64)
     }

@@ -22,21 +22,30 @@ pub struct ErrorCounts {
 impl ErrorCounts {
     /// All errors together.
     pub fn total(&self) -> u64 {
-        self.connect + self.read + self.write + self.timeout + self.status + self.verify
+        [
+            self.connect,
+            self.read,
+            self.write,
+            self.timeout,
+            self.status,
+            self.verify,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
     }
 
     /// Answers that came, but were not the expected ones.
     pub fn wrong_answers(&self) -> u64 {
-        self.status + self.verify
+        self.status.saturating_add(self.verify)
     }
 
     /// Adds the counts of another worker or slice.
     pub fn add(&mut self, other: &ErrorCounts) {
-        self.connect += other.connect;
-        self.read += other.read;
-        self.write += other.write;
-        self.timeout += other.timeout;
-        self.status += other.status;
-        self.verify += other.verify;
+        self.connect = self.connect.saturating_add(other.connect);
+        self.read = self.read.saturating_add(other.read);
+        self.write = self.write.saturating_add(other.write);
+        self.timeout = self.timeout.saturating_add(other.timeout);
+        self.status = self.status.saturating_add(other.status);
+        self.verify = self.verify.saturating_add(other.verify);
     }
 }

@@ -38,8 +38,12 @@ pub enum HistogramError {
 }
 
 const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// The most values that a text may count: sums of them are exact as floating point numbers.
+const COUNT_MAX: u64 = 1 << 53;
 /// Buckets of one width, but for the first, which are twice as many.
 const HALF: u64 = 1024;
+/// Longest text without its compression, bytes: all buckets of five digits.
+const PLAIN_BYTES_MAX: usize = 1 << 25;
 /// Bytes before the counts in the V2 format.
 const HEAD: usize = 40;
 
@@ -61,7 +65,7 @@ impl Buckets {
     fn of_counts(mut bytes: &[u8]) -> Option<Self> {
         let mut found = Vec::with_capacity(bytes.len() / 2);
         let most = LAYOUT.highest_equivalent(HIGHEST_NS);
-        let mut index = 0u64;
+        let (mut index, mut all) = (0u64, 0u64);
         while !bytes.is_empty() {
             let number = number(&mut bytes)?;
             match (number >> 1) as i64 ^ -((number & 1) as i64) {
@@ -75,8 +79,10 @@ impl Buckets {
                     } else {
                         index % HALF + HALF
                     };
-                    let highest = (within + 1).checked_shl(u32::try_from(shift).ok()?)? - 1;
-                    if highest > most {
+                    let width = 1u64.checked_shl(u32::try_from(shift).ok()?)?;
+                    let highest = (within + 1).checked_mul(width)? - 1;
+                    all = all.checked_add(count.unsigned_abs())?;
+                    if highest > most || all > COUNT_MAX {
                         return None;
                     }
                     found.push((highest, count.unsigned_abs()));
@@ -89,14 +95,15 @@ impl Buckets {
     }
 
     fn count(&self) -> u64 {
-        self.0.iter().map(|(_, count)| count).sum()
+        let counts = self.0.iter().map(|(_, count)| *count);
+        counts.fold(0, u64::saturating_add)
     }
 
     fn value_at_quantile(&self, quantile: f64) -> u64 {
         let wanted = (quantile.min(1.0) * self.count() as f64).ceil().max(1.0) as u64;
         let mut so_far = 0;
         let mut reached = self.0.iter().skip_while(|(_, count)| {
-            so_far += count;
+            so_far = u64::saturating_add(so_far, *count);
             so_far < wanted
         });
         let highest = reached.next().map_or(0, |(highest, _)| *highest);
@@ -133,7 +140,8 @@ impl Buckets {
     fn add(&mut self, other: &Buckets) {
         let mut sums: BTreeMap<u64, u64> = self.0.iter().copied().collect();
         for (highest, count) in &other.0 {
-            *sums.entry(*highest).or_default() += count;
+            let sum = sums.entry(*highest).or_default();
+            *sum = sum.saturating_add(*count);
         }
         self.0 = sums.into_iter().collect();
     }
@@ -260,9 +268,10 @@ impl Histogram {
     /// How many values are above `value_us`, to the histogram's precision.
     pub fn count_above_us(&self, value_us: f64) -> u64 {
         let above = |(ns, count): (u64, u64)| if ns as f64 > value_us * 1e3 { count } else { 0 };
+        let add = u64::saturating_add;
         match &self.0 {
-            Counts::Dense(inner) => occupied(inner).map(above).sum(),
-            Counts::Sparse(buckets) => buckets.0.iter().copied().map(above).sum(),
+            Counts::Dense(inner) => occupied(inner).map(above).fold(0, add),
+            Counts::Sparse(buckets) => buckets.0.iter().copied().map(above).fold(0, add),
         }
     }
 
@@ -294,7 +303,14 @@ impl Histogram {
     /// When the text is not base64 or not a V2 histogram.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes = STANDARD.decode(text.trim())?;
-        if let Some(own) = own_counts(&bytes).as_deref().and_then(Buckets::of_counts) {
+        let plain = decompressed(&bytes);
+        // The lowest number there is: the crate's reader cannot negate it.
+        let mut parts = plain.as_deref().unwrap_or(&bytes).windows(9);
+        if parts.any(|part| part == [0xff; 9]) {
+            return Err(HistogramError::Format("its counts are damaged".to_owned()));
+        }
+        let own = plain.and_then(own_counts);
+        if let Some(own) = own.as_deref().and_then(Buckets::of_counts) {
             return Ok(Self(Counts::Sparse(own)));
         }
         let inner: hdrhistogram::Histogram<u64> = Deserializer::new()
@@ -303,6 +319,12 @@ impl Histogram {
         if inner.max() > LAYOUT.highest_equivalent(HIGHEST_NS) {
             return Err(HistogramError::Format(
                 "it has values beyond an hour".to_owned(),
+            ));
+        }
+        let counts = occupied(&inner).map(|(_, count)| count);
+        if counts.fold(0, u64::saturating_add) > COUNT_MAX {
+            return Err(HistogramError::Format(
+                "it counts more values than anybody records".to_owned(),
             ));
         }
         // Another tool's buckets may be narrower.
@@ -318,14 +340,18 @@ impl Histogram {
     }
 }
 
+/// A text without its compression, if it has one.
+fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
+    const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+    let compressed = bytes.strip_prefix(&COMPRESSED)?.get(4..)?;
+    decompress_to_vec_zlib_with_limit(compressed, PLAIN_BYTES_MAX).ok()
+}
+
 /// The part with the counts of a text with this program's bounds; nothing for other tools' texts.
 ///
 /// The crate's reader allocates all buckets of each histogram, which takes ten times as long.
-fn own_counts(bytes: &[u8]) -> Option<Vec<u8>> {
-    const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+fn own_counts(mut text: Vec<u8>) -> Option<Vec<u8>> {
     const PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
-    let compressed = bytes.strip_prefix(&COMPRESSED)?.get(4..)?;
-    let mut text = decompress_to_vec_zlib_with_limit(compressed, 1 << 20).ok()?;
     let mut head = PLAIN.to_vec();
     head.extend(
         u32::try_from(text.len().checked_sub(HEAD)?)
@@ -409,7 +435,7 @@ mod tests {
         let text = recorded.to_base64();
         let bytes = STANDARD.decode(&text).unwrap();
         assert!(
-            own_counts(&bytes).is_some(),
+            decompressed(&bytes).and_then(own_counts).is_some(),
             "our own text takes the short way"
         );
         let mut read = Histogram::from_base64(&text).unwrap();

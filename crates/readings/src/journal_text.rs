@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use crate::crc32::crc32;
 use crate::{Journal, JournalRow};
 
 /// A thread is not worth starting for fewer lines.
@@ -66,7 +65,7 @@ impl JournalRow {
         Self::read(&line).map_err(unwritable)?;
         // The brace at the end, which follows the checksum.
         line.pop();
-        let sum = crc32(&line);
+        let sum = crc32fast::hash(&line);
         line.extend_from_slice(SUM_BEGINS);
         line.extend_from_slice(format!("{sum:08x}").as_bytes());
         line.extend_from_slice(SUM_ENDS);
@@ -78,7 +77,7 @@ impl JournalRow {
     fn parse(line: &[u8]) -> Result<Self, String> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if let Some((row, sum)) = summed(line) {
-            let found = crc32(row);
+            let found = crc32fast::hash(row);
             if found != sum {
                 return Err(format!(
                     "its checksum is {sum:08x}, but its bytes have {found:08x}: it is damaged or was \

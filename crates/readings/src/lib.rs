@@ -6,7 +6,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bottleneck;
-mod crc32;
 mod curve;
 mod driver;
 mod errors;

@@ -263,7 +263,7 @@ impl Fairness {
     /// From the answers of each connection; `None` without connections or answers.
     pub fn of(answers: &[u64]) -> Option<Self> {
         let count = answers.len() as f64;
-        let sum: u64 = answers.iter().sum();
+        let sum = answers.iter().copied().fold(0, u64::saturating_add);
         let squares: f64 = answers.iter().map(|&a| (a as f64).powi(2)).sum();
         let (min, max) = (*answers.iter().min()?, *answers.iter().max()?);
         if sum == 0 {

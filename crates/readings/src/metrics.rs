@@ -169,8 +169,8 @@ impl SystemMetrics {
         }
         self.to_unix_s = self.to_unix_s.max(other.to_unix_s);
         self.looked_s += other.looked_s;
-        self.requests += other.requests;
-        self.looks += other.looks;
+        self.requests = self.requests.saturating_add(other.requests);
+        self.looks = self.looks.saturating_add(other.looks);
         self.cpu_s += other.cpu_s;
         for (name, server) in &other.servers {
             self.servers.entry(name.clone()).or_default().add(server);
@@ -200,13 +200,16 @@ impl SystemMetrics {
     /// the server was not seen.
     pub fn switches_per_request(&self, server: &str) -> Option<f64> {
         let seen = self.servers.get(server)?;
-        self.per_request(seen.switches_voluntary + seen.switches_involuntary)
+        self.per_request(
+            seen.switches_voluntary
+                .saturating_add(seen.switches_involuntary),
+        )
     }
 
     /// A server's page faults per request, of both kinds; `None` as above.
     pub fn faults_per_request(&self, server: &str) -> Option<f64> {
         let seen = self.servers.get(server)?;
-        self.per_request(seen.faults_minor + seen.faults_major)
+        self.per_request(seen.faults_minor.saturating_add(seen.faults_major))
     }
 
     fn per_request(&self, count: u64) -> Option<f64> {
@@ -218,10 +221,14 @@ impl ServerMetrics {
     fn add(&mut self, other: &ServerMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
-        self.switches_voluntary += other.switches_voluntary;
-        self.switches_involuntary += other.switches_involuntary;
-        self.faults_minor += other.faults_minor;
-        self.faults_major += other.faults_major;
+        self.switches_voluntary = self
+            .switches_voluntary
+            .saturating_add(other.switches_voluntary);
+        self.switches_involuntary = self
+            .switches_involuntary
+            .saturating_add(other.switches_involuntary);
+        self.faults_minor = self.faults_minor.saturating_add(other.faults_minor);
+        self.faults_major = self.faults_major.saturating_add(other.faults_major);
         self.rss_bytes_max = self.rss_bytes_max.max(other.rss_bytes_max);
         self.processes_max = self.processes_max.max(other.processes_max);
         self.threads_max = self.threads_max.max(other.threads_max);
@@ -241,7 +248,8 @@ impl ServerMetrics {
     pub fn keep_busiest(&mut self) {
         let busy = |thread: &ThreadMetrics| thread.user_s + thread.system_s;
         self.busiest.sort_by(|a, b| {
-            let switches = |t: &ThreadMetrics| t.switches_voluntary + t.switches_involuntary;
+            let switches =
+                |t: &ThreadMetrics| t.switches_voluntary.saturating_add(t.switches_involuntary);
             (busy(b).total_cmp(&busy(a))).then(switches(b).cmp(&switches(a)))
         });
         self.busiest.truncate(BUSIEST);
@@ -258,8 +266,12 @@ impl ThreadMetrics {
     fn add(&mut self, other: &ThreadMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
-        self.switches_voluntary += other.switches_voluntary;
-        self.switches_involuntary += other.switches_involuntary;
+        self.switches_voluntary = self
+            .switches_voluntary
+            .saturating_add(other.switches_voluntary);
+        self.switches_involuntary = self
+            .switches_involuntary
+            .saturating_add(other.switches_involuntary);
     }
 }
 
@@ -273,30 +285,32 @@ impl MachineMetrics {
         self.steal_s += other.steal_s;
         self.softirq_s += other.softirq_s;
         self.busy_s = sum(self.busy_s, other.busy_s);
-        self.context_switches += other.context_switches;
-        self.swapped_in_pages += other.swapped_in_pages;
-        self.swapped_out_pages += other.swapped_out_pages;
+        self.context_switches = self.context_switches.saturating_add(other.context_switches);
+        self.swapped_in_pages = self.swapped_in_pages.saturating_add(other.swapped_in_pages);
+        self.swapped_out_pages = self
+            .swapped_out_pages
+            .saturating_add(other.swapped_out_pages);
         self.pressure_cpu_s = sum(self.pressure_cpu_s, other.pressure_cpu_s);
         self.pressure_memory_s = sum(self.pressure_memory_s, other.pressure_memory_s);
         self.pressure_io_s = sum(self.pressure_io_s, other.pressure_io_s);
-        self.throttled += other.throttled;
+        self.throttled = self.throttled.saturating_add(other.throttled);
         self.throttled_s += other.throttled_s;
     }
 }
 
 impl NetworkMetrics {
     fn add(&mut self, other: &NetworkMetrics) {
-        self.accepted += other.accepted;
-        self.listen_overflows += other.listen_overflows;
-        self.listen_drops += other.listen_drops;
-        self.segments += other.segments;
-        self.retransmits += other.retransmits;
+        self.accepted = self.accepted.saturating_add(other.accepted);
+        self.listen_overflows = self.listen_overflows.saturating_add(other.listen_overflows);
+        self.listen_drops = self.listen_drops.saturating_add(other.listen_drops);
+        self.segments = self.segments.saturating_add(other.segments);
+        self.retransmits = self.retransmits.saturating_add(other.retransmits);
         for (name, passed) in &other.interfaces {
             let sum = self.interfaces.entry(name.clone()).or_default();
-            sum.bytes_received += passed.bytes_received;
-            sum.packets_received += passed.packets_received;
-            sum.bytes_sent += passed.bytes_sent;
-            sum.packets_sent += passed.packets_sent;
+            sum.bytes_received = sum.bytes_received.saturating_add(passed.bytes_received);
+            sum.packets_received = sum.packets_received.saturating_add(passed.packets_received);
+            sum.bytes_sent = sum.bytes_sent.saturating_add(passed.bytes_sent);
+            sum.packets_sent = sum.packets_sent.saturating_add(passed.packets_sent);
         }
         self.sockets_max.raise(&other.sockets_max);
     }

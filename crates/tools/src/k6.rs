@@ -260,13 +260,13 @@ pub(super) fn read_document(json: &Value) -> ToolReading {
             values => values,
         }
     };
-    let count = |value: &Value| value.as_f64().filter(|&n| n >= 0.0).map(units::whole);
+    let count = |value: &Value| units::figure(value).map(units::whole);
     let requests = values("http_reqs");
     reading.requests = count(&requests["count"]);
-    reading.requests_per_s = requests["rate"].as_f64();
+    reading.requests_per_s = units::figure(&requests["rate"]);
     let received = values("data_received");
     reading.bytes_read = count(&received["count"]);
-    reading.bytes_per_s = received["rate"].as_f64();
+    reading.bytes_per_s = units::figure(&received["rate"]);
     reading.latency = document_trend(values("http_req_duration"));
     reading.first_byte = document_trend(values("http_req_waiting"));
     reading.connect.max_us = document_trend(values("http_req_connecting")).max_us;
@@ -275,7 +275,7 @@ pub(super) fn read_document(json: &Value) -> ToolReading {
     said.iterations = count(&values("iterations")["count"]);
     said.vus = count(&values("vus")["max"]);
     said.vus_max = count(&values("vus_max")["max"]);
-    let duration_ms = json["state"]["testRunDurationMs"].as_f64();
+    let duration_ms = units::figure(&json["state"]["testRunDurationMs"]);
     reading.duration_s = duration_ms.map(|ms| ms / 1e3);
     said.complete(&mut reading);
     reading
@@ -284,7 +284,7 @@ pub(super) fn read_document(json: &Value) -> ToolReading {
 fn document_trend(values: &Value) -> ToolLatency {
     let mut latency = ToolLatency::default();
     for (name, value) in values.as_object().into_iter().flatten() {
-        if let Some(ms) = value.as_f64() {
+        if let Some(ms) = units::figure(value) {
             set_trend(&mut latency, name, ms * 1e3);
         }
     }

@@ -48,11 +48,11 @@ pub(super) fn is_document(json: &Value) -> bool {
 pub(super) fn read_document(json: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Oha);
     let summary = &json["summary"];
-    let us = |value: &Value| value.as_f64().map(|seconds| seconds * 1e6);
-    reading.duration_s = summary["total"].as_f64();
-    reading.requests_per_s = summary["requestsPerSec"].as_f64();
+    let us = |value: &Value| units::figure(value).map(|seconds| seconds * 1e6);
+    reading.duration_s = units::figure(&summary["total"]);
+    reading.requests_per_s = units::figure(&summary["requestsPerSec"]);
     reading.bytes_read = summary["totalData"].as_u64();
-    reading.bytes_per_s = summary["sizePerSec"].as_f64();
+    reading.bytes_per_s = units::figure(&summary["sizePerSec"]);
     reading.latency.mean_us = us(&summary["average"]);
     reading.latency.min_us = us(&summary["fastest"]);
     reading.latency.max_us = us(&summary["slowest"]);
@@ -98,7 +98,7 @@ fn read_quantiles(latency: &mut ToolLatency, percentiles: &Value) {
     for (name, value) in percentiles.as_object().into_iter().flatten() {
         let share = name.strip_prefix('p').map(|share| format!("{share}%"));
         let share = share.and_then(|share| units::percent(&share));
-        if let Some((share, seconds)) = share.zip(value.as_f64()) {
+        if let Some((share, seconds)) = share.zip(units::figure(value)) {
             set_quantile(latency, share, seconds * 1e6);
         }
     }

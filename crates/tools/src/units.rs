@@ -9,6 +9,11 @@ pub(super) fn number(text: &str) -> Option<f64> {
     scaled(text, 0)
 }
 
+/// A figure of a JSON document: not negative, and far from what overflows when it is scaled.
+pub(super) fn figure(value: &serde_json::Value) -> Option<f64> {
+    value.as_f64().filter(|n| (0.0..1e18).contains(n))
+}
+
 /// A finite number, multiplied by a power of ten.
 fn scaled(text: &str, exponent: i32) -> Option<f64> {
     let digits = text.strip_prefix('-').unwrap_or(text);

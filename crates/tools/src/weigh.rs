@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{ReadError, Tool, ToolLatency, ToolReading};
+use super::{ReadError, Tool, ToolLatency, ToolReading, units};
 use readings::ErrorCounts;
 use readings::Quantiles;
 
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ToolReading>, ReadError> {
 }
 
 fn fill(reading: &mut ToolReading, document: &Value) -> Result<(), &'static str> {
-    let number = |key: &str| document[key].as_f64();
+    let number = |key: &str| units::figure(&document[key]);
     let count = |key: &str| document[key].as_u64();
     let good = count("requests").ok_or("requests")?;
     reading.errors =
@@ -66,11 +66,11 @@ fn fill(reading: &mut ToolReading, document: &Value) -> Result<(), &'static str>
         .map(|(bytes, s)| bytes as f64 / s);
     reading.url = document["url"].as_str().map(str::to_owned);
     reading.connections = count("connections");
-    reading.offered_per_s = document["pacing"]["rate_per_s"].as_f64();
+    reading.offered_per_s = units::figure(&document["pacing"]["rate_per_s"]);
     reading.threads = document["client"]["threads"]
         .as_array()
         .map(|threads| threads.len() as u64);
-    reading.client_cpu_s = document["client"]["cpu_s"].as_f64();
+    reading.client_cpu_s = units::figure(&document["client"]["cpu_s"]);
     let few: Vec<&str> = document["latency_us_unresolved"]
         .as_array()
         .map(|names| names.iter().filter_map(Value::as_str).collect())
@@ -87,7 +87,7 @@ fn latency(summary: &Value, few: &[&str]) -> Option<ToolLatency> {
     if count == 0 {
         return Some(ToolLatency::default());
     }
-    let us = |key: &str| summary[key].as_f64();
+    let us = |key: &str| units::figure(&summary[key]);
     Some(ToolLatency {
         mean_us: us("mean"),
         stdev_us: us("stdev"),

@@ -23,6 +23,8 @@ mod restarts;
 mod scan;
 mod service_worker;
 pub mod shared;
+#[cfg(test)]
+mod simulated;
 pub mod state;
 mod threads;
 pub mod waker;

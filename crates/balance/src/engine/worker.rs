@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use net::{Buf, ConnId, Event as IoEvent, Io, os};
+use net::{Buf, ConnId, Event as IoEvent, Io};
 
 use super::connection::{Client, Connection, Role};
 use super::external::ExternalChooser;
@@ -69,6 +69,7 @@ impl<I: Io> Worker<I> {
         let mut connections = Vec::new();
         connections.resize_with(worker_parts.slots, Connection::default);
         Worker {
+            scanned_ns: io.coarse_now_ns(),
             io,
             connections,
             used: 0,
@@ -83,7 +84,6 @@ impl<I: Io> Worker<I> {
             idle_clients: IdleClients::default(),
             freed: false,
             now_ns: None,
-            scanned_ns: os::coarse_now_ns(),
             listening: true,
             sharing: true,
             external_chooser: worker_parts.external_chooser,
@@ -117,7 +117,7 @@ impl<I: Io> Worker<I> {
                 self.freed = false;
                 self.serve_queues();
             }
-            let now_ns = os::coarse_now_ns();
+            let now_ns = self.io.coarse_now_ns();
             if now_ns.saturating_sub(self.scanned_ns) >= SCAN_NS {
                 self.scanned_ns = now_ns;
                 self.scan();
@@ -171,7 +171,8 @@ impl<I: Io> Worker<I> {
 
     /// The time of this iteration, ns.
     pub(super) fn now(&mut self) -> u64 {
-        *self.now_ns.get_or_insert_with(os::now_ns)
+        let io = &self.io;
+        *self.now_ns.get_or_insert_with(|| io.now_ns())
     }
 
     pub(super) fn connection(&mut self, conn: ConnId) -> &mut Connection {

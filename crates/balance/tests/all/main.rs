@@ -5,6 +5,8 @@
 mod balance_checks;
 #[path = "../../../../fuzz/proxy_checks.rs"]
 mod proxy_checks;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
 mod support;
 
 mod backend_failures;

@@ -154,9 +154,9 @@ pub fn crawl(
         if site.pages.is_empty() && !path.starts_with(&below) {
             below = folder(&path).to_string();
         }
-        let kind = Kind::of(answer.field("Content-Type"));
         if depth < limits.depth {
-            for link in links(&answer.body, kind, host, &path) {
+            let content_type = answer.field("Content-Type");
+            for link in page_links(&answer.body, content_type, host, &path) {
                 if link.starts_with(&below) && known.insert(link.clone()) {
                     next.push_back(Next {
                         path: link,
@@ -190,9 +190,9 @@ fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
     link::resolve(to, host, base)
 }
 
-/// The links of a page on its own host, as paths, in their order.
-fn links(page: &[u8], kind: Kind, host: &str, path: &str) -> Vec<String> {
-    let found = html::links(page, kind);
+/// The links of the page at this path on its own host, as paths, in their order.
+pub fn page_links(page: &[u8], content_type: Option<&[u8]>, host: &str, path: &str) -> Vec<String> {
+    let found = html::links(page, Kind::of(content_type));
     let base = match &found.base {
         // An empty one, or a part of the page, is the page itself.
         Some(base) if link::is_of_the_page(base) => Some(path.to_string()),

@@ -4,6 +4,7 @@
 
 mod bodies;
 mod connections;
+mod corpus;
 mod heads;
 mod lengths;
 mod loads;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_text;
+mod corpus;
 mod http_tools;
 mod other_tools;
 mod support;

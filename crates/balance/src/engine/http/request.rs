@@ -386,6 +386,8 @@ impl<I: Io> Worker<I> {
             Err(refusal) => return self.refuse_request(client, refusal),
         };
         let mut input = std::mem::take(&mut downstream.input);
+        // As in `forward_raw`.
+        downstream.whole &= !downstream.raw;
         downstream.keep(&input[..taken]);
         io.send_copy(server, &input[..taken]);
         if self.connection(server).traced {

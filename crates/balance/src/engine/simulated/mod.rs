@@ -1,0 +1,195 @@
+//! A worker on a simulated event loop: whatever happens in whatever order, every buffer and place
+//! comes back, nobody gets another's bytes, and every wait ends.
+//!
+//! `WEIGH_SIMULATED_S` is how many seconds random sequences are tried for; without it, a few
+//! hundred of them are. A sequence that breaks a rule is shortened, and kept in
+//! `proptest-regressions`.
+
+mod messages;
+mod peers;
+mod steps;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use net::simulated::SimIo;
+use net::{IoOptions, os};
+use proptest::prelude::*;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
+
+use super::connection::Role;
+use super::http::HttpServiceWorker;
+use super::lookups;
+use super::service_worker::ServiceWorker;
+use super::shared::Shared;
+use super::worker::{Worker, WorkerParts};
+use crate::config::access_rules;
+use crate::config::model::{
+    Backend, Config, Ejection, Inspect, Queue, Service, ServiceKind, Timeouts,
+};
+use peers::Peers;
+use steps::{Ask, Operation, Step, steps};
+
+/// Short limits, and few places: all are reached.
+fn service(name: &str, kind: ServiceKind) -> Service {
+    let mut service = Service::new(name);
+    service.kind = kind;
+    service.queue = Queue {
+        length: 2,
+        time_limit: Duration::from_millis(400),
+    };
+    service.timeouts = Timeouts {
+        connect: Duration::from_millis(300),
+        client_header: Duration::from_millis(500),
+        client_idle: Duration::from_millis(1_000),
+        upstream_answer: Duration::from_millis(800),
+        write_stall: Duration::from_millis(800),
+    };
+    service.drain = Duration::from_millis(700);
+    service.connections_max = Some(5);
+    for number in 1..=2 {
+        let address: std::net::SocketAddr = format!("127.0.0.{number}:80").parse().unwrap();
+        let mut backend = Backend::new(&format!("{name}{number}"), address.into());
+        backend.connections_max = Some(2);
+        backend.retries = number - 1;
+        service.backends.push(backend);
+    }
+    service
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.connections_per_thread = 8;
+    let http = |inspect| ServiceKind::Http { inspect };
+    config.services.push(service("tcp", ServiceKind::Tcp));
+    let mut every = service("every", http(Inspect::EveryMessage));
+    every.ejection = Some(Ejection {
+        failures: 3,
+        duration: Duration::from_secs(1),
+    });
+    // Its events are made, and found by nobody.
+    every.access_log = Some("log".into());
+    every.backends[0].traffic_log = Some("traffic".into());
+    config.services.push(every);
+    let mut first = service("first", http(Inspect::FirstMessage));
+    first.proxy_protocol_in = true;
+    config.services.push(first);
+    config
+}
+
+/// Lets a worker go through the steps. Returns what does not hold.
+fn go_through(steps: Vec<Step>) -> Vec<String> {
+    let config = Arc::new(config());
+    let addresses = lookups::all_backends(&config).unwrap();
+    let start_ns = os::now_ns();
+    let shared = Arc::new(Shared::new(&config, &addresses, start_ns));
+    let peers = Peers::new(shared.clone(), config.clone(), steps);
+    let options = IoOptions {
+        outgoing: 12,
+        accepted: 10,
+        buffers: 6,
+        buffers_max: 0,
+        buffer_size: 128,
+        files: true,
+        stamps: false,
+    };
+    let mut io = SimIo::new(options, start_ns, peers);
+    let backends = config.services.iter().map(|one| one.backends.len()).sum();
+    let services: Vec<ServiceWorker> = config
+        .services
+        .iter()
+        .zip(&shared.services)
+        .map(|(service, state)| {
+            let rules = access_rules(&service.access).unwrap();
+            let http = HttpServiceWorker::new(service, state, backends);
+            ServiceWorker::new(service, state, rules, http, &mut io)
+        })
+        .collect();
+    let parts = WorkerParts {
+        shared: shared.clone(),
+        clients_max: config.connections_per_thread,
+        listener_services: (0..services.len()).collect(),
+        slots: options.slots(),
+        external_chooser: None,
+    };
+    let mut worker = Worker::new(io, services, parts);
+    worker.rng = fastrand::Rng::with_seed(1);
+    worker.run();
+
+    let Worker {
+        io, connections, ..
+    } = &mut worker;
+    io.driver.check_bytes();
+    let mut found = std::mem::take(&mut io.driver.found);
+    let lent = io.network.lent();
+    if lent > 0 {
+        found.push(format!("{lent} buffers are lent"));
+    }
+    for conn in io.network.open() {
+        let known = &connections[conn.slot()];
+        if known.conn != Some(conn) || known.role != Role::HttpIdle {
+            found.push(format!("{conn:?} is open, and known as {:?}", known.role));
+        }
+    }
+    if worker.clients > 0 {
+        found.push(format!("{} clients are counted", worker.clients));
+    }
+    found
+}
+
+/// How many sequences are tried at a time.
+const CASES: u32 = 300;
+
+#[test]
+fn whatever_happens_places_come_back_bytes_stay_apart_and_waits_end() {
+    let seconds = std::env::var("WEIGH_SIMULATED_S").ok();
+    let seconds = seconds.map_or(0, |text| text.parse().unwrap());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        let mut runner = TestRunner::new(ProptestConfig {
+            cases: CASES,
+            max_shrink_iters: 20_000,
+            failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel(
+                "proptest-regressions",
+            ))),
+            source_file: Some(file!()),
+            ..ProptestConfig::default()
+        });
+        let held = runner.run(&steps(), |steps| {
+            let found = go_through(steps);
+            prop_assert!(found.is_empty(), "{found:#?}");
+            Ok(())
+        });
+        if let Err(error) = held {
+            panic!("{error}");
+        }
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// A first message of a service that inspects no other: what a client sends behind it may be a
+/// request that must not be sent twice.
+#[test]
+fn what_follows_a_first_message_is_not_sent_to_another_back_end_again() {
+    let ask = |what| Step::Ask {
+        client: 0,
+        what,
+        bytes: u16::MAX,
+    };
+    let found = go_through(vec![
+        Step::Operate {
+            service: 2,
+            back: 0,
+            what: Operation::Remove,
+        },
+        Step::Connect {
+            service: 2,
+            is_gone: false,
+        },
+        ask(Ask::Get),
+        ask(Ask::Post { bytes: 0 }),
+    ]);
+    assert!(found.is_empty(), "{found:#?}");
+}

@@ -1,0 +1,361 @@
+//! An event loop without a kernel: connections, bytes, failures and time come from a test.
+//!
+//! [`SimIo`] is an [`Io`](crate::Io) whose other side is a [`Driver`]: before each poll the driver
+//! changes the [`Network`], and the poll reports what has become of it. With a driver that draws
+//! what happens at random, a program meets orders of events that real sockets hardly ever show.
+//!
+//! Only with the feature `simulated`, for tests.
+
+mod connection;
+mod io;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub use connection::Fate;
+use connection::{Ended, SimConnection};
+
+use crate::io::{Buf, ConnId, Event, IoOptions};
+
+/// The other side of the simulated connections.
+pub trait Driver {
+    /// Changes the network and moves its clock, before a poll that may wait for so many
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// When the poll is to fail.
+    fn turn(&mut self, network: &mut Network, wait_ns: Option<u64>) -> std::io::Result<()>;
+}
+
+/// The event loop; its parts are public, for the test that made it.
+pub struct SimIo<D> {
+    pub network: Network,
+    pub driver: D,
+}
+
+impl<D: Driver> SimIo<D> {
+    /// A loop of these sizes; at least one buffer. Its clock stands at `start_ns`.
+    pub fn new(options: IoOptions, start_ns: u64, driver: D) -> Self {
+        Self {
+            network: Network::new(options, start_ns),
+            driver,
+        }
+    }
+}
+
+/// What happens in a turn, in the order in which it is reported.
+#[derive(Debug)]
+enum Ready {
+    /// Reported as it is, unless its connection was closed.
+    Event(Event),
+    /// Something may have arrived.
+    Readable(ConnId),
+}
+
+/// All connections, with what is under way on each, and the clock.
+pub struct Network {
+    clock: Rc<Cell<u64>>,
+    options: IoOptions,
+    /// All there ever were; a connection's generation is its number.
+    connections: Vec<SimConnection>,
+    /// The connection in each slot.
+    slots: Vec<Option<usize>>,
+    buffers: Vec<Option<Vec<u8>>>,
+    payloads: Vec<Arc<[u8]>>,
+    targets: u32,
+    ready: VecDeque<Ready>,
+    is_listening: bool,
+    /// Sends are carried out in the next poll, and data was received before it is reported, as
+    /// io_uring does; otherwise at once, as epoll does.
+    pub is_late: bool,
+    /// The order of the connections in the next poll is reversed.
+    pub is_reversed: bool,
+    /// Errors of the next attempts to open a socket.
+    pub socket_errors: VecDeque<i32>,
+}
+
+impl Network {
+    fn new(options: IoOptions, start_ns: u64) -> Self {
+        let buffers = options.buffers.max(options.buffers_max).max(1);
+        Self {
+            clock: Rc::new(Cell::new(start_ns)),
+            slots: vec![None; options.slots()],
+            options,
+            connections: Vec::new(),
+            buffers: vec![None; buffers.into()],
+            payloads: Vec::new(),
+            targets: 0,
+            ready: VecDeque::new(),
+            is_listening: true,
+            is_late: false,
+            is_reversed: false,
+            socket_errors: VecDeque::new(),
+        }
+    }
+
+    /// The clock, for a program that reads it elsewhere.
+    pub fn clock(&self) -> Rc<Cell<u64>> {
+        self.clock.clone()
+    }
+
+    /// The time, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.get()
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, ns: u64) {
+        self.clock.set(self.clock.get() + ns);
+    }
+
+    /// A client connects; `None` without a free slot or listener. The loop does not know the
+    /// address of one that has gone already.
+    pub fn accept(&mut self, listener: u32, peer: Option<SocketAddr>) -> Option<ConnId> {
+        if !self.is_listening {
+            return None;
+        }
+        let first = self.options.outgoing as usize;
+        let conn = self.occupy(first, self.slots.len())?;
+        self.of(conn).address = peer;
+        let accepted = Event::Accepted { conn, listener };
+        self.ready.push_back(Ready::Event(accepted));
+        Some(conn)
+    }
+
+    /// A listener cannot accept.
+    pub fn accept_fails(&mut self, errno: i32) {
+        let failed = Event::AcceptFailed { errno };
+        self.ready.push_back(Ready::Event(failed));
+    }
+
+    /// The connections that the program opens and that are not decided yet, oldest first.
+    pub fn opening(&self) -> Vec<ConnId> {
+        self.those(|one| one.is_open && one.is_opening)
+    }
+
+    /// The connections that the program opened, whatever became of them, oldest first.
+    pub fn opened(&self) -> Vec<ConnId> {
+        self.those(|one| one.target.is_some() && !one.is_opening)
+    }
+
+    /// The connections that the program has not closed.
+    pub fn open(&self) -> Vec<ConnId> {
+        self.those(|one| one.is_open)
+    }
+
+    fn those(&self, which: impl Fn(&SimConnection) -> bool) -> Vec<ConnId> {
+        let all = self.connections.iter().filter(|one| which(one));
+        all.map(|one| one.id).collect()
+    }
+
+    /// The number of the target that a connection was opened to.
+    pub fn target(&self, conn: ConnId) -> Option<u32> {
+        self.connections[conn.generation as usize].target
+    }
+
+    /// Decides an attempt to connect: it is open, or failed with this number.
+    pub fn decide(&mut self, conn: ConnId, errno: Option<i32>) {
+        let one = self.of(conn);
+        if !std::mem::take(&mut one.is_opening) || !one.is_open {
+            return;
+        }
+        let event = match errno {
+            None => Event::Connected { conn },
+            Some(errno) => {
+                one.ended = Ended::Told;
+                Event::ConnectFailed { conn, errno }
+            }
+        };
+        self.ready.push_back(Ready::Event(event));
+        if errno.is_none() {
+            self.flush(conn);
+        }
+    }
+
+    /// The peer sends bytes.
+    pub fn arrive(&mut self, conn: ConnId, bytes: &[u8]) {
+        let one = self.of(conn);
+        if one.ended == Ended::No {
+            one.inbox.extend(bytes);
+        }
+    }
+
+    /// Whether the next poll has nothing to report so far.
+    pub fn is_quiet(&self) -> bool {
+        let mut open = self.connections.iter().filter(|one| one.is_open);
+        let is_told = |ended| matches!(ended, Ended::No | Ended::EofTold | Ended::Told);
+        self.ready.is_empty() && open.all(|one| one.inbox.is_empty() && is_told(one.ended))
+    }
+
+    /// Whether data, the end or a failure of a connection is there that the program does not know.
+    pub fn has_unread(&self, conn: ConnId) -> bool {
+        let is_of = |ready: &Ready| match ready {
+            Ready::Event(
+                Event::Data { conn: of, .. }
+                | Event::Eof { conn: of }
+                | Event::Failed { conn: of, .. },
+            ) => *of == conn,
+            _ => false,
+        };
+        let one = &self.connections[conn.generation as usize];
+        let is_there = !one.inbox.is_empty() || matches!(one.ended, Ended::Eof | Ended::Reset);
+        one.is_open && (is_there || self.ready.iter().any(is_of))
+    }
+
+    /// The peer sends no more.
+    pub fn end(&mut self, conn: ConnId) {
+        let one = self.of(conn);
+        if one.ended == Ended::No {
+            one.ended = Ended::Eof;
+        }
+    }
+
+    /// The peer resets the connection: what was received and not read is lost.
+    pub fn reset(&mut self, conn: ConnId) {
+        let one = self.of(conn);
+        if one.ended != Ended::Told {
+            one.inbox.clear();
+            one.ended = Ended::Reset;
+        }
+    }
+
+    /// Sets how many more bytes the peer's side takes before sends have to wait.
+    pub fn set_room(&mut self, conn: ConnId, bytes: usize) {
+        self.of(conn).room = bytes;
+        self.flush(conn);
+    }
+
+    /// Takes what the program has sent since the last call.
+    pub fn take_sent(&mut self, conn: ConnId) -> Vec<u8> {
+        std::mem::take(&mut self.of(conn).sent)
+    }
+
+    /// What the program has made of a connection.
+    pub fn fate(&self, conn: ConnId) -> Fate {
+        self.connections[conn.generation as usize].fate
+    }
+
+    /// Receive buffers that the program holds, those in send queues included.
+    pub fn lent(&self) -> usize {
+        self.buffers.iter().flatten().count()
+    }
+
+    /// Its entry, closed or not.
+    fn of(&mut self, conn: ConnId) -> &mut SimConnection {
+        &mut self.connections[conn.generation as usize]
+    }
+
+    /// Its entry while it is open.
+    fn alive(&mut self, conn: ConnId) -> Option<&mut SimConnection> {
+        let one = self.connections.get_mut(conn.generation as usize)?;
+        (one.is_open && one.id == conn).then_some(one)
+    }
+
+    fn occupy(&mut self, from: usize, to: usize) -> Option<ConnId> {
+        let slot = (from..to).find(|&slot| self.slots[slot].is_none())?;
+        let number = self.connections.len();
+        let conn = ConnId::new(slot as u32, number as u32);
+        self.connections.push(SimConnection::new(conn));
+        self.slots[slot] = Some(number);
+        Some(conn)
+    }
+
+    fn lend(&mut self, bytes: Vec<u8>) -> Option<Buf> {
+        let id = self.buffers.iter().position(Option::is_none)?;
+        let buf = Buf::new(id as u16, 0, bytes.len() as u32);
+        self.buffers[id] = Some(bytes);
+        Some(buf)
+    }
+
+    fn give_back(&mut self, id: u16) {
+        let buffer = self.buffers[usize::from(id)].take();
+        assert!(buffer.is_some(), "buffer {id} is given back twice");
+    }
+
+    /// What a program could read now.
+    fn receive(&mut self, conn: ConnId) -> Option<Event> {
+        let most = self.options.buffer_size as usize;
+        let is_free = self.buffers.iter().any(Option::is_none);
+        let one = self.alive(conn)?;
+        if one.is_paused || one.is_opening || one.ended == Ended::Told {
+            return None;
+        }
+        if !one.inbox.is_empty() {
+            if !is_free {
+                return None;
+            }
+            let taken = most.min(one.inbox.len());
+            let bytes: Vec<u8> = one.inbox.drain(..taken).collect();
+            // A buffer is free.
+            let buf = self.lend(bytes)?;
+            return Some(Event::Data { conn, buf });
+        }
+        match one.ended {
+            Ended::No | Ended::EofTold | Ended::Told => None,
+            Ended::Eof => {
+                one.ended = Ended::EofTold;
+                Some(Event::Eof { conn })
+            }
+            Ended::Reset => self.fail(conn, libc::ECONNRESET),
+        }
+    }
+
+    fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
+        let one = self.alive(conn)?;
+        one.ended = Ended::Told;
+        self.drop_sends(conn);
+        Some(Event::Failed { conn, errno })
+    }
+
+    fn drop_sends(&mut self, conn: ConnId) {
+        let sends = std::mem::take(&mut self.of(conn).sends);
+        for id in sends.into_iter().filter_map(|send| send.buffer) {
+            self.give_back(id);
+        }
+    }
+
+    /// Sends as much as the peer takes.
+    fn flush(&mut self, conn: ConnId) {
+        loop {
+            let Some(one) = self.alive(conn) else { return };
+            if one.is_opening || one.ended == Ended::Told {
+                return;
+            }
+            if one.sends.is_empty() {
+                break;
+            }
+            if one.ended == Ended::Reset {
+                if let Some(event) = self.fail(conn, libc::EPIPE) {
+                    self.ready.push_back(Ready::Event(event));
+                }
+                return;
+            }
+            let Some(send) = one.sends.front_mut() else {
+                return;
+            };
+            let taken = one.room.min(send.bytes.len() - send.from);
+            one.room -= taken;
+            one.sent
+                .extend_from_slice(&send.bytes[send.from..send.from + taken]);
+            send.from += taken;
+            if send.from < send.bytes.len() {
+                return;
+            }
+            let buffer = one.sends.pop_front().and_then(|send| send.buffer);
+            if let Some(id) = buffer {
+                self.give_back(id);
+            }
+        }
+        let one = self.of(conn);
+        if one.is_finishing && one.fate == Fate::Open {
+            one.fate = Fate::Finished;
+        }
+        if std::mem::take(&mut one.is_tracked) {
+            let drained = Event::Drained { conn };
+            self.ready.push_back(Ready::Event(drained));
+        }
+    }
+}

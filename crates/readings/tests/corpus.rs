@@ -1,0 +1,19 @@
+//! The corpora of the fuzz targets hold without a fuzzer too, and so do spoilt copies of them.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../fuzz/readings_checks.rs"]
+mod readings_checks;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+const HISTOGRAM: &[&str] = &["fuzz/corpus/histogram"];
+
+#[test]
+fn every_histogram_is_refused_or_written_as_itself() {
+    replay::files_hold(HISTOGRAM, readings_checks::histogram);
+}
+
+#[test]
+fn spoilt_histograms_are_too() {
+    replay::spoilt_copies_hold(HISTOGRAM, readings_checks::histogram, 20);
+}

@@ -1,0 +1,18 @@
+//! The corpora of the fuzz targets hold without a fuzzer too, and so do spoilt copies of them.
+
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+#[path = "../../../../fuzz/tool_checks.rs"]
+mod tool_checks;
+
+const TOOL_OUTPUT: &[&str] = &["crates/tools/tests/outputs", "crates/tools/tests/reports"];
+
+#[test]
+fn every_output_is_read_without_a_figure_that_is_none() {
+    replay::files_hold(TOOL_OUTPUT, tool_checks::tool_output);
+}
+
+#[test]
+fn spoilt_outputs_are_too() {
+    replay::spoilt_copies_hold(TOOL_OUTPUT, tool_checks::tool_output, 5);
+}

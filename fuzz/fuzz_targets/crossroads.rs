@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../balance_checks.rs"]
+#[allow(dead_code)]
+mod balance_checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| balance_checks::crossroads(data));
