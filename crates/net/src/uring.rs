@@ -450,10 +450,7 @@ impl Io for Uring {
     }
 
     fn has_unread(&self, conn: ConnId) -> bool {
-        let slot = self.slots.get(conn.index as usize);
-        slot.is_some_and(|slot| {
-            slot.generation == conn.generation && (slot.unread > 0 || slot.failed)
-        })
+        self.is_unread(conn)
     }
 
     fn queued(&self, conn: ConnId) -> usize {

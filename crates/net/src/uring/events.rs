@@ -123,6 +123,14 @@ impl Uring {
         self.next = 0;
     }
 
+    /// Whether a connection has received something in this turn that was not taken yet, or failed.
+    pub(super) fn is_unread(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        slot.is_some_and(|slot| {
+            slot.generation == conn.generation && (slot.unread > 0 || slot.failed)
+        })
+    }
+
     /// Notes which connections have received something in this turn ([`Io::has_unread`]).
     pub(super) fn count_unread(&mut self) {
         for entry in &self.batch {
