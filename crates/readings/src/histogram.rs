@@ -44,6 +44,8 @@ const COUNT_MAX: u64 = 1 << 53;
 const HALF: u64 = 1024;
 /// Longest text without its compression, bytes: all buckets of five digits.
 const PLAIN_BYTES_MAX: usize = 1 << 25;
+/// How a compressed text begins.
+const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 /// Bytes before the counts in the V2 format.
 const HEAD: usize = 40;
 
@@ -303,11 +305,15 @@ impl Histogram {
     /// When the text is not base64 or not a V2 histogram.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes = STANDARD.decode(text.trim())?;
-        let plain = decompressed(&bytes);
+        let damaged = || HistogramError::Format("its counts are damaged".to_owned());
+        let plain = match bytes.starts_with(&COMPRESSED) {
+            true => Some(decompressed(&bytes).ok_or_else(damaged)?),
+            false => None,
+        };
         // The lowest number there is: the crate's reader cannot negate it.
         let mut parts = plain.as_deref().unwrap_or(&bytes).windows(9);
         if parts.any(|part| part == [0xff; 9]) {
-            return Err(HistogramError::Format("its counts are damaged".to_owned()));
+            return Err(damaged());
         }
         let own = plain.and_then(own_counts);
         if let Some(own) = own.as_deref().and_then(Buckets::of_counts) {
@@ -342,7 +348,6 @@ impl Histogram {
 
 /// A text without its compression, if it has one.
 fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
-    const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
     let compressed = bytes.strip_prefix(&COMPRESSED)?.get(4..)?;
     decompress_to_vec_zlib_with_limit(compressed, PLAIN_BYTES_MAX).ok()
 }

@@ -244,7 +244,7 @@ fn missing_connections(load: &LoadReading) -> Option<String> {
 /// With a connection per request all of them may be: answers come in batches, and each closes its
 /// connection. Failed attempts to open one count as errors there.
 fn reopening(load: &LoadReading) -> u64 {
-    if load.connects < 2 * load.connections {
+    if load.connects < load.connections.saturating_mul(2) {
         return 0;
     }
     if load.connects >= load.requests {
