@@ -132,7 +132,11 @@ fn a_worker_that_fails_is_started_again() {
 #[test]
 fn requests_under_way_release_their_back_end_when_a_worker_fails() {
     on_both(|io| {
+        // The kernel opens its connections, and nothing answers.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
         let mut service = service();
+        service.backends = vec![Backend::new("b0", address.into())];
         service.kind = ServiceKind::Http {
             inspect: Inspect::EveryMessage,
         };
