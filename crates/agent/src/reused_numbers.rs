@@ -107,7 +107,7 @@ fn server(words: &[&str]) -> StartServer {
         command: words.iter().map(|word| (*word).to_owned()).collect(),
         env: Vec::new(),
         cpus: Vec::new(),
-        user: None,
+        setuid_programs: false,
         dirs: Vec::new(),
         files: Vec::new(),
         logs: Vec::new(),

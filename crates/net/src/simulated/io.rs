@@ -162,6 +162,10 @@ impl<D: Driver> Io for SimIo<D> {
         self.network.enqueue(conn, bytes, Some(buf.id), true);
     }
 
+    fn has_unread(&self, conn: ConnId) -> bool {
+        self.network.has_unread(conn)
+    }
+
     fn queued(&self, conn: ConnId) -> usize {
         let one = self.network.connections.get(conn.generation as usize);
         one.filter(|one| one.is_open && one.id == conn)

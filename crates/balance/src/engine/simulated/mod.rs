@@ -21,7 +21,7 @@ use super::connection::Role;
 use super::http::HttpServiceWorker;
 use super::lookups;
 use super::service_worker::ServiceWorker;
-use super::shared::Shared;
+use super::shared::{ListeningCount, Shared};
 use super::worker::{Worker, WorkerParts};
 use crate::config::access_rules;
 use crate::config::model::{
@@ -44,6 +44,8 @@ fn service(name: &str, kind: ServiceKind) -> Service {
         client_idle: Duration::from_millis(1_000),
         upstream_answer: Duration::from_millis(800),
         write_stall: Duration::from_millis(800),
+        client_body: Duration::from_millis(900),
+        half_closed: Duration::from_millis(700),
     };
     service.drain = Duration::from_millis(700);
     service.connections_max = Some(5);
@@ -111,10 +113,11 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
         listener_services: (0..services.len()).collect(),
         slots: options.slots(),
         external_chooser: None,
+        listening_count: ListeningCount::begin(&shared),
     };
     let mut worker = Worker::new(io, services, parts);
     worker.rng = fastrand::Rng::with_seed(1);
-    worker.run();
+    worker.run().unwrap();
 
     let Worker {
         io, connections, ..

@@ -23,7 +23,7 @@ use crate::health::{HealthEvent, State};
 const SILENCE_NS: u64 = 15_000_000_000;
 /// Whether bytes that nobody asked for may come in the turn in which a request is sent on their
 /// connection. The balancer takes them for the answer then.
-const STRAYS_RACE: bool = false;
+const STRAYS_RACE: bool = true;
 
 /// A client's connection, or one to a back end.
 struct Peer {
