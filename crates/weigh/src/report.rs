@@ -29,7 +29,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     };
     match &args.output {
         None => print_text(&text),
-        Some(path) => std::fs::write(path, text)
+        Some(path) => std::fs::write(path, report::visible(&text).as_bytes())
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
     }
     Ok(0)

@@ -120,7 +120,7 @@ fn a_full_disk_ends_a_run_and_keeps_what_was_measured() {
     place.write(
         "x.toml",
         "title = \"x\"\n[servers.a]\nrecipe = \"origin\"\n\
-         [subjects]\nx = \"http://a/\"\ny = \"http://a/y\"\n\
+         [subjects]\nx = \"http://a/\"\ny = \"http://a/bytes/10\"\n\
          [expect]\nsame = false\n\
          [design]\nblocks = 40\nwindow = \"100ms\"\nwarmup = \"20ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
