@@ -23,6 +23,7 @@ mod buffers;
 mod connect;
 mod entries;
 mod events;
+mod op;
 mod sending;
 mod stamped;
 #[cfg(test)]
@@ -30,44 +31,8 @@ mod tests;
 mod wait;
 use buffers::BufferRing;
 use entries::File;
+use op::Op;
 use stamped::Stamps;
-
-/// Operations, as the top byte of a completion's user data.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Op {
-    Accept = 1,
-    Socket = 2,
-    Connect = 3,
-    Recv = 4,
-    /// A send whose success is not reported.
-    QuietSend = 5,
-    /// A send of the queue's front.
-    Send = 6,
-    /// The send of a connect chain.
-    ChainSend = 7,
-    Shutdown = 8,
-    Close = 9,
-    Cancel = 10,
-}
-
-impl Op {
-    fn from_u8(value: u8) -> Option<Op> {
-        Some(match value {
-            1 => Op::Accept,
-            2 => Op::Socket,
-            3 => Op::Connect,
-            4 => Op::Recv,
-            5 => Op::QuietSend,
-            6 => Op::Send,
-            7 => Op::ChainSend,
-            8 => Op::Shutdown,
-            9 => Op::Close,
-            10 => Op::Cancel,
-            _ => return None,
-        })
-    }
-}
 
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 const SUBMISSIONS: u32 = 1024;

@@ -155,7 +155,8 @@ fn wrong_answers_are_errors_and_not_requests() {
 #[test]
 fn a_dead_server_is_an_error_and_no_busy_loop() {
     for io in BOTH {
-        let address = TcpListener::bind("127.0.0.1:0")
+        // No other test listens at this address, also when its port is free again.
+        let address = TcpListener::bind("127.0.0.77:0")
             .unwrap()
             .local_addr()
             .unwrap();

@@ -121,11 +121,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// Whether the rest of a request's body has been waited for too long. Only time counts in which
-    /// the client could send: nothing is queued to the back end, and the client is read.
-    fn is_body_late(&mut self, pair: Pair, now_ns: u64) -> bool {
-        let could_send = self.io.queued(pair.server) == 0;
+    /// the client could send: the back end takes what there is, and the client is read.
+    fn is_body_late(&mut self, pair: Pair, is_taken: bool, now_ns: u64) -> bool {
         let connection = &mut self.connections[pair.client.slot()];
-        let could_send = could_send && !connection.paused;
+        let could_send = is_taken && !connection.paused;
         let bytes = connection.bytes;
         let service_worker = &self.services[connection.service as usize];
         let (Some(downstream), Some(http)) =
@@ -169,7 +168,7 @@ impl<I: Io> Worker<I> {
         }
         let quiet_ns = now_ns.saturating_sub(downstream.moved_ns);
         let unsent = !downstream.body.is_complete();
-        if unsent && self.is_body_late(pair, now_ns) {
+        if unsent && self.is_body_late(pair, taken_late_ns == 0, now_ns) {
             self.state(service).timeouts.add(1);
             let text = "the request body came too slowly";
             return self.respond_locally(pair.client, 408, text);
