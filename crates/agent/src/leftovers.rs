@@ -35,8 +35,8 @@ pub struct Owner {
     pid: u32,
     start_ticks: u64,
     pids: u64,
-    /// The first half of the kernel's boot id; 0 where that cannot be read.
-    boot: u64,
+    /// The first 32 bits of the kernel's boot id; 0 where that cannot be read.
+    boot: u32,
 }
 
 impl Owner {
@@ -70,7 +70,7 @@ impl Owner {
             pid: parts.next()?.parse().ok()?,
             start_ticks: parts.next()?.parse().ok()?,
             pids: u64::from_str_radix(parts.next()?, 16).ok()?,
-            boot: u64::from_str_radix(parts.next()?, 16).ok()?,
+            boot: u32::from_str_radix(parts.next()?, 16).ok()?,
         };
         parts.next().is_none().then_some(owner)
     }
@@ -94,12 +94,13 @@ fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// The first half of the boot id, which is random.
-fn boot() -> u64 {
+/// The first 32 bits of the boot id, which is random. The mark is part of paths, whose length is
+/// limited.
+fn boot() -> u32 {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    let half = digits.get(..16).unwrap_or_default();
-    u64::from_str_radix(half, 16).unwrap_or(0)
+    let first = digits.get(..8).unwrap_or_default();
+    u32::from_str_radix(first, 16).unwrap_or(0)
 }
 
 fn owner_of(name: &str) -> Option<Owner> {

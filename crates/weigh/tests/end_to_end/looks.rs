@@ -22,25 +22,28 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
     assert!(dry.contains("after 10, 20, 30 blocks"), "{dry}");
     let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
     let document = done.result();
-    let said = "everything is settled after 10 of at most 30 blocks";
-    assert!(done.err.contains(said), "{}", done.err);
+    // Where a client shares its CPU with other programs, the second look may be the first to do.
+    let look = document["stage"]["look"].as_u64().unwrap();
+    assert!(look == 1 || look == 2, "{}", done.err);
+    let blocks = 10 * look;
+    let said = format!("everything is settled after {blocks} of at most 30 blocks");
+    assert!(done.err.contains(&said), "{}", done.err);
     assert!(
         done.err.contains("(look after block 10) to "),
         "{}",
         done.err
     );
-    assert_eq!(document["stage"]["look"], 1);
-    assert_eq!(document["stage"]["blocks_done"], 10);
+    assert_eq!(document["stage"]["blocks_done"], blocks);
     assert_eq!(document["comparisons"][0]["verdict"], "slower");
     let folder = place.path("r");
     assert_eq!(journal(&folder).last().unwrap()["complete"], true);
-    let sentence = "ook 1 of 3, after 10 of at most 30 blocks";
+    let sentence = format!("ook {look} of 3, after {blocks} of at most 30 blocks");
     for name in ["report.html", "summary.md"] {
         let text = fs::read_to_string(folder.join(name)).unwrap();
-        assert!(text.contains(sentence), "{name}");
+        assert!(text.contains(&sentence), "{name}");
     }
     let text = crate::common::flat(&place.run(&["report", "r"]).expect(0).out);
-    assert!(text.contains(sentence), "{text}");
+    assert!(text.contains(&sentence), "{text}");
 
     // Cut off right after its tenth block, it looks before it goes on, and ends.
     let file = folder.join("journal.jsonl");
