@@ -120,8 +120,8 @@ impl<I: Io> Worker<I> {
             )
     }
 
-    /// Whether the rest of a request's body has been waited for too long. Only time counts in which
-    /// the client could send: nothing is queued to the back end, and the client is read.
+    /// Whether the rest of a request's body is overdue. Only time in which the client could send
+    /// counts: nothing is queued for the back end, and reading from the client is not paused.
     fn is_body_late(&mut self, pair: Pair, now_ns: u64) -> bool {
         let could_send = self.io.queued(pair.server) == 0;
         let connection = &mut self.connections[pair.client.slot()];
