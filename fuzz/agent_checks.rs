@@ -6,8 +6,8 @@ use agent::wire::{Answer, Order};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A line of the pipe between an agent and its caller: it is refused, or it is an order or an answer
-/// that arrives as it was sent.
+/// A line of the pipe between an agent and its caller: it is refused, or it is an order or an
+/// answer that round-trips.
 pub fn agent_wire(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines() {

@@ -27,10 +27,10 @@ pub const CHECKS: [(&str, Check); 4] = [
     ("chunked", chunked),
 ];
 
-/// The bytes are how a client's connection begins where a PROXY protocol header is expected.
+/// The bytes are the start of a client's connection on which a PROXY protocol header is expected.
 pub fn proxy_protocol(data: &[u8], cuts: Cuts) {
     let whole = proxy_protocol::parse(data);
-    // A decision does not change with what follows.
+    // A decision does not change with the bytes that follow.
     let step = if cuts == Cuts::All { 1 } else { 7 };
     let mut decided = None;
     for end in (0..data.len()).step_by(step) {
@@ -51,7 +51,7 @@ pub fn proxy_protocol(data: &[u8], cuts: Cuts) {
             let Header::Proxied { src, dst } = header else {
                 return;
             };
-            // Written in either version, it is the same.
+            // Written in either version, it reads back the same.
             for encode in [proxy_protocol::encode_v1, proxy_protocol::encode_v2] {
                 let mut written = Vec::new();
                 encode(src, dst, &mut written);

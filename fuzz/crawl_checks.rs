@@ -2,7 +2,7 @@
 
 use load::page_links;
 
-/// A page: its links are paths that can be asked for as they are.
+/// A page: its links are paths that can be requested as they are.
 pub fn crawl_page(data: &[u8]) {
     for content_type in [None, Some(&b"application/xhtml+xml"[..])] {
         for (host, path) in [("site", "/"), ("[::1]:8080", "/a/b?c=/d")] {

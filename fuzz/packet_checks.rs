@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use hosts::link::packet::{addresses, translate};
 
-/// A packet: translated there and back it is what it was, but for the two forms of a checksum that
+/// A packet: translated there and back it is unchanged, except for the two forms of a checksum that
 /// mean the same.
 pub fn tun_packet(data: &[u8]) {
     let mut packet = data.to_vec();

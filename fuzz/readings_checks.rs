@@ -2,8 +2,7 @@
 
 use readings::Histogram;
 
-/// The text of a histogram: it is refused, or it is one that is written as itself and whose
-/// quantiles ascend.
+/// The text of a histogram: it is refused, or it round-trips and its quantiles ascend.
 pub fn histogram(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(read) = Histogram::from_base64(&text) else {

@@ -1,7 +1,7 @@
-//! Replays the corpora of fuzz targets without a fuzzer, and copies of their files that are spoilt
-//! at random. Tests of the crates share it.
+//! Replays the corpora of fuzz targets without a fuzzer, and randomly mutated copies of their
+//! files. Tests of the crates share it.
 //!
-//! `WEIGH_FUZZ_S` is how many seconds each check gets spoilt copies; without it, each file is
+//! `WEIGH_FUZZ_S` is for how many seconds each check gets mutated copies; without it, each file is
 //! copied a few times.
 
 use std::fs;
@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Takes any bytes; panics when they break what has to hold.
+/// Takes any bytes, and panics if they break a rule.
 pub type Check = fn(&[u8]);
 
-/// Longest spoilt copy, bytes.
+/// Longest mutated copy, bytes.
 const COPY_MAX: usize = 200_000;
 
-/// The files of folders, in the order of their names. The folders are relative to the repository.
+/// The files of folders, sorted by name. The folders are relative to the repository.
 pub fn files(folders: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -29,13 +29,13 @@ pub fn files(folders: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
         }
         assert!(files.len() > before, "nothing in {}", folder.display());
     }
-    // The order of a folder is not the same everywhere.
+    // Directories list their entries in no defined order.
     files.sort();
     assert!(files.len() >= 10, "{} files in {folders:?}", files.len());
     files
 }
 
-/// Every file holds.
+/// Runs the check on every file.
 pub fn files_hold(folders: &[&str], check: Check) {
     for (path, data) in files(folders) {
         // Shown only when the check fails.
@@ -44,8 +44,8 @@ pub fn files_hold(folders: &[&str], check: Check) {
     }
 }
 
-/// So many spoilt copies of every file hold, or as many as fit into the time that was asked for.
-/// The first that does not is written to a file.
+/// Runs the check on so many mutated copies of every file, or on as many as fit into the time that
+/// was asked for. The first copy that fails is written to a file.
 pub fn spoilt_copies_hold(folders: &[&str], check: Check, copies: usize) {
     let seconds = std::env::var("WEIGH_FUZZ_S").ok();
     let seconds = seconds.map(|text| text.parse().expect("WEIGH_FUZZ_S is a number of seconds"));
@@ -81,7 +81,7 @@ pub fn spoilt_copies_hold(folders: &[&str], check: Check, copies: usize) {
     }
 }
 
-/// Numbers for which nothing depends on their quality.
+/// Random numbers whose quality does not matter.
 struct Random(u64);
 
 impl Random {
@@ -92,7 +92,7 @@ impl Random {
     }
 }
 
-/// What numbers often break at.
+/// Numbers that often cause failures.
 const NUMBERS: [&str; 12] = [
     "0",
     "-1",
@@ -108,7 +108,8 @@ const NUMBERS: [&str; 12] = [
     "\"\"",
 ];
 
-/// Changes, removes, doubles, takes over or replaces a stretch.
+/// Mutates a stretch: changes, removes or doubles it, or replaces it with a stretch of another
+/// file.
 fn spoil(copy: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let at = random.below(copy.len() + 1);
     let end = (at + random.below(12)).min(copy.len());
@@ -129,7 +130,7 @@ fn spoil(copy: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             drop(copy.splice(at..end, other[from..to].iter().copied()));
         }
         4 => {
-            // The next number there is another.
+            // Replaces the next number with another.
             let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
             let Some(from) = copy[at..].iter().position(is_digit).map(|far| at + far) else {
                 return;

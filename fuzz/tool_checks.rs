@@ -2,7 +2,7 @@
 
 use tools::{Tool, read_output, read_text};
 
-/// A text, whatever it is: figures are numbers, and every finding is at lines of the text.
+/// Any text: figures are numbers, and the lines of every finding exist in the text.
 pub fn tool_output(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lines = text.lines().count().max(1);

@@ -1,5 +1,5 @@
-//! Control groups of servers: the CPU time of everything that a server starts, also of children that
-//! were never waited for, and the list of its processes.
+//! Control groups of servers: the CPU time of everything that a server starts, also of children
+//! that were never waited for, and the list of its processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -106,7 +106,7 @@ impl Cgroup {
         processes_in(&self.folder)
     }
 
-    /// Kills all that is in it.
+    /// Kills all processes in it.
     pub(super) fn kill(&self) {
         kill_in(&self.folder);
     }
@@ -121,12 +121,13 @@ impl Drop for Cgroup {
 /// The processes in a group.
 pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
     let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-    // 0 is a process of another namespace; for `kill` it means this process's own group.
+    // 0 is listed for a process of another pid namespace; `kill` would take it for this process's
+    // own process group.
     let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
     numbers.filter(|pid| *pid > 0).collect()
 }
 
-/// Kills all that is in a group, in one go where the kernel can (version 2, Linux 5.14).
+/// Kills all processes in a group, with one write if the kernel can (cgroup v2, Linux 5.14).
 pub(super) fn kill_in(folder: &Path) {
     let all = OpenOptions::new()
         .write(true)
@@ -137,8 +138,8 @@ pub(super) fn kill_in(folder: &Path) {
     kill_listed(|| processes_in(folder));
 }
 
-/// Kills what is left in the groups of an agent that was killed, and removes them; their names begin
-/// with that of its folder.
+/// Kills what is left in the control groups of an agent that was killed, and removes the groups.
+/// Their names begin with that of the agent's folder.
 pub(super) fn remove_all(agent: &str) {
     let [time, v2] = Hierarchy::OF_TIME;
     let places = [time, Hierarchy::V1("cpu"), v2].map(Hierarchy::places);

@@ -25,7 +25,7 @@ static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 #[derive(Clone)]
 struct Entry {
     pid: u32,
-    /// The child itself, whoever has its number later.
+    /// The child's pidfd: it means this child even if its process ID is reused.
     held: Arc<Option<HeldProcess>>,
     guarded: Arc<Mutex<Guarded>>,
 }
@@ -38,11 +38,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Guarded {
     child: Child,
     orders: Option<ChildStdin>,
-    /// What it has started and not ended: a name, and the process that leads the session. Killed here
-    /// unless the child ends with status 0.
+    /// What it has started and not ended: a name, and the process that leads the session. It is
+    /// killed here unless the child ends with status 0.
     started: Vec<(String, i32)>,
-    /// Its folder; also removed here unless it ends with status 0. Its control groups begin with the
-    /// folder's name.
+    /// Its folder; also removed here unless it ends with status 0. Its control groups begin with
+    /// the folder's name.
     folder: Option<PathBuf>,
 }
 
@@ -73,10 +73,10 @@ impl Guarded {
     }
 }
 
-/// Kills what a child that has ended left in sessions of these leaders.
+/// Kills the orphans that a child left behind in sessions of these leaders.
 ///
-/// The leaders may have ended as well, and their numbers may be other processes'. But orphans have
-/// become children of this process, and the number of a child that nobody has waited for is its own.
+/// The leaders may have ended as well, and their process IDs may be reused. But the orphans are
+/// children of this process now, and the ID of a child is not reused before it is reaped.
 fn kill_orphans(leaders: &[i32]) {
     const ROUNDS: usize = 400;
     let me = std::process::id() as i32;
@@ -91,7 +91,7 @@ fn kill_orphans(leaders: &[i32]) {
             let _ = os::kill(pid, SIGKILL);
             reap_child(pid);
         }
-        // Their own children follow, and a killed process ends a moment later.
+        // A killed process ends a moment later; then this process adopts its children.
         sleep(POLL);
     }
 }
@@ -104,8 +104,8 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// Guards a child that was started with a piped input and output. From then on this process
-    /// adopts what such a child leaves behind.
+    /// Guards a child that was started with piped input and output. From then on this process
+    /// adopts the orphans of its children.
     pub fn new(mut child: Child) -> Self {
         os::adopt_orphans();
         let pid = child.id();
@@ -152,7 +152,7 @@ impl ChildGuard {
         locked(&self.guarded).folder = Some(folder.to_path_buf());
     }
 
-    /// The child has started a process that leads a session.
+    /// Records that the child has started a process that leads a session.
     pub(super) fn has_started(&self, name: &str, leader: i32) {
         self.has_ended(name);
         locked(&self.guarded)
@@ -160,7 +160,7 @@ impl ChildGuard {
             .push((name.to_owned(), leader));
     }
 
-    /// All that it started under a name is gone.
+    /// Records that all it started under a name has ended.
     pub(super) fn has_ended(&self, name: &str) {
         locked(&self.guarded).started.retain(|(one, _)| one != name);
     }
@@ -173,8 +173,8 @@ impl Drop for ChildGuard {
     }
 }
 
-/// Ends all guarded children before the program exits early. A child that does not end by itself, as
-/// after SIGSTOP, is killed with all that it has started.
+/// Ends all guarded children before the program exits early. A child that does not end by itself,
+/// as after SIGSTOP, is killed with all that it has started.
 pub fn end_all() {
     let all = locked(&ALL).clone();
     let end = Instant::now() + ENDS_WITHIN;
@@ -191,8 +191,8 @@ pub fn end_all() {
     }
 }
 
-/// Waits for the thread that uses a child, which may block on a full pipe; kills the child at `end`,
-/// which unblocks it.
+/// Waits for the thread that uses a child, which may block on a full pipe; kills the child at
+/// `end`, which unblocks it.
 fn lock_until(one: &Entry, end: Instant) -> Option<MutexGuard<'_, Guarded>> {
     loop {
         match one.guarded.try_lock() {

@@ -20,11 +20,11 @@ use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 const WAIT: Duration = Duration::from_millis(50);
 /// Exchanges that an offset between clocks is measured by.
 const CLOCK_EXCHANGES: usize = 12;
-/// Stands for a driver among the servers that an agent has started, whose names have no dots.
+/// The name of a driver among the servers that an agent has started; theirs have no dots.
 const DRIVER: &str = "load.driver";
-/// Longest line of an answer: the samples of a long load on many servers are less.
+/// The longest line of an answer. The samples of a long load on many servers need less.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// Answers that wait to be taken; the agent waits before it sends more.
+/// The most answers that are queued; then the agent has to wait before it sends more.
 const ANSWERS_MAX: usize = 64;
 
 /// Why an order was not carried out.
@@ -48,8 +48,8 @@ pub struct Agent {
     folder: PathBuf,
     program: PathBuf,
     network: String,
-    /// On another machine: the host's name, and errors that its pipe printed. Its pids and paths mean
-    /// nothing here.
+    /// On another machine: the host's name, and errors that its pipe printed. Its pids and paths
+    /// mean nothing here.
     elsewhere: Option<(String, LastWords)>,
 }
 
@@ -204,8 +204,8 @@ impl Agent {
         }
     }
 
-    /// Records a process that it started, which leads a session. On another machine the agent itself
-    /// kills them when its input ends.
+    /// Records a process that the agent started and that leads a session. An agent on another
+    /// machine kills such processes itself when its input ends.
     fn has_started(&self, name: &str, pid: i32) {
         if !self.is_elsewhere() {
             self.child.has_started(name, pid);
@@ -229,8 +229,8 @@ impl Agent {
             .map_err(|e| AgentError::Lost(format!("its answer cannot be read: {e}")))
     }
 
-    /// The next answer, if one comes in `wait`. Forwards `stop` to the agent once. Kills an agent that
-    /// exceeds its timeout.
+    /// The next answer, if one comes in `wait`. Forwards `stop` to the agent once. Kills an agent
+    /// that exceeds its timeout.
     fn next_answer(
         &mut self,
         stop: &AtomicBool,
@@ -259,8 +259,8 @@ impl Agent {
         }
     }
 
-    /// Sends an order; `take` gets each answer, or `None` where none came in `wait`, until it returns
-    /// something.
+    /// Sends an order; `take` gets each answer, or `None` where none came in `wait`, until it
+    /// returns something.
     fn converse<T>(
         &mut self,
         order: &Order,
@@ -357,7 +357,7 @@ fn unexpected(answer: &Answer) -> AgentError {
     AgentError::Lost(format!("unexpected answer: {answer:?}"))
 }
 
-/// Reads a child's lines on a thread of its own. An error is the last that comes.
+/// Reads a child's lines on a thread of its own. After an error nothing more comes.
 pub fn read_answers(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
     lines_within(output, ANSWER_BYTES_MAX)
 }
@@ -382,7 +382,7 @@ fn lines_within(
 /// The next line, without its end; `None` at the end of the input.
 fn next_line(input: &mut impl BufRead, bytes_max: usize) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    // One byte more tells a longer line.
+    // One byte more, so that a longer line is noticed.
     let limit = bytes_max as u64 + 1;
     if input.take(limit).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
@@ -405,7 +405,7 @@ mod tests {
         let text = b"one\r\ntwo\n\nlast".as_slice();
         let lines: Vec<_> = lines_within(text, 4).iter().map(Result::unwrap).collect();
         assert_eq!(lines, ["one", "two", "", "last"]);
-        // Without an end it would be read until memory is used up.
+        // Without the limit it would be read until memory is used up.
         let endless = lines_within(io::repeat(b'x'), 1000);
         let error = endless.recv().unwrap().unwrap_err().to_string();
         assert!(error.contains("longer than 1000 bytes"), "{error}");

@@ -1,5 +1,5 @@
-//! Removes what killed programs have left: folders of agents and control groups. Their names identify
-//! their owners, and the next run removes those of dead ones.
+//! Removes what killed programs have left: folders of agents and control groups. Their names
+//! identify their owners, and the next run removes those of dead ones.
 //!
 //! Namespaces and devices need no removal: they are unnamed and go with their processes.
 
@@ -28,8 +28,9 @@ pub const HOST_PREFIX: &str = "weigh-host-";
 const TIDYING: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Identifies a process: pid, start in ticks since boot, the inode of its pid namespace, and the boot
-/// of its machine. The first namespace has the same inode on every machine.
+/// Identifies a process: pid, start in ticks since boot, the inode of its pid namespace, and the
+/// boot ID of its machine. The inode does not tell machines apart: the initial namespace has the
+/// same one everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
@@ -75,8 +76,8 @@ impl Owner {
         parts.next().is_none().then_some(owner)
     }
 
-    /// Whether it is known to be gone; not known of processes of other pid namespaces, or of another
-    /// boot, which may be that of another machine with the same folder.
+    /// Whether it is known to have ended. This is not known of a process of another pid namespace
+    /// or another boot: it may run on another machine that shares the folder.
     fn is_dead(&self) -> bool {
         self.boot == boot()
             && self.pids == pid_namespace()
@@ -112,7 +113,8 @@ fn owner_of(name: &str) -> Option<Owner> {
 /// groups, and removes those groups and the agents' folders. Returns what it has removed.
 ///
 /// Agents of a program that was killed just now are still cleaning up in its groups. If they were
-/// killed too, their folders would stay, perhaps in another mount namespace. So they get time to end.
+/// killed too, their folders would stay, perhaps in another mount namespace. So they get time to
+/// end.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
     let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);

@@ -1,5 +1,5 @@
-//! Numbers of processes that have ended and now are other processes': nothing is sent to these. Each
-//! test runs in a pid namespace of its own, where the next number can be chosen.
+//! Tests that no signal goes to a process that got the process ID of one that ended. Each test runs
+//! in a pid namespace of its own, where the next ID can be chosen.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,11 +10,11 @@ use crate::child_guard::ChildGuard;
 use crate::servers::Servers;
 use crate::wire::StartServer;
 
-/// Set inside of the namespace.
+/// Set inside the namespace.
 const INSIDE: &str = "WEIGH_TEST_PID_NAMESPACE";
 const NEXT: &str = "/proc/sys/kernel/ns_last_pid";
 
-/// Whether this is the process in the namespace. Otherwise the test is run there.
+/// Whether this process is in the namespace. If not, the test is run there.
 fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -44,8 +44,8 @@ fn is_inside(test: &str) -> bool {
     false
 }
 
-/// A process that has nothing to do with a run, in a session of its own, with this number if it is
-/// free. It is the child of another one that lives.
+/// An unrelated process, in a session of its own, with a chosen process ID if that is free. Its
+/// parent lives.
 struct Stranger {
     parent: Child,
     pid: i32,
@@ -53,7 +53,7 @@ struct Stranger {
 
 impl Stranger {
     fn with_number(pid: i32) -> Self {
-        // `setsid` forks only where it leads a group, which a background child does not.
+        // `setsid` forks only if it leads a process group, which a background child does not.
         let mut parent = Command::new("sh")
             .arg("-c")
             .arg(format!(
@@ -140,7 +140,7 @@ fn an_agent_that_is_lost_takes_no_other_process_with_it() {
     if !is_inside("reused_numbers::an_agent_that_is_lost_takes_no_other_process_with_it") {
         return;
     }
-    // It leaves a server behind, and has reported another one that ended long ago.
+    // The agent leaves one server behind, and has reported another that ended long ago.
     let script = "setsid sh -c 'echo $$; exec sleep 600' & read line; exit 7";
     let mut agent = Command::new("sh")
         .args(["-c", script])

@@ -1,5 +1,5 @@
-//! The folder of a server: root fills it before the server's user gets it, and then trusts no name in
-//! it.
+//! The folder of a server. Root writes all files before it gives the folder to the server's user;
+//! after that it trusts no name in it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,11 +16,11 @@ use net::os;
 use super::server_user::ServerUser;
 use super::wire::StartServer;
 
-/// What a server prints, besides its own log files.
+/// The file for what a server prints; its own log files come on top.
 pub(super) const OUTPUT: &str = "output.log";
-/// Only the end of a longer log is kept.
+/// Of a longer log only the end is kept.
 const LOG_BYTES_MAX: u64 = 256 * 1024;
-/// Of a folder inside the server's, which itself is for its user only.
+/// Mode of folders inside the server's folder, to which itself only its user has access.
 const INNER_FOLDER: u32 = 0o755;
 
 pub(super) struct ServerFolder {
@@ -34,7 +34,7 @@ pub(super) struct ServerFolder {
 }
 
 impl ServerFolder {
-    /// Makes an empty folder in that of all servers, for this process's user only.
+    /// Makes an empty folder in the one for all servers, with access for this process's user only.
     pub(super) fn make(
         all: &Folder,
         all_path: &Path,
@@ -60,8 +60,8 @@ impl ServerFolder {
         self.user
     }
 
-    /// Writes a server's files, then gives the folder to its user. When the server is started again
-    /// the folder is its user's already, and stays as the server has left it.
+    /// Writes a server's files, then gives the folder to the server's user. When the server is
+    /// started again, nothing is written: the folder stays as the server left it.
     pub(super) fn fill(&mut self, order: &StartServer) -> io::Result<()> {
         if self.is_filled {
             return Ok(());
@@ -99,7 +99,7 @@ impl ServerFolder {
         if let Some(user) = self.user {
             std::os::unix::fs::fchown(file, Some(user.user), Some(user.group))?;
         }
-        // After the change of the owner, which clears some bits.
+        // After the change of owner, which clears the set-user-ID and set-group-ID bits.
         file.set_permissions(fs::Permissions::from_mode(mode))
     }
 
@@ -127,7 +127,7 @@ impl ServerFolder {
         }
     }
 
-    /// A regular file of the server's user.
+    /// Opens a file if it is a regular one of the server's user.
     fn own_file(&self, name: &str) -> Result<File, Refusal> {
         let opened = self.folder.open_file(Path::new(name));
         let file = opened.map_err(Refusal::Unreadable)?;
@@ -163,7 +163,7 @@ fn naming(path: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
-/// The end of a file, without moving its position.
+/// Reads the end of a file, without moving its position.
 fn read_end(file: &File) -> io::Result<String> {
     let length = file.metadata()?.len();
     let from = length.saturating_sub(LOG_BYTES_MAX);
@@ -171,7 +171,7 @@ fn read_end(file: &File) -> io::Result<String> {
     let mut filled = 0;
     while filled < bytes.len() {
         match file.read_at(&mut bytes[filled..], from + filled as u64) {
-            // It has become shorter.
+            // The file was truncated meanwhile.
             Ok(0) => break,
             Ok(n) => filled += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -182,7 +182,7 @@ fn read_end(file: &File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The end of a file in a folder that only this process's user may write.
+/// Reads the end of a file in a folder that only this process's user may write to.
 pub(super) fn read_end_of(path: &Path) -> io::Result<String> {
     read_end(&File::open(path)?)
 }
@@ -252,7 +252,7 @@ mod tests {
             let found = fs::metadata(at(name)).unwrap().mode() & 0o777;
             assert_eq!(found, mode, "{name}");
         }
-        // A second start leaves what the server has done.
+        // A second start keeps what the server has changed.
         fs::write(at("conf"), "changed").unwrap();
         fs::remove_file(at("a/b/run")).unwrap();
         symlink("/nowhere", at("a/b/run")).unwrap();
@@ -292,7 +292,8 @@ mod tests {
         symlink("/etc/passwd", &path).unwrap();
         output.write_all(b"second\n").unwrap();
         assert_eq!(server.log(OUTPUT).unwrap(), "first\nsecond\n");
-        // A server that is started again begins anew, where the earlier one's end does not matter.
+        // After a restart the output begins at the start of the file, wherever the earlier one
+        // ended.
         let mut again = server.output().unwrap();
         again.write_all(b"third\n").unwrap();
         assert_eq!(server.log(OUTPUT).unwrap(), "third\n");

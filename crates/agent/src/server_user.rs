@@ -7,13 +7,12 @@ use std::os::unix::fs::MetadataExt as _;
 
 use net::os;
 
-/// Where numbers for servers are drawn from. The first range is what systemd's list of user numbers
-/// leaves unused; the second, for containers that have only 65,536 of them, is what it gives to
-/// services for as long as they run.
+/// The user IDs for servers. systemd's list of user IDs leaves the first range unused. The second
+/// is for containers with only 65,536 IDs: systemd uses it for dynamic users of services.
 const RANGES: [RangeInclusive<u32>; 2] = [1_879_048_192..=2_147_352_575, 61_184..=65_519];
 const ATTEMPTS: usize = 1_000;
 
-/// A user and its group, by number.
+/// A user and its group, by ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServerUser {
     pub(super) user: u32,
@@ -23,9 +22,9 @@ pub(super) struct ServerUser {
 }
 
 impl ServerUser {
-    /// The user for a recipe's `run_as`: without it one that nothing else runs as, and that is not in
-    /// `taken`. `None` is the user of this process: an ordinary user has no other, and neither has
-    /// root of a namespace that maps no other.
+    /// The user for a recipe's `run_as`. Without `run_as`, it is one that nothing else runs as and
+    /// that is not in `taken`. `None` means the user of this process: an ordinary user cannot
+    /// choose another, and neither can root of a user namespace that maps no other.
     pub(super) fn choose(
         run_as: Option<&str>,
         taken: &BTreeSet<u32>,
@@ -65,14 +64,15 @@ impl ServerUser {
     }
 }
 
-/// The first range whose numbers all exist in this user namespace, as users and as groups.
+/// The first range whose IDs are all mapped in this user namespace, as users and as groups.
 fn usable_range(maps: &[String; 2]) -> Option<RangeInclusive<u32>> {
     RANGES
         .into_iter()
         .find(|range| maps.iter().all(|map| is_mapped(map, range)))
 }
 
-/// Whether a line of `/proc/PID/uid_map` covers a range: first number inside, outside, and how many.
+/// Whether a line of `/proc/PID/uid_map` covers a range. A line has the first ID inside the
+/// namespace, the first outside, and the number of IDs.
 fn is_mapped(map: &str, range: &RangeInclusive<u32>) -> bool {
     map.lines().any(|line| {
         let numbers: Vec<u64> = line
@@ -104,7 +104,7 @@ fn users_of_processes() -> BTreeSet<u32> {
         .collect()
 }
 
-/// The numbers of all users and groups that have a name.
+/// The IDs of all users and groups in `/etc/passwd` and `/etc/group`.
 fn numbers_of_databases() -> BTreeSet<u32> {
     let number = |line: &str| line.split(':').nth(2)?.parse::<u32>().ok();
     let mut numbers = BTreeSet::new();
@@ -115,8 +115,8 @@ fn numbers_of_databases() -> BTreeSet<u32> {
     numbers
 }
 
-/// The most processes and threads that a user of a server's own may have: half of what the machine
-/// can have at a time.
+/// The most processes and threads for a server with a user of its own: half of what the machine
+/// allows.
 pub(super) fn processes_max() -> Option<u64> {
     let read = |name: &str| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
@@ -157,7 +157,7 @@ mod tests {
     fn servers_of_root_have_users_of_their_own() {
         let first = ServerUser::choose(None, &BTreeSet::new()).unwrap();
         let Some(first) = first else {
-            // Not root, or root of a small namespace.
+            // Not root, or root of a user namespace that maps neither range.
             return;
         };
         assert!(first.is_own && first.user > 60_000 && first.group == first.user);

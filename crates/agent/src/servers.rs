@@ -31,7 +31,7 @@ use crate::signals::{SIGKILL, kill_listed, signal_listed};
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Lines of a server's output in an error message.
 const LAST_WORDS_LINES: usize = 12;
-/// For others than root: they can pass through the folder of all servers, and not list it.
+/// Mode of the folder for all servers: other users can pass through it, but not list it.
 const FOLDER_MODE: u32 = 0o711;
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
@@ -49,8 +49,8 @@ impl Server {
         self.child.id() as i32
     }
 
-    /// Its status once it has ended. It is reaped only by [`kill_family`]: until then its number, which
-    /// is also that of its group, is no other process's.
+    /// Its exit status, once it has ended. Only [`kill_family`] reaps it: until then its process
+    /// ID, which is also that of its process group, is not reused.
     fn status(&self) -> Option<ExitStatus> {
         status_unreaped(self.pid()).ok().flatten()
     }
@@ -61,7 +61,7 @@ pub(super) struct Servers {
     path: PathBuf,
     /// Belongs to this process's user.
     folder: Folder,
-    /// Those of servers, also of stopped ones.
+    /// The folders of servers, also of stopped ones.
     folders: BTreeMap<String, ServerFolder>,
     running: BTreeMap<String, Server>,
     /// Runs while a load is made on another machine.
@@ -117,7 +117,8 @@ impl Servers {
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Makes an empty folder for a server that runs as `user`, in place of the one that it had.
+    /// Makes an empty folder for a server that runs as `user`. It replaces the server's earlier
+    /// one.
     pub(super) fn make_folder(
         &mut self,
         server: &str,
@@ -179,7 +180,7 @@ impl Servers {
             .stderr(output);
         let user = folder.user();
         if let Some(user) = user {
-            // This leaves out all other groups as well.
+            // This drops the supplementary groups as well.
             command.uid(user.user).gid(user.group);
         }
         let group = Cgroup::make(&group_name);
@@ -349,8 +350,8 @@ impl Servers {
         }
     }
 
-    /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once when
-    /// `hurry` is set. Returns whether it had to be killed, and whether it had ended before.
+    /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once
+    /// when `hurry` is set. Returns whether it had to be killed, and whether it had ended before.
     pub(super) fn stop(
         &mut self,
         server: &str,
@@ -432,9 +433,9 @@ impl Servers {
     }
 }
 
-/// Kills what is left of a child: itself, its process group, its control group or, without one, its
-/// `family`. Then it is reaped, which must not have happened before: its number and its group's have
-/// to be its own still.
+/// Kills what is left of a child: itself, its process group, and its control group or, without one,
+/// its `family`. Then reaps it. The child must not have been reaped before, as its process ID and
+/// that of its group could be reused.
 pub(super) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec<i32>) {
     let pid = child.id() as i32;
     let _ = os::kill(-pid, SIGKILL);
@@ -454,7 +455,7 @@ pub(super) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
     let _ = child.wait();
 }
 
-/// What a server finds of the environment, besides what its recipe declares.
+/// The environment of a server, besides what its recipe declares.
 fn environment(folder: &Path) -> [(&'static str, OsString); 4] {
     let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     [

@@ -1,15 +1,16 @@
-//! Signals to processes that are found by a list, such as that of a control group.
+//! Signals to all processes of a list, such as that of a control group.
 
 use net::process::HeldProcess;
 
 pub(crate) const SIGKILL: i32 = 9;
-/// Descriptors open at a time.
+/// The most pidfds that are open at a time.
 const HELD_MAX: usize = 128;
 
 /// Sends a signal to each process that `list` names, and returns those that got it.
 ///
-/// A number may be another process's as soon as its own one has ended. So a process is first held by
-/// a descriptor and then has to be on the list still: if it lives, it was on the list.
+/// A process ID can be reused once its process has ended. So each process is first opened as a
+/// pidfd; then the list is read again, and only processes that are still on it get the signal. A
+/// process that the signal reaches was therefore on the list.
 pub(crate) fn signal_listed(list: impl Fn() -> Vec<i32>, signal: i32) -> Vec<i32> {
     let mut reached = Vec::new();
     for some in list().chunks(HELD_MAX) {
@@ -25,7 +26,7 @@ pub(crate) fn signal_listed(list: impl Fn() -> Vec<i32>, signal: i32) -> Vec<i32
     reached
 }
 
-/// Kills all that `list` names, and what is forked meanwhile.
+/// Kills all processes that `list` names, and those that they fork meanwhile.
 pub(crate) fn kill_listed(list: impl Fn() -> Vec<i32>) {
     const ROUNDS: usize = 20;
     let mut killed: Vec<i32> = Vec::new();

@@ -1,7 +1,7 @@
 //! Starts agents on other machines through the system's `ssh`, with the user's configuration of it.
 //!
-//! The agent there is the same program, in a cache folder of the user, named by version and checksum.
-//! It is sent if it is missing.
+//! The agent there is the same program, in a cache folder of the user, named by version and
+//! checksum. It is sent if it is missing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,11 +23,11 @@ const OPENS_MAX: Duration = Duration::from_secs(60);
 const NOISE_LINES_MAX: usize = 200;
 /// Lines of standard error in a message.
 const LAST_WORDS_LINES: usize = 8;
-/// Bytes of such a line.
+/// The longest such line.
 const LAST_WORDS_LINE_BYTES_MAX: u64 = 4096;
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
-/// What is read before that word: a login shell may print.
+/// How much is read before that word: a login shell may print something.
 const STORED_BYTES_MAX: u64 = 64 * 1024;
 
 /// A machine behind ssh.
@@ -118,7 +118,7 @@ impl LastWords {
         std::thread::spawn(move || {
             let mut output = BufReader::new(output);
             let mut line = Vec::new();
-            // A longer line is taken in parts.
+            // A longer line is read in parts.
             while let Ok(1..) = (&mut output)
                 .take(LAST_WORDS_LINE_BYTES_MAX)
                 .read_until(b'\n', &mut line)
@@ -311,7 +311,7 @@ fn push(far: Far<'_>, program: &Program) -> Result<(), AgentError> {
     });
     let mut output = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        // What came before an error counts.
+        // What was read before an error is used.
         let _ = pipe.take(STORED_BYTES_MAX).read_to_end(&mut output);
     }
     let status = child.wait().map_err(|e| failed(e.to_string()))?;

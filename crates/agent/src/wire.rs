@@ -18,8 +18,8 @@ pub enum Order {
     /// Make an empty folder for a server; answered with its path.
     Folder {
         server: String,
-        /// Whose it will be, and who the server runs as: without it a user of the server's own.
-        /// Ignored when the agent is not root.
+        /// The user that the server runs as and that the folder is given to. Without it, a user of
+        /// the server's own. Ignored when the agent is not root.
         user: Option<String>,
     },
     /// Write a server's files into its folder and start it. If it ran before in this folder, it is
@@ -85,8 +85,8 @@ pub enum Order {
         /// When each reading was measured, by this machine's clock.
         readings: Vec<Spans>,
     },
-    /// Cut the running load short. The only order that is read during a load or a driver's run; it has
-    /// no answer.
+    /// Cut the running load short. The only order that is read during a load or a driver's run; it
+    /// has no answer.
     Cancel,
 }
 
@@ -102,7 +102,7 @@ pub struct StartServer {
     pub command: Vec<String>,
     /// Variables to set.
     pub env: Vec<(String, String)>,
-    /// Whether it may start programs that have more privileges than it has.
+    /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
     /// The CPUs that it may use; empty for all.
     pub cpus: Vec<u32>,
@@ -130,8 +130,8 @@ pub struct AwaitServer {
     pub address: SocketAddr,
     /// The request; empty where opening a connection is enough.
     pub request: String,
-    /// Whether the request is of another protocol than HTTP: then there is no status, and `contains`
-    /// is searched for in all of the answer.
+    /// Whether the request is of another protocol than HTTP: then there is no status, and
+    /// `contains` is searched for in all of the answer.
     pub raw: bool,
     /// The status expected; `None` takes any below 500.
     pub status: Option<u16>,

@@ -129,7 +129,7 @@ fn run_job(
     prepare(&mut job, stop)?;
     net::os::raise_open_files();
     let job = Arc::new(job);
-    // A loop that cannot be opened ends the load before its first request.
+    // If the loop cannot be opened, no request has been sent yet, so another loop can be tried.
     IoKind::choose(job.io, LoadError::refusal, |io| {
         run_on(io, &job, stop, report)
     })

@@ -1,35 +1,34 @@
-//! Listeners whose accepts failed for want of descriptors or memory.
+//! Listeners that are paused because an accept failed for lack of descriptors or memory.
 //!
-//! An attempt at once would fail again, as often as it is made. The loops try again when one of
-//! their connections has closed, and after [`RETRY_NS`]: descriptors are also released elsewhere.
+//! Trying again at once would fail in a busy loop. So a loop tries again when one of its
+//! connections closes, and every [`RETRY_NS`], as descriptors may also be released elsewhere.
 
 use crate::os;
 
 #[cfg(test)]
 pub(crate) mod faults;
 
-/// Time between attempts while nothing of this loop closes.
+/// Time between attempts while no connection of this loop closes.
 pub(crate) const RETRY_NS: u64 = 100_000_000;
 
-/// Whether only the client failed that would have been accepted, so that the next may be accepted
-/// at once.
+/// Whether an accept error concerns only one client, so that the next accept may succeed at once.
 pub(crate) fn is_of_one_client(errno: i32) -> bool {
     matches!(errno, libc::EINTR | libc::ECONNABORTED | libc::EPROTO)
 }
 
-/// The listeners of a loop that are not accepted from for now.
+/// The paused listeners of a loop.
 #[derive(Default)]
 pub(crate) struct Pausing {
     listeners: Vec<usize>,
-    /// When they are tried again.
+    /// Time of the next attempt.
     retry_ns: u64,
-    /// A failure was reported, and nothing was accepted since.
+    /// Whether a failure was reported since the last successful accept.
     reported: bool,
 }
 
 impl Pausing {
-    /// Pauses a listener. Whether the failure is to be reported: the first since something was
-    /// accepted.
+    /// Pauses a listener. Returns whether to report the failure: it is the first one since the last
+    /// successful accept.
     pub(crate) fn pause(&mut self, listener: usize) -> bool {
         if !self.listeners.contains(&listener) {
             self.listeners.push(listener);
@@ -38,7 +37,7 @@ impl Pausing {
         !std::mem::replace(&mut self.reported, true)
     }
 
-    /// Something was accepted.
+    /// Records a successful accept.
     pub(crate) fn accepted(&mut self) {
         self.reported = false;
     }
@@ -47,13 +46,13 @@ impl Pausing {
         !self.listeners.is_empty()
     }
 
-    /// Time until they are tried again; `None` if none is paused.
+    /// Time until the next attempt; `None` if no listener is paused.
     pub(crate) fn left_ns(&self) -> Option<u64> {
         self.is_paused()
             .then(|| self.retry_ns.saturating_sub(os::now_ns()))
     }
 
-    /// Ends the pause; returns the listeners to accept from.
+    /// Ends the pause; returns the listeners that were paused.
     pub(crate) fn resume(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.listeners)
     }

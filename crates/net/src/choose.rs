@@ -17,7 +17,7 @@ pub enum IoKind {
     Epoll,
 }
 
-/// io_uring got no memory in this process.
+/// Whether io_uring got no locked memory in this process.
 static URING_LACKED_MEMORY: AtomicBool = AtomicBool::new(false);
 
 /// Why io_uring cannot be used here; `None` when it can. Tried once per process.
@@ -43,13 +43,14 @@ pub fn uring_unavailable() -> Option<&'static str> {
         .as_deref()
 }
 
-/// Whether io_uring got no memory in this process, so that epoll is used ([`IoKind::choose`]).
+/// Whether io_uring got no locked memory in this process, so that epoll is used
+/// ([`IoKind::choose`]).
 pub fn uring_lacked_memory() -> bool {
     URING_LACKED_MEMORY.load(Ordering::Relaxed)
 }
 
 impl IoKind {
-    /// io_uring where the kernel allows it and has had memory for it so far, epoll otherwise.
+    /// io_uring if the kernel allows it and has not lacked locked memory so far, epoll otherwise.
     pub fn best() -> Self {
         match uring_lacked_memory() || uring_unavailable().is_some() {
             false => IoKind::Uring,
@@ -57,9 +58,9 @@ impl IoKind {
         }
     }
 
-    /// Starts something on the event loop that was asked for. Where none was: on the best one, and
-    /// on epoll if io_uring then gets no memory, of which the limit of locked memory
-    /// (`RLIMIT_MEMLOCK`) allows each user so much. `refusal` is why a loop could not be opened.
+    /// Starts something on the event loop that was asked for. If none was, starts it on the best
+    /// one, and on epoll if io_uring then gets no locked memory (`RLIMIT_MEMLOCK` limits it for
+    /// each user). `refusal` says why a loop could not be opened.
     ///
     /// # Errors
     /// Those of `start`.
@@ -75,7 +76,7 @@ impl IoKind {
         };
         match (asked, kind, &result) {
             (None, IoKind::Uring, Err(error)) if lacks_memory(error) => {
-                // Later ones too, so that what is compared runs on the same loop.
+                // Later loops use epoll too, so that what is compared runs on the same loop.
                 URING_LACKED_MEMORY.store(true, Ordering::Relaxed);
                 start(IoKind::Epoll)
             }
@@ -113,7 +114,7 @@ mod tests {
         Some(error)
     }
 
-    /// Refuses io_uring with an error; the loops that were tried.
+    /// Refuses io_uring with an error. Returns the loops that were tried, and the result.
     fn tried(asked: Option<IoKind>, errno: i32) -> (Vec<IoKind>, Result<IoKind, io::Error>) {
         let mut tried = Vec::new();
         let result = IoKind::choose(asked, itself, |kind| {
@@ -141,7 +142,7 @@ mod tests {
         let (kinds, result) = tried(None, libc::ENOMEM);
         assert_eq!(kinds, [IoKind::Uring, IoKind::Epoll]);
         assert!(result.is_ok());
-        // From now on at once.
+        // From now on epoll is used at once.
         assert_eq!(tried(None, libc::ENOMEM).0, [IoKind::Epoll]);
     }
 }

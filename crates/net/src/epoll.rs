@@ -21,7 +21,7 @@ mod wait;
 use sending::{Outgoing, SendResult, send_now};
 use wait::WaitCall;
 
-/// In place of a slot: a listener, and the timer of a wait.
+/// Marks a listener, or the timer of a wait, in place of a slot.
 const LISTENER: u32 = u32::MAX;
 const TIMER: u32 = u32::MAX - 1;
 
@@ -73,7 +73,7 @@ pub struct Epoll {
     listeners: Vec<TcpListener>,
     to_accept: VecDeque<usize>,
     pausing: Pausing,
-    /// Errors that accepting meets next.
+    /// Errors to inject into the next accepts.
     #[cfg(test)]
     accept_errors: VecDeque<i32>,
     /// Reads and accepts left in this turn, so that one busy peer cannot delay timers.
@@ -142,7 +142,7 @@ impl Epoll {
         }
     }
 
-    /// Tries paused listeners again if it is time, and shortens a wait to the next attempt.
+    /// Tries paused listeners again if it is time. Otherwise shortens a wait to the next attempt.
     fn until_retry(&mut self, wait_ns: Option<u64>) -> Option<u64> {
         let Some(left_ns) = self.pausing.left_ns() else {
             return wait_ns;
@@ -355,9 +355,9 @@ impl Io for Epoll {
             let (bits, of) = (event.events as i32, event.u64);
             of == data && bits & reads != 0
         };
-        // The rest of what is ready is mostly empty: it is handled before anything is read.
+        // This list is usually short: its events are handled before anything is read.
         let may = slot.readable || self.ready[self.next_ready..].iter().any(reported);
-        // An edge is also reported for data that was read since.
+        // An edge is also reported if its data has been read meanwhile, so the socket is asked.
         slot.failed || (may && os::is_receivable(socket.as_raw_fd()))
     }
 

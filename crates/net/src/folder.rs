@@ -1,8 +1,8 @@
-//! Folders that another user may write: what is in them is opened step by step from a descriptor,
-//! and no link is followed.
+//! Safe access to folders that another user may write to: paths are opened one component at a time,
+//! from a descriptor, and no symbolic link is followed.
 //!
-//! `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` would do it in one call. Linux has it
-//! since 5.6, and many containers do not allow it.
+//! `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` would do this in one call. It needs
+//! Linux 5.6, and many containers forbid it.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Permissions};
@@ -15,17 +15,17 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-/// For its owner only, until its final mode is set.
+/// Modes of new files and folders, until their final mode is set: only the owner has access.
 const PRIVATE_FILE: Mode = Mode::from_raw_mode(0o600);
 const PRIVATE_FOLDER: Mode = Mode::from_raw_mode(0o700);
 
-/// An open folder. Paths in it are relative and have no `..`; none of their components may be a
-/// link.
+/// An open folder. Paths in it have to be relative and without `..`; none of their components may
+/// be a symbolic link.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens a folder whose path is trusted: links on it are followed.
+    /// Opens a folder by a trusted path: symbolic links in the path are followed.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
@@ -34,21 +34,21 @@ impl Folder {
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Makes a new folder in this one, for this user only.
+    /// Makes a new folder in this one. Only this process's user has access to it.
     ///
     /// # Errors
-    /// When there is something of that name.
+    /// When the name exists already.
     pub fn make(&self, name: &OsStr) -> io::Result<Self> {
         let name = single(name)?;
         rustix::fs::mkdirat(&self.0, name, PRIVATE_FOLDER)?;
         self.step(name)
     }
 
-    /// Opens a folder below this one, and makes what is missing of its path; `made` gets each new
-    /// folder.
+    /// Opens a folder below this one. Folders of the path that do not exist are made; `made` is
+    /// called with each of them.
     ///
     /// # Errors
-    /// When a component of the path is no folder, or `made` fails.
+    /// When a component of the path is not a folder, or `made` fails.
     pub fn open_or_make(
         &self,
         path: &Path,
@@ -69,19 +69,19 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Creates a file in a folder that exists, open for reading and writing.
+    /// Creates a file and opens it for reading and writing. Its parent folder has to exist.
     ///
     /// # Errors
-    /// When there is something of that name.
+    /// When the name exists already.
     pub fn create(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_with(path, flags, PRIVATE_FILE)
     }
 
-    /// Opens a file for reading, without waiting for anything. It may be of any kind but a link.
+    /// Opens a file for reading, without blocking. It may be of any kind except a symbolic link.
     ///
     /// # Errors
-    /// When there is none, or a component of the path is a link.
+    /// When there is none, or a component of the path is a symbolic link.
     pub fn open_file(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         self.open_with(path, flags, Mode::empty())
@@ -101,27 +101,27 @@ impl Folder {
         }
     }
 
-    /// Sets its mode.
+    /// Sets the folder's mode.
     ///
     /// # Errors
-    /// When it is another user's.
+    /// When it belongs to another user.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         File::from(self.0.try_clone()?).set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Gives it to another user and group.
+    /// Changes the folder's owner and group.
     ///
     /// # Errors
-    /// Without the privilege.
+    /// When this process lacks the privilege.
     pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
         fchown(&self.0, Some(user), Some(group))
     }
 
-    /// Removes a file, or a folder with all that is in it. However deep that is, a few descriptors
-    /// are open at a time: inner folders are moved up before they are emptied.
+    /// Removes a file, or a folder with all that is in it. Only a few descriptors are open at a
+    /// time, however deep the folder is: inner folders are moved up before they are emptied.
     ///
     /// # Errors
-    /// When there is none, it may not be removed, or something is added meanwhile.
+    /// When it does not exist, may not be removed, or gets a new entry meanwhile.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         let name = single(name)?;
         if self.unlink(name)? {
@@ -140,7 +140,7 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Removes all but folders; returns the names of those.
+    /// Removes all entries except folders. Returns the names of the folders.
     fn unlink_files(&self) -> io::Result<Vec<CString>> {
         let mut folders = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -154,7 +154,7 @@ impl Folder {
         Ok(folders)
     }
 
-    /// Removes what is no folder; `false` for a folder.
+    /// Removes an entry unless it is a folder; returns `false` for a folder.
     fn unlink(&self, name: &OsStr) -> io::Result<bool> {
         match rustix::fs::unlinkat(&self.0, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
@@ -163,7 +163,7 @@ impl Folder {
         }
     }
 
-    /// A folder directly in this one.
+    /// Opens a folder directly in this one.
     fn step(&self, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(
@@ -179,7 +179,7 @@ impl Folder {
     }
 }
 
-/// Removes a folder with all that is in it, without following links in it.
+/// Removes a folder with all that is in it, without following symbolic links in it.
 ///
 /// # Errors
 /// As [`Folder::remove`].
@@ -194,21 +194,21 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     Folder::open(parent)?.remove(name)
 }
 
-/// Moves a folder into `top`, under a name that is free there; returns the name.
+/// Moves a folder into `top`, under a name that does not exist there; returns the name.
 fn move_up(from: &Folder, name: &CString, top: &Folder, number: &mut u64) -> io::Result<CString> {
     loop {
         *number += 1;
         let new = CString::new(format!("{number}.moved-up"))?;
         match rustix::fs::renameat(&from.0, name, &top.0, &new) {
             Ok(()) => return Ok(new),
-            // What had that name was no empty folder.
+            // The name exists, and is not an empty folder, which `renameat` would have replaced.
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
             Err(e) => return Err(e.into()),
         }
     }
 }
 
-/// The names on a path; anything else in it is an error.
+/// The components of a path. One that is not a plain name, such as `..`, is an error.
 fn components(path: &Path) -> impl Iterator<Item = io::Result<&OsStr>> {
     path.components().map(|component| match component {
         Component::Normal(name) => Ok(name),
@@ -216,7 +216,7 @@ fn components(path: &Path) -> impl Iterator<Item = io::Result<&OsStr>> {
     })
 }
 
-/// A name that is one component of a path.
+/// Checks that a name is a single path component.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let mut all = Path::new(name).components();
     match (all.next(), all.next()) {
@@ -307,7 +307,7 @@ mod tests {
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "x").unwrap();
         let tree = place.0.join("tree");
-        // Names that the removal itself would take.
+        // With names that the removal itself would choose.
         for path in ["a/b/c", "1.moved-up/2.moved-up/x", "3.moved-up", "d"] {
             fs::create_dir_all(tree.join(path)).unwrap();
         }

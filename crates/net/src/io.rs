@@ -31,8 +31,8 @@ impl ConnId {
 }
 
 /// Bytes that were received, lent by the loop. Give them back with [`Io::recycle`] or pass them
-/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop. A loop panics when it gets
-/// a buffer that it did not lend.
+/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop. A loop panics when it
+/// gets a buffer that it did not lend.
 #[must_use = "a buffer must be recycled or forwarded"]
 #[derive(Debug)]
 pub struct Buf {
@@ -44,12 +44,12 @@ pub struct Buf {
     pub(crate) arrived_ns: u64,
 }
 
-/// Tells apart the loops of a process, so that none takes a buffer of another.
+/// Identifies a loop within the process, so that no loop takes a buffer of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopId(u32);
 
 impl LoopId {
-    /// Of loops outside of this crate.
+    /// The ID of all loops outside this crate.
     const OUTSIDE: LoopId = LoopId(0);
 
     pub(crate) fn next() -> Self {
@@ -80,12 +80,12 @@ impl LoopId {
     }
 }
 
-/// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use; the
-/// client was closed.
+/// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use;
+/// the client was closed.
 pub const SLOTS_FULL: i32 = libc::EUSERS;
 
 impl Buf {
-    /// Some of a buffer's bytes, for event loops outside of this crate.
+    /// A part of a buffer, for event loops outside this crate.
     pub fn new(id: u16, start: u32, len: u32) -> Self {
         LoopId::OUTSIDE.lend(id, start, len)
     }
@@ -148,9 +148,9 @@ pub enum Event {
         /// Number of the listener, in the order in which they were given.
         listener: u32,
     },
-    /// A listener could not accept, with the `errno`. Where descriptors or memory lack, clients
-    /// wait: it tries again when a connection of the loop has closed, and ten times a second. That
-    /// is reported once, until it has accepted one. Otherwise it goes on at once.
+    /// A listener could not accept, with the `errno`. If descriptors or memory are lacking, clients
+    /// wait: the loop tries again when one of its connections closes, and ten times a second. This
+    /// is reported once until an accept succeeds. After other errors it goes on at once.
     AcceptFailed {
         /// The error's number.
         errno: i32,
@@ -252,7 +252,7 @@ pub trait Io: Sized {
         os::now_ns()
     }
 
-    /// The same with the resolution of the kernel's tick, and cheaper.
+    /// The same, cheaper, and with the resolution of the kernel's tick.
     #[inline]
     fn coarse_now_ns(&self) -> u64 {
         os::coarse_now_ns()
@@ -306,8 +306,8 @@ pub trait Io: Sized {
         self.forward(conn, buf);
     }
 
-    /// Whether the loop knows of data, the end or a failure of a connection, of which the event was
-    /// not taken yet. A loop that cannot tell says no.
+    /// Whether a connection has data, its end or a failure whose event was not taken yet. A loop
+    /// that cannot tell returns false.
     fn has_unread(&self, conn: ConnId) -> bool {
         let _ = conn;
         false

@@ -171,15 +171,15 @@ pub fn adopt_orphans() {
 /// exec. `parent` is the process of that thread.
 ///
 /// # Errors
-/// When the parent has ended already: then no signal would come.
+/// When the parent has ended already, so that no signal would come.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
-    // System calls and nothing else: safe between fork and exec.
+    // Only system calls, which are safe between fork and exec.
     let _ = process::set_parent_process_death_signal(Some(process::Signal::KILL));
     match process::getppid() {
         Some(now) if now.as_raw_pid() as u32 != parent => {
             Err(io::Error::from_raw_os_error(libc::ESRCH))
         }
-        // Of a parent in another pid namespace there is no number.
+        // A parent in another pid namespace has no process ID here.
         _ => Ok(()),
     }
 }
@@ -187,8 +187,8 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
 /// Sends a signal to a process, or with a negative number to a process group.
 ///
 /// # Errors
-/// When there is no such process or it may not be signalled. 0 and -1, which mean the own group and
-/// every process, are refused.
+/// When there is no such process, or it may not be signalled. 0 and -1, which mean this process's
+/// own group and every process, are refused.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     if matches!(pid, 0 | -1) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -346,7 +346,7 @@ pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     })
 }
 
-/// Whether a receive would give something: data, the end or an error.
+/// Whether a receive would return at once, with data, the end or an error.
 pub(crate) fn is_receivable(fd: RawFd) -> bool {
     let mut byte = 0_u8;
     let peeked = again(|| {
@@ -440,15 +440,15 @@ pub struct ChildSetup {
     pub namespaces: Vec<std::fs::File>,
     /// The folder that it works in once it is in a mount namespace, where it would be the root.
     pub folder: Option<std::ffi::CString>,
-    /// Whether programs that it starts can give it no more privileges than it has: neither those
-    /// with the set-user-ID bit nor those with capabilities.
+    /// Whether programs that it starts cannot gain privileges, neither by the set-user-ID bit nor
+    /// by file capabilities (`no_new_privs`).
     pub no_new_privileges: bool,
     /// Whether it writes no core files.
     pub no_core_files: bool,
-    /// Whether it gets standard input, output and error only, and none of the descriptors that this
-    /// process was itself started with.
+    /// Whether it gets only standard input, output and error, and none of the other descriptors
+    /// that this process has inherited.
     pub no_other_descriptors: bool,
-    /// How many processes and threads its user may have, with those that run already.
+    /// How many processes and threads its user may have, including those that run already.
     pub processes_max: Option<u64>,
 }
 
@@ -509,10 +509,12 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
     }
 }
 
-/// Has exec close all descriptors but the standard ones. To be called in the child before exec.
+/// Makes exec close all descriptors except the standard ones. To be called in the child before
+/// exec.
 fn close_others_on_exec() {
     const FIRST: u32 = 3;
-    // Before Linux 5.11, where the call below is missing: as many as a shell would have left open.
+    // Tried one by one before Linux 5.11, which lacks the call below: a shell rarely leaves higher
+    // ones open.
     const LAST_TRIED: i32 = 1024;
     // SAFETY: takes numbers, touches no memory.
     let closed = unsafe {
@@ -525,13 +527,13 @@ fn close_others_on_exec() {
     };
     if closed != 0 {
         for fd in FIRST as i32..LAST_TRIED {
-            // SAFETY: takes numbers, touches no memory. It fails where nothing is open.
+            // SAFETY: takes numbers, touches no memory. It fails if the descriptor is not open.
             unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
 }
 
-/// Lowers a limit for good, unless it is lower already.
+/// Lowers a soft and hard limit, unless it is lower already.
 fn lower_limit(resource: Resource, most: u64) -> io::Result<()> {
     let most = |now: Option<u64>| Some(now.map_or(most, |now| now.min(most)));
     let now = process::getrlimit(resource);
@@ -564,7 +566,7 @@ mod tests {
             command.status()
         };
         assert!(with_parent(std::process::id()).unwrap().success());
-        // As after the parent's end: another process has adopted the child.
+        // The same as after the parent's end, when another process has adopted the child.
         let error = with_parent(std::process::id() + 1).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }

@@ -1,4 +1,4 @@
-//! Signals to processes whose numbers may be other processes' by now.
+//! Signals that cannot reach the wrong process, although process IDs are reused.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,16 +13,16 @@ use rustix::process::{
 
 use crate::os;
 
-/// A process held by a descriptor (pidfd): signals reach this process or none.
+/// A process held by a pidfd: a signal reaches this process or none.
 #[derive(Debug)]
 pub struct HeldProcess {
     pid: i32,
-    /// `None` before Linux 5.3, and where a container forbids the call.
+    /// The pidfd; `None` before Linux 5.3, and where a container forbids the call.
     descriptor: Option<OwnedFd>,
 }
 
 impl HeldProcess {
-    /// The process that has this number now; `None` if there is none.
+    /// Opens the process that has this ID now; `None` if there is none.
     pub fn open(pid: i32) -> Option<Self> {
         match pidfd_open(number(pid)?, PidfdFlags::empty()) {
             Ok(descriptor) => Some(Self {
@@ -44,7 +44,7 @@ impl HeldProcess {
     /// Sends a signal.
     ///
     /// # Errors
-    /// When the process has ended and was waited for, or may not be signalled.
+    /// When the process has ended and was reaped, or may not be signalled.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         match (&self.descriptor, Signal::from_named_raw(signal)) {
             (Some(descriptor), Some(signal)) => Ok(pidfd_send_signal(descriptor, signal)?),
@@ -53,11 +53,11 @@ impl HeldProcess {
     }
 }
 
-/// The status of a child that has ended. The child is not reaped: until it is waited for, no other
-/// process gets its number or that of its group.
+/// The exit status of a child, once it has ended. The child is not reaped: until it is, no other
+/// process can get its ID or the ID of its group.
 ///
 /// # Errors
-/// When it is no child of this process, or was waited for.
+/// When it is not a child of this process, or was reaped already.
 pub fn status_unreaped(child: i32) -> io::Result<Option<ExitStatus>> {
     let pid = number(child).ok_or(io::ErrorKind::InvalidInput)?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -70,7 +70,7 @@ pub fn status_unreaped(child: i32) -> io::Result<Option<ExitStatus>> {
     }))
 }
 
-/// The number of a single process: zero and negative ones mean groups, or every process.
+/// Checks that an ID means a single process: zero and negative IDs mean groups or every process.
 fn number(pid: i32) -> Option<Pid> {
     (pid > 0).then(|| Pid::from_raw(pid)).flatten()
 }
@@ -125,7 +125,7 @@ mod tests {
         for pid in [0, -1, i32::MIN, i32::MAX] {
             assert!(HeldProcess::open(pid).is_none(), "{pid}");
         }
-        // The own group, and every process.
+        // They mean this process's own group, and every process.
         assert!(os::kill(0, 0).is_err());
         assert!(os::kill(-1, 0).is_err());
     }

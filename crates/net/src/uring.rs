@@ -51,7 +51,8 @@ struct Slot {
     open: bool,
     outgoing: bool,
     receiving: bool,
-    /// Completed receives of this turn that were not taken yet, if connections are files.
+    /// The number of completed receives of this turn that were not taken yet; counted only if
+    /// connections are files.
     unread: u16,
     paused: bool,
     /// It sends faster than its data is consumed: single receives, so that a pause is never
@@ -104,7 +105,7 @@ pub struct Uring {
     /// Free slots of accepted connections, if those are files of the process; otherwise the kernel
     /// allocates them.
     free_accepted: Vec<u32>,
-    /// Accepted connections that are open, and the most there may be.
+    /// The number of accepted connections that are open, and its limit.
     accepted_open: u32,
     accepted_max: u32,
     outgoing: u32,
@@ -543,7 +544,7 @@ impl Io for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.close_unheard();
-        // A socket listens until its accept has ended, and would notify that one of clients.
+        // A socket listens until its accept is cancelled, and would go on accepting clients.
         self.stop_listening();
         // The last operations, above all closes, were not submitted yet.
         if !self.ring.submission().is_empty() {

@@ -50,7 +50,7 @@ pub enum OriginError {
     Loop(#[source] io::Error),
 }
 
-/// A thread of an origin ended while it was to serve; its listening socket is closed.
+/// A thread of an origin ended before it was asked to. Its listening socket is closed.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadEnded {
     #[error("a thread of the origin ended, as its event loop failed: {0}")]
@@ -72,7 +72,7 @@ pub struct Stats {
 struct Counters {
     connections: AtomicU64,
     requests: AtomicU64,
-    /// The `errno` of the last accept that failed; 0: none did since that was asked for.
+    /// The `errno` of the last accept that failed; 0 if none has failed since it was last read.
     accept_errno: AtomicI32,
     /// Actual delays, updated once per turn of the loop.
     delays: Mutex<Histogram>,
@@ -164,7 +164,7 @@ impl Origin {
         self.address
     }
 
-    /// A thread that has ended by itself, once for each.
+    /// Returns a thread that has ended by itself; each one only once.
     pub fn ended(&mut self) -> Option<ThreadEnded> {
         let ended = self.threads.iter().position(JoinHandle::is_finished)?;
         match self.threads.swap_remove(ended).join() {
@@ -174,8 +174,8 @@ impl Origin {
         }
     }
 
-    /// Why a client could not be accepted, if that happened since the last call. For
-    /// [`net::SLOTS_FULL`] it was closed; for other errors it waits.
+    /// Why a client could not be accepted, if that happened since the last call. After
+    /// [`net::SLOTS_FULL`] the client was closed; after other errors it waits.
     pub fn accept_failure(&self) -> Option<io::Error> {
         let mut last = 0;
         for own in &self.counters {

@@ -38,13 +38,13 @@ pub enum HistogramError {
 }
 
 const HIGHEST_NS: u64 = 3_600_000_000_000;
-/// The most values that a text may count: sums of them are exact as floating point numbers.
+/// The highest total count of a text: up to this, sums are exact as floating point numbers.
 const COUNT_MAX: u64 = 1 << 53;
 /// Buckets of one width, but for the first, which are twice as many.
 const HALF: u64 = 1024;
-/// Longest text without its compression, bytes: all buckets of five digits.
+/// The largest decompressed text, bytes: enough for all buckets at five significant digits.
 const PLAIN_BYTES_MAX: usize = 1 << 25;
-/// How a compressed text begins.
+/// The first bytes of a compressed text.
 const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 /// Bytes before the counts in the V2 format.
 const HEAD: usize = 40;
@@ -310,7 +310,8 @@ impl Histogram {
             true => Some(decompressed(&bytes).ok_or_else(damaged)?),
             false => None,
         };
-        // The lowest number there is: the crate's reader cannot negate it.
+        // This encodes the lowest 64-bit number, which the crate's reader would overflow on
+        // negating.
         let mut parts = plain.as_deref().unwrap_or(&bytes).windows(9);
         if parts.any(|part| part == [0xff; 9]) {
             return Err(damaged());
@@ -330,7 +331,7 @@ impl Histogram {
         let counts = occupied(&inner).map(|(_, count)| count);
         if counts.fold(0, u64::saturating_add) > COUNT_MAX {
             return Err(HistogramError::Format(
-                "it counts more values than anybody records".to_owned(),
+                "its total count is impossibly high".to_owned(),
             ));
         }
         // Another tool's buckets may be narrower.
@@ -346,7 +347,7 @@ impl Histogram {
     }
 }
 
-/// A text without its compression, if it has one.
+/// Decompresses a text; `None` if it is not compressed or is damaged.
 fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
     let compressed = bytes.strip_prefix(&COMPRESSED)?.get(4..)?;
     decompress_to_vec_zlib_with_limit(compressed, PLAIN_BYTES_MAX).ok()

@@ -1,4 +1,4 @@
-//! A journal as text: a row a line, each with a checksum.
+//! A journal as text: one row per line, each with a checksum.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use serde::Deserialize;
 
 use crate::{Journal, JournalRow};
 
-/// A thread is not worth starting for fewer lines.
+/// For fewer lines than this, another thread is not worth starting.
 const LINES_PER_THREAD_MIN: usize = 64;
-/// What stands before and behind the checksum at the end of a line.
+/// What comes before and after the checksum at the end of a line.
 const SUM_BEGINS: &[u8] = b",\"crc32\":\"";
 const SUM_ENDS: &[u8] = b"\"}";
 const SUM_DIGITS: usize = 8;
-/// Damaged lines that are named one by one.
+/// The most damaged lines that are named one by one.
 const NAMED_MAX: usize = 10;
 
-/// Why a text is no journal.
+/// Why a text is not a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalTextError {
-    /// A line is no journal row.
+    /// A line is not a journal row.
     #[error("line {line}: expected a journal row, found something else: {why}")]
     Row {
         /// The line's number, from 1.
@@ -26,12 +26,12 @@ pub enum JournalTextError {
         /// What the parser says.
         why: String,
     },
-    /// The first row is not the run's header.
+    /// The first row is not a run's header.
     #[error("expected the run's header in the first line")]
     Header,
 }
 
-/// A row that no journal can hold: written, it could not be read again.
+/// A row that cannot be written to a journal, because it could not be read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnwritableRow(String);
@@ -39,15 +39,15 @@ pub struct UnwritableRow(String);
 /// What could be read of a damaged journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Salvaged {
-    /// The rows that are whole. Warnings before them say what was left out.
+    /// The intact rows. Warnings before them say what was left out.
     pub journal: Journal,
-    /// Lines in all, one that was cut off included.
+    /// The number of all lines, including a last one that was cut off.
     pub lines: usize,
     /// The lines that were left out, each with its number, from 1, and the reason.
     pub left_out: Vec<(usize, String)>,
 }
 
-/// The kind of a row. Serde buffers a tagged enum before it parses it.
+/// The kind of a row, parsed first: serde would buffer a tagged enum before it parses it.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(borrow)]
@@ -58,12 +58,12 @@ impl JournalRow {
     /// The row as a line of a journal, with its checksum and its end.
     ///
     /// # Errors
-    /// When it could not be read again, as a figure that is no number could not.
+    /// When it could not be read back, such as a row with a figure that is not a number.
     pub fn to_line(&self) -> Result<Vec<u8>, UnwritableRow> {
         let unwritable = |e: serde_json::Error| UnwritableRow(e.to_string());
         let mut line = serde_json::to_vec(self).map_err(unwritable)?;
         Self::read(&line).map_err(unwritable)?;
-        // The brace at the end, which follows the checksum.
+        // Removes the closing brace, which follows the checksum.
         line.pop();
         let sum = crc32fast::hash(&line);
         line.extend_from_slice(SUM_BEGINS);
@@ -73,7 +73,7 @@ impl JournalRow {
         Ok(line)
     }
 
-    /// Reads a line. One without a checksum, as older versions wrote them, is taken as it is.
+    /// Reads a line. A line without a checksum, as older versions wrote it, is accepted.
     fn parse(line: &[u8]) -> Result<Self, String> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if let Some((row, sum)) = summed(line) {
@@ -97,7 +97,7 @@ impl JournalRow {
     }
 }
 
-/// The bytes that a line's checksum is of, and the checksum, where the line has one.
+/// The bytes that a line's checksum covers, and the checksum; `None` if the line has none.
 fn summed(line: &[u8]) -> Option<(&[u8], u32)> {
     let rest = line.strip_suffix(SUM_ENDS)?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(SUM_DIGITS)?)?;
@@ -106,8 +106,8 @@ fn summed(line: &[u8]) -> Option<(&[u8], u32)> {
     Some((row, u32::from_str_radix(digits, 16).ok()?))
 }
 
-/// The rows of lines, or why one is none. Nearly all of the time that a long journal takes is for the
-/// histograms of its trials, and lines do not depend on each other, so threads share them.
+/// The row of each line, or why it is not one. A long journal takes nearly all of its time for the
+/// histograms of its trials. Lines do not depend on each other, so several threads parse them.
 fn parse_lines(lines: &[&[u8]]) -> Vec<Result<JournalRow, String>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = lines.len().div_ceil(threads).max(LINES_PER_THREAD_MIN);
@@ -143,7 +143,7 @@ impl Journal {
     /// is ignored.
     ///
     /// # Errors
-    /// When a line is no row or does not have its checksum, or the first row is no header.
+    /// When a line is not a row or does not match its checksum, or the first row is not a header.
     pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
         let (lines, whole_bytes) = whole_lines(text);
         let numbered = parse_lines(&lines).into_iter().zip(1..);
@@ -160,11 +160,11 @@ impl Journal {
         })
     }
 
-    /// Reads the rows of a damaged journal that are whole. What was left out is said in warnings,
-    /// which come first.
+    /// Reads the intact rows of a damaged journal. Warnings, which come first, say what was left
+    /// out.
     ///
     /// # Errors
-    /// When the first line, the run's header, is not whole.
+    /// When the first line, the run's header, is damaged.
     pub fn salvage(text: &[u8]) -> Result<Salvaged, JournalTextError> {
         let (lines, whole_bytes) = whole_lines(text);
         let mut rows = parse_lines(&lines).into_iter().zip(1..);
@@ -255,7 +255,7 @@ mod tests {
         let rows = rows();
         let journal = Journal::parse(&text(&rows)).unwrap();
         assert_eq!(journal.rows, rows[1..]);
-        // As older versions wrote them.
+        // Lines as older versions wrote them.
         let plain = rows
             .iter()
             .map(|row| serde_json::to_string(row).unwrap() + "\n");
@@ -272,7 +272,7 @@ mod tests {
         let rows = &rows[1..];
         let first_line = whole.iter().position(|byte| *byte == b'\n').unwrap();
         for at in 0..whole.len() {
-            // Each bit and each character that means something, in turn.
+            // At each position, a flipped bit, and then a character with a meaning.
             let others = [0, b'\n', b' ', b'9', b',', b'}', b'"', 0xff];
             let bytes = [whole[at] ^ (1 << (at % 8)), others[at / 3 % 8]];
             for byte in bytes.into_iter().filter(|byte| *byte != whole[at]) {
@@ -280,7 +280,7 @@ mod tests {
                 damaged[at] = byte;
                 let read = Journal::parse(&damaged);
                 if let Ok(journal) = &read {
-                    // The end of the last line makes it one that was cut off.
+                    // Without its line feed, the last line counts as cut off.
                     let kept = rows.len() - usize::from(at == whole.len() - 1);
                     assert_eq!(journal.rows, rows[..kept], "{at} {byte}");
                 }
@@ -348,7 +348,7 @@ mod tests {
             })
         };
         assert!(rate(1.0).to_line().is_ok());
-        // JSON has no such numbers; `null` would be written.
+        // JSON has no such numbers: `null` would be written.
         for no_number in [f64::NAN, f64::INFINITY] {
             let why = rate(no_number).to_line().unwrap_err().to_string();
             assert!(why.contains("null"), "{why}");

@@ -7,7 +7,7 @@ use crate::visible::visible;
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment. Text
-/// that a spreadsheet would take as a formula has an apostrophe before it.
+/// that a spreadsheet would take for a formula begins with an apostrophe.
 pub fn csv(journal: &Journal) -> String {
     let header = &journal.header;
     let rows = latest(header, journal.trials());
@@ -127,7 +127,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A field, in quotes where it needs them; no formula, and nothing that acts on a terminal.
+/// A field, quoted if necessary. It is never a formula and has no control characters.
 fn field(text: &str) -> String {
     let seen = visible(text).replace('\t', "\u{2409}");
     let text = match is_formula(text) {
@@ -141,8 +141,8 @@ fn field(text: &str) -> String {
     }
 }
 
-/// Whether a spreadsheet would take a text as a formula: the characters that begin one, those of
-/// full width among them, in what is no number.
+/// Whether a spreadsheet would take a text for a formula: it begins with one of the characters that
+/// begin formulas, also in their full-width forms, and is not a number.
 fn is_formula(text: &str) -> bool {
     let begins = text.starts_with([
         '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

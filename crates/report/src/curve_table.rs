@@ -7,7 +7,7 @@ use crate::columns::Columns;
 use crate::sentence::is_measurable;
 use crate::units::time;
 
-/// In place of an interval that is too wide to say anything.
+/// Shown in place of an interval that is too wide to say anything.
 pub(crate) const WIDE: &str = "[?]";
 
 /// The heading of the curves.

@@ -1,23 +1,23 @@
-//! Control characters in what others wrote, made visible: at the end of each form of a report, and
+//! Makes control characters in foreign text visible: in the last step of each report format, and
 //! where the program prints.
 
 use std::borrow::Cow;
 
-/// Text in which nothing acts on a terminal or reorders what a reader sees. Control characters other
-/// than line feed and tab become their pictures (`␛` for ESC), or `\u{9b}` where they have none, as
-/// do the characters that change the direction of text.
+/// Text that neither controls a terminal nor reorders what a reader sees. Control characters except
+/// line feed and tab become their Unicode symbols (`␛` for ESC). Those without a symbol, and the
+/// characters that change the direction of text, become escapes such as `\u{9b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, false)
 }
 
-/// As [`visible`], but colours and bold (SGR sequences such as `ESC [ 31 ; 1 m`) are kept: for text
-/// that was coloured here. In text of others the same sequences only colour.
+/// As [`visible`], but colours and bold (SGR sequences such as `ESC [ 31 ; 1 m`) are kept, for text
+/// that this program has coloured. Such sequences in foreign text can only colour it.
 pub fn visible_in_colour(text: &str) -> Cow<'_, str> {
     shown(text, true)
 }
 
-/// A JSON document in which no character acts on a terminal. JSON itself escapes only those below
-/// U+0020, and within strings; the others can occur in strings only, so they become `\u009b`.
+/// A JSON document without characters that control a terminal. JSON itself escapes only those below
+/// U+0020. The others can occur only in strings, and become escapes such as `\u009b`.
 pub fn visible_json(document: &str) -> Cow<'_, str> {
     if !document.contains(acts) {
         return Cow::Borrowed(document);
@@ -79,8 +79,8 @@ fn push_picture(out: &mut String, c: char) {
     }
 }
 
-/// Bytes of the colour sequence at the start of a text; 0 where there is none. Codes that hide text
-/// or make it blink are none.
+/// Length of the colour sequence at the start of a text; 0 if there is none. Sequences that hide
+/// text or make it blink do not count.
 fn colour_length(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\x1b[") else {
         return 0;
@@ -94,7 +94,7 @@ fn colour_length(text: &str) -> usize {
         Ok(code) => matches!(code, 30..=37 | 39..=47 | 49 | 90..=97 | 100..=107),
         Err(_) => false,
     };
-    // `38;5;N` and `38;2;R;G;B` of the larger palettes, which have to be the whole.
+    // `38;5;N` and `38;2;R;G;B` of the larger palettes have to be the whole sequence.
     let first = numbers.next().unwrap_or_default();
     let all = match first {
         "38" => true,

@@ -29,7 +29,7 @@ pub(crate) struct Script {
     /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
-    /// CPU time of each load.
+    /// CPU time of the client in each load, s.
     pub(crate) client_cpu_s: f64,
     /// Whether frozen servers stay frozen.
     pub(crate) thaw_fails: bool,

@@ -202,7 +202,7 @@ fn replace_file(folder: &Path, document: &Value) -> Result<(), RunError> {
     fs::write(&new, text + "\n")
         .and_then(|()| fs::rename(&new, folder.join(INVENTORY)))
         .map_err(|e| {
-            // Half a file, as on a full disk.
+            // It may be incomplete, as on a full disk.
             let _ = fs::remove_file(&new);
             RunError::Folder {
                 path: folder.to_path_buf(),
@@ -211,7 +211,7 @@ fn replace_file(folder: &Path, document: &Value) -> Result<(), RunError> {
         })
 }
 
-/// The versions in the `hosts.json` of an earlier part of the run, by recipe.
+/// The versions by recipe in the `hosts.json` that an earlier part of the run wrote.
 pub(crate) fn versions_before(folder: &Path) -> BTreeMap<String, String> {
     let document = read_inventory(folder).unwrap_or_default();
     let versions = document["local"]["versions"].as_object();

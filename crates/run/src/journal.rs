@@ -31,7 +31,7 @@ pub enum JournalError {
         /// What is wrong with it.
         source: JournalTextError,
     },
-    /// A row cannot be written. The file is as it was before.
+    /// A row cannot be represented in a journal. The file was not changed.
     #[error("{}: a row cannot be written: {source}", path.display())]
     Row {
         /// The file.
@@ -67,10 +67,10 @@ pub fn read(folder: &Path) -> Result<Journal, JournalError> {
     read_as(folder, Journal::parse)
 }
 
-/// Reads the rows of a damaged journal that are whole.
+/// Reads the intact rows of a damaged journal.
 ///
 /// # Errors
-/// When it is not there or cannot be read, or its header is damaged.
+/// When it does not exist or cannot be read, or its header is damaged.
 pub fn salvage(folder: &Path) -> Result<Salvaged, JournalError> {
     read_as(folder, Journal::salvage)
 }
@@ -90,7 +90,7 @@ fn read_as<T>(
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
-    /// Bytes of the rows that were written whole.
+    /// Bytes of the rows that were written completely.
     whole_bytes: u64,
 }
 
@@ -165,8 +165,8 @@ impl JournalWriter {
     /// Appends a row and syncs it to disk.
     ///
     /// # Errors
-    /// When the row cannot be written as one, or the write fails. The rows before it are kept either
-    /// way, and half a row is removed.
+    /// When the row cannot be represented, or the write fails. In either case the rows before it
+    /// are kept, and a partly written row is removed.
     pub fn append(&mut self, row: &JournalRow) -> Result<(), JournalError> {
         let path = || self.path.clone();
         let line = row.to_line().map_err(|source| JournalError::Row {
@@ -180,7 +180,7 @@ impl JournalWriter {
                 Ok(())
             }
             Err(source) => {
-                // Where this fails, half a line stays at the end, which readers ignore.
+                // If this fails, a partial line stays at the end, which readers ignore.
                 let _ = self.file.set_len(self.whole_bytes);
                 let _ = self.file.seek(SeekFrom::Start(self.whole_bytes));
                 Err(JournalError::Io {
@@ -192,12 +192,12 @@ impl JournalWriter {
     }
 }
 
-/// Syncs the entries of a new journal and of its folder: otherwise a power failure may lose the file
-/// whose rows are on the disk.
+/// Syncs the directory entries of a new journal and of its folder. Otherwise a power failure may
+/// lose the file although its rows were synced.
 fn sync_folder(folder: &Path) {
     let parent = folder.parent().filter(|it| !it.as_os_str().is_empty());
     for folder in [folder, parent.unwrap_or(Path::new("."))] {
-        // Not every file system can.
+        // Not every file system supports this.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
 }
@@ -309,7 +309,8 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// The limit of a file's size stands for a full disk: a write is cut short, and the next fails.
+    /// A file size limit (`RLIMIT_FSIZE`) stands for a full disk: a write is cut short, and the
+    /// next fails.
     fn with_file_limit<T>(bytes: u64, work: impl FnOnce() -> T) -> T {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let before = getrlimit(Resource::Fsize);
@@ -326,7 +327,8 @@ mod tests {
     #[test]
     fn a_full_disk_loses_nothing_that_was_written_before() {
         const NAME: &str = "journal::tests::a_full_disk_loses_nothing_that_was_written_before";
-        // In a process of its own, since the limit is a process's; a shell ignores its signal.
+        // In a process of its own, since the limit applies to the whole process. A shell starts it,
+        // to ignore the limit's signal.
         if std::env::var_os("WEIGH_TEST_FULL_DISK").is_none() {
             let output = std::process::Command::new("sh")
                 .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture"])
@@ -358,7 +360,7 @@ mod tests {
                 }
             }
             assert_eq!(kept == rows.len(), limit == whole, "{limit}");
-            // With room again, the journal goes on behind its last whole row.
+            // With space again, the journal continues after its last complete row.
             for row in rows.iter().take(1).skip(kept) {
                 writer.append(row).unwrap();
             }

@@ -12,8 +12,8 @@ pub trait StoppingRule {
     /// are all rows so far, in file order.
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool;
 
-    /// What the run will not be able to tell, a sentence; asked at the end of each block until
-    /// something was said.
+    /// A sentence on what the run will not be able to tell. It is asked for after each block, until
+    /// there is one.
     fn outlook(&self, _header: &RunHeader, _trials: &[Trial]) -> Option<String> {
         None
     }
@@ -98,7 +98,7 @@ impl<'a> RetryTracker<'a> {
         self.stopping_rule.is_settled(&self.header, &self.trials)
     }
 
-    /// What the run will not be able to tell; once.
+    /// A sentence on what the run will not be able to tell; returned at most once.
     pub(crate) fn outlook(&mut self) -> Option<String> {
         if self.outlook_was_told {
             return None;

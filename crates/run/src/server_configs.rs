@@ -17,8 +17,8 @@ const OTHER_VARIANTS: &str = "otherwise";
 pub(crate) struct ServerConfigs {
     /// By server name.
     variants: BTreeMap<String, Vec<ConfigVariant>>,
-    /// The first configuration of each server that this process rendered. A file may hold commands of
-    /// an experiment that someone else sent: nothing of it is run.
+    /// The first configuration of each server that this process rendered. Commands are taken only
+    /// from these: those in a file may come from someone else, and are never run.
     rendered: BTreeMap<String, Value>,
 }
 
@@ -106,8 +106,8 @@ impl ServerConfigs {
         self.variants.len()
     }
 
-    /// The first configuration of each server that this process rendered, from the experiment and the
-    /// recipes that it was given.
+    /// The first configuration of each server that this process rendered, from the experiment and
+    /// the recipes that it was given.
     pub(crate) fn rendered(&self) -> &BTreeMap<String, Value> {
         &self.rendered
     }

@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Appends a row. One that no journal can hold is left out, with a warning.
+    /// Appends a row. If it cannot be represented in a journal, it is left out with a warning.
     fn append(&mut self, row: &JournalRow) -> Result<(), RunError> {
         match self.journal.append(row) {
             Err(JournalError::Row { source, .. }) => self.warn(format!(
@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Appends a trial. One that no journal can hold has failed.
+    /// Appends a trial. If it cannot be represented in a journal, it is appended as failed.
     fn append_trial(&mut self, mut trial: Trial) -> Result<Trial, RunError> {
         let row = JournalRow::Trial(Box::new(trial.clone()));
         match self.journal.append(&row) {
@@ -403,14 +403,14 @@ impl<'a> Session<'a> {
             self.queue.clear();
             self.warn(why)?;
         } else if block_ends && let Some(text) = self.retries.outlook() {
-            // Not kept: the result says what the noise floor was in the end.
+            // Not recorded: the result says what the noise floor was in the end.
             (self.emit)(RunEvent::Warning { text });
         }
         Ok(())
     }
 
-    /// Leaves subjects that have never worked out of the blocks that follow, and a condition in which
-    /// nothing is left to compare.
+    /// Leaves subjects that have never worked out of the blocks that follow, and a condition in
+    /// which nothing is left to compare.
     fn leave_out(&mut self, block: u32, group: &Group) -> Result<(), RunError> {
         let (condition, baseline) = (&group.condition, &self.options.experiment.design.baseline);
         let never = |planned: &&PlannedTrial| {

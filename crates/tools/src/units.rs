@@ -9,7 +9,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
     scaled(text, 0)
 }
 
-/// A figure of a JSON document: not negative, and far from what overflows when it is scaled.
+/// A figure of a JSON document: not negative, and small enough not to overflow when it is scaled.
 pub(super) fn figure(value: &serde_json::Value) -> Option<f64> {
     value.as_f64().filter(|n| (0.0..1e18).contains(n))
 }

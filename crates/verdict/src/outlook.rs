@@ -9,25 +9,25 @@ use crate::sample::{Sample, error_of_mean};
 use crate::student::t_quantile;
 use crate::{Metric, NoiseFloor, Rules};
 
-/// Fewer blocks than this say too little of their spread.
+/// From fewer blocks than this, the spread is too uncertain.
 const BLOCKS_MIN: usize = 5;
 
-/// A noise floor that stays wider than what matters until the run's last block.
+/// A noise floor that will still be wider than what matters after the run's last block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outlook {
     /// The noise floor so far.
     pub floor: NoiseFloor,
     /// Blocks of the whole run.
     pub blocks_planned: u32,
-    /// Half the width that its interval has after these, as a log ratio.
+    /// Half the width of its interval after all planned blocks, as a log ratio.
     pub half_width: f64,
     /// What matters, as a fraction.
     pub matters: f64,
 }
 
-/// The widest noise floor of throughput or median latency that the blocks left will not narrow to
-/// what matters. `None` with fewer than five blocks, after the last one, and where all will be
-/// narrow enough. The spread between the blocks left is taken to be that of the blocks so far.
+/// Forecasts the noise floors of throughput and median latency after the last block. Returns the
+/// widest, if it is wider than what matters; `None` with fewer than five blocks and after the last
+/// one. The remaining blocks are assumed to have the spread of the blocks so far.
 pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
     let rules = Rules::of(header);
     let cells = Cells::of(header, trials);
@@ -47,7 +47,7 @@ pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
     wide.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
 }
 
-/// Half the width of the floor's interval after so many blocks, as a log ratio.
+/// Half the width of the floor's interval after `blocks` blocks, as a log ratio.
 fn half_width_after(floor: &NoiseFloor, rules: &Rules, blocks: usize) -> Option<f64> {
     let log_ratios: Vec<f64> = floor.by_block.iter().map(|one| one.ratio.ln()).collect();
     let sample = Sample::of(&log_ratios)?;

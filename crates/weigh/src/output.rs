@@ -25,7 +25,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::note_line(format_args!($($text)*)) };
 }
 
-/// Writes on standard error, if that can be. What others wrote cannot act on the terminal.
+/// Writes to standard error, if possible. Control characters are made visible.
 pub fn note(text: Arguments<'_>) {
     let text = text.to_string();
     let _ = io::stderr().lock().write_all(visible(&text).as_bytes());
@@ -57,14 +57,14 @@ pub fn print_json(value: &Value) {
     print_text(&(json_text(value) + "\n"));
 }
 
-/// A JSON document in lines, in which no string acts on a terminal.
+/// A JSON document on several lines, without characters that control a terminal.
 pub fn json_text(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     visible_json(&text).into_owned()
 }
 
-/// Prints text on standard output; of control sequences only colours. A reader that has gone is no
-/// error; any other is kept for [`all_written`].
+/// Prints text on standard output; of control sequences only colours are kept. A closed pipe is not
+/// an error; any other error is kept for [`all_written`].
 pub fn print_text(text: &str) {
     let text = visible_in_colour(text);
     let mut out = io::stdout().lock();

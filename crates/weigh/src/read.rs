@@ -85,7 +85,7 @@ fn is_input(file: &Path) -> bool {
 /// A file's text. Pages are not always UTF-8; what is not becomes a replacement character.
 fn text(file: &Path, name: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    // One byte more tells a longer text.
+    // One byte more, so that a longer text is noticed.
     let limit = BYTES_MAX + 1;
     let read = match is_input(file) {
         true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes),

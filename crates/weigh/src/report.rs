@@ -35,7 +35,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The journal of the folder; with `--salvage` what is whole of it.
+/// Reads the journal of the folder; with `--salvage`, its intact rows.
 fn read(args: &ReportArgs) -> Result<Journal, Failure> {
     if !args.salvage {
         return journal::read(&args.folder).map_err(|e| match e {

@@ -226,7 +226,7 @@ fn journal_bytes(folder: &Path) -> u64 {
     file.map_or(0, |about| about.len())
 }
 
-/// After a failure in the middle of a run, such as a full disk: what was measured is in the folder.
+/// Says what was kept, after a failure in the middle of a run, such as a full disk.
 fn say_what_is_kept(folder: &Path, bytes_before: u64) {
     let journal = run::journal::read(folder);
     let trials = journal.map_or(0, |journal| journal.trials().count());

@@ -10,8 +10,8 @@ use signal_hook::{SigId, flag, low_level};
 
 use crate::failure::Failure;
 
-/// Those of which a second one ends at once. SIGHUP is none: when a terminal goes, its shell often
-/// sends another.
+/// The signals of which a second one ends the program at once. SIGHUP is not among them: when a
+/// terminal closes, the shell often sends a second one.
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// How often a thread that waits for signals looks: seldom before the first, as it takes CPU time
@@ -32,8 +32,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen for SIGINT, SIGTERM and SIGHUP. The last comes when the terminal goes, and is
-    /// left alone where the program was started to outlive it, as by `nohup`.
+    /// Begins to listen for SIGINT, SIGTERM and SIGHUP. SIGHUP comes when the terminal closes; it
+    /// stays ignored if the program was started that way, as by `nohup`.
     ///
     /// # Errors
     /// When the system refuses.
@@ -47,12 +47,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The same without SIGHUP, which means something else to a balancer.
+    /// The same without SIGHUP, which makes a balancer reload.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn listen_without_hangup() -> Result<Self, Failure> {
-        // A file that reaches its limit is then an error of the write, and what was measured is kept.
+        // With this signal handled, a write beyond the file size limit is an error instead of the
+        // end of the program, and what was measured is kept.
         flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
         let signals = Self {
             stop: Arc::new(AtomicBool::new(false)),

@@ -175,7 +175,8 @@ impl Known {
 
     /// `None` for one that has ended.
     fn read(pid: i32, reader: &mut Reader) -> Option<Self> {
-        // Before anything else is read: what it does in between shows in the next sample.
+        // Before anything else is read, so that what the thread does meanwhile shows in the next
+        // sample.
         let mut times = RunTimes::unknown();
         let threads = match reader.since(&mut times, pid, pid) {
             Since::Gone => Vec::new(),

@@ -84,24 +84,26 @@ pub struct Service {
     pub backlog: u32,
     /// Who may connect. Default: everybody.
     pub access: Access,
-    /// The proxies in front. With such a list, nobody else may announce a client: by a PROXY
-    /// protocol header, or by `Forwarded`, `X-Forwarded-For` and the like, which are dropped.
-    /// Default: none is named, and requests keep these fields, as in other proxies.
+    /// The proxies in front. With such a list, only they may announce a client. PROXY protocol
+    /// connections of others are closed, and their `Forwarded`, `X-Forwarded-For` and similar
+    /// fields are dropped. Default: none, and requests keep these fields, as in other proxies.
     pub trusted_proxies: Vec<Prefix>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Whether clients send a PROXY protocol header. Default no: believing anybody's header would
     /// let clients claim any address.
     pub proxy_protocol_in: bool,
-    /// How often a request that a back end got may be sent again after a failure. Default 2: a
-    /// pooled connection that was just closed, and a back end that failed, and no more, as the
-    /// request itself may be what they fail of.
+    /// How often a request that was sent to a back end may be sent again after a failure. Default
+    /// 2: enough for a pooled connection that was just closed and for a back end that failed. Not
+    /// more, as the request itself may be what makes back ends fail.
     pub resends: u32,
-    /// Whether a client of an HTTP service that has ended its side still gets its response. Default
-    /// no, as in nginx: nearly all have closed, and would keep a place and a back end.
+    /// Whether a client of an HTTP service that has shut down its side still gets its response.
+    /// Default no, as in nginx: nearly all such clients have closed the connection, and would
+    /// occupy a place and a back end for nothing.
     pub half_close: bool,
-    /// Bytes per second of a request's body that extend [`Timeouts::client_body`]; 0: nothing does.
-    /// Default 500, as in Apache: less than any line carries.
+    /// The lowest rate of a request's body, bytes per second: each so many bytes received extend
+    /// [`Timeouts::client_body`] by a second; 0: nothing extends it. Default 500, as in Apache,
+    /// which is slower than any network link.
     pub body_rate_min: u32,
     /// Accepted, without effect.
     pub verbosity: bool,
@@ -348,15 +350,15 @@ pub struct Timeouts {
     /// To receive a request head, and a PROXY protocol header. Default 10 s: enough for a bad line,
     /// and a bound for slow senders.
     pub client_header: Duration,
-    /// To receive the rest of a request's body, of the time in which nothing but the client is
-    /// waited for; extended by what has come ([`Service::body_rate_min`]). Default 60 s: a pause on
-    /// the way is survived, and a byte now and then is not enough.
+    /// To receive the rest of a request's body. Only time in which the balancer waits for nothing
+    /// but the client counts. The bytes received extend it ([`Service::body_rate_min`]). Default
+    /// 60 s: a pause in the network is tolerated, but sending a byte now and then is not enough.
     pub client_body: Duration,
     /// Silence on a connection: in TCP in both directions, in HTTP between requests. Default 10
     /// min: people at a terminal are not cut off, and forgotten connections end.
     pub client_idle: Duration,
-    /// Silence on a relayed connection of which one side has ended. Default 60 s: mostly the other
-    /// side has nothing more to say.
+    /// Silence on a relayed connection after one side has shut down. Default 60 s: usually the
+    /// other side has nothing more to send.
     pub half_closed: Duration,
     /// For a back end to begin and continue a response. Default 60 s, as in nginx.
     pub upstream_answer: Duration,

@@ -131,7 +131,7 @@ struct Generations {
 /// Runs a configuration file.
 pub struct Supervisor {
     file: PathBuf,
-    /// The event loop that was asked for.
+    /// The event loop that was asked for, if any.
     io: Option<IoKind>,
     generations: Mutex<Generations>,
     /// Serializes reloads.
@@ -190,7 +190,7 @@ impl Supervisor {
         self.current().balancer.io()
     }
 
-    /// A worker that failed so often that it was given up.
+    /// The first worker that was given up because it failed too often, if any.
     pub fn failure(&self) -> Option<WorkerGivenUp> {
         self.current().balancer.failure()
     }

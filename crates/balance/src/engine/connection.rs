@@ -86,7 +86,7 @@ impl Connection {
 pub(super) struct Client {
     /// From the kernel or the PROXY protocol header; unspecified where nothing needs it.
     pub address: SocketAddr,
-    /// Whether the forwarded fields of its requests count.
+    /// Whether the forwarded fields of its requests are believed.
     pub trusted: bool,
     /// The address it connected to, where a PROXY protocol header is sent.
     pub local: SocketAddr,

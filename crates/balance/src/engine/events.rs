@@ -44,7 +44,7 @@ pub struct RequestLine {
 }
 
 impl RequestLine {
-    /// Bytes of its texts.
+    /// Bytes of its text.
     pub(crate) fn bytes(&self) -> u64 {
         let texts = [
             Some(&self.target),

@@ -277,7 +277,7 @@ pub(super) struct ExternalChooser {
 }
 
 impl ExternalChooser {
-    /// The handle of a worker that takes the place of this one's.
+    /// A new handle for a worker that replaces the one with this handle.
     pub fn fresh(&self) -> ExternalChooser {
         let (sender, replies) = channel();
         ExternalChooser {

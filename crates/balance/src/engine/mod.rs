@@ -297,8 +297,8 @@ impl Balancer {
         self.io
     }
 
-    /// A worker that failed so often that it was given up: clients are served by the other workers
-    /// alone, or by none.
+    /// The first worker that was given up because it failed too often, if any. Only the other
+    /// workers serve clients then.
     pub fn failure(&self) -> Option<WorkerGivenUp> {
         self.shared.failure()
     }

@@ -1,32 +1,32 @@
 //! Places for new clients.
 //!
-//! Where all are taken, a client of an HTTP service gives way that has been idle for longest:
-//! between two requests, or before the first. Relayed connections do not, as nobody knows what
-//! their silence means.
+//! When all places are taken, the HTTP client that has been idle for longest is closed to make
+//! room. Idle means between two requests, or before the first. Relayed connections are never closed
+//! for this, as the balancer cannot know what their silence means.
 
 use net::{ConnId, Io};
 
 use super::connection::Role;
 use super::worker::Worker;
 
-/// How long a client must have been idle, ns: one that asked within this time is likely to ask
-/// again.
+/// How long a client must have been idle, ns: one with a more recent request is likely to send
+/// another.
 const IDLE_NS: u64 = 1_000_000_000;
 /// How often the connection table may be walked for idle clients, ns.
 const WALK_NS: u64 = 10_000_000;
-/// How many of them a walk finds.
+/// How many idle clients a walk keeps.
 const FOUND_MAX: usize = 256;
 
-/// Clients that could give way.
+/// Clients that could be closed to make room.
 #[derive(Default)]
 pub(super) struct IdleClients {
-    /// As of the last walk; the one that was idle for longest is last.
+    /// Found by the last walk; the one that has been idle for longest comes last.
     found: Vec<ConnId>,
     walked_ns: u64,
 }
 
 impl<I: Io> Worker<I> {
-    /// Takes a place for a client of a service; false if there is none.
+    /// Takes a place for a client of a service; returns false if there is none.
     pub(super) fn take_place(&mut self, service: usize) -> bool {
         if self.is_full() && !self.evict(None) {
             return false;
@@ -39,7 +39,8 @@ impl<I: Io> Worker<I> {
         taken
     }
 
-    /// Closes the client that has been idle for longest, of a service or of any.
+    /// Closes the client that has been idle for longest, of one service or of all. Returns false if
+    /// there is none.
     #[cold]
     fn evict(&mut self, service: Option<usize>) -> bool {
         let now_ns = self.now();
@@ -65,7 +66,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// How long a client has been idle, ns, if it may give way.
+    /// How long a client has been idle, ns; `None` if it may not be closed.
     fn idle_ns(&self, conn: ConnId, now_ns: u64) -> Option<u64> {
         let connection = &self.connections[conn.slot()];
         let idle = connection.role == Role::HttpDownstream

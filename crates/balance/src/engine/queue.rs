@@ -22,7 +22,7 @@ impl<I: Io> Worker<I> {
             && connection.downstream.is_none()
             && connection.client.as_deref().is_some_and(silent)
         {
-            // It has gone, without having said anything.
+            // It has closed without having sent anything.
             return self.end_client(conn);
         }
         let most = self.services[service].queue_length;

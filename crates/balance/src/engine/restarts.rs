@@ -1,14 +1,15 @@
-//! Workers that fail: started again, so often and no more.
+//! Workers that fail are started again, a limited number of times.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A worker is started again so often within [`WINDOW`].
+/// How often a worker is started again within [`WINDOW`].
 pub(super) const RESTARTS_MAX: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Before it is started again: the kernel releases what an event loop used a little later.
+/// Pause before a worker is started again: the kernel releases the resources of an event loop with
+/// some delay.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a worker ended.
@@ -34,7 +35,7 @@ impl WorkerError {
     }
 }
 
-/// A worker failed too often and was given up. Its listening sockets are closed.
+/// A worker failed too often and is not started again. Its listening sockets are closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "worker {worker} was given up after {} failures within {} s, the last: {last}",
@@ -53,7 +54,7 @@ pub struct WorkerGivenUp {
 pub(super) struct Restarts(VecDeque<Instant>);
 
 impl Restarts {
-    /// Whether the worker is to be started again after a failure now.
+    /// Records a failure; returns whether the worker is to be started again.
     pub fn allow(&mut self, now: Instant) -> bool {
         let old = |at: &Instant| now.duration_since(*at) > WINDOW;
         while self.0.front().is_some_and(old) {

@@ -27,7 +27,7 @@ pub(super) struct Limits {
     pub client_header: u64,
     pub client_body: u64,
     pub client_idle: u64,
-    /// Of silence, once one side of a relayed connection has ended.
+    /// Limit of silence on a relayed connection after one side has shut down, ns.
     pub half_closed: u64,
     pub write_stall: u64,
     pub upstream_answer: u64,
@@ -42,7 +42,7 @@ pub(super) struct BackendSlot {
     address_version: u32,
     /// Connection limit, over all threads.
     pub most: u32,
-    /// Capacity that this worker has reserved on it.
+    /// Capacity that this worker has reserved on the back end.
     pub reserved: u32,
     pub retries: u32,
     /// Limit of silence on a connection, ns.
@@ -83,7 +83,7 @@ pub(super) struct ServiceWorker {
     pub combined: bool,
     /// Whether back ends that break connections are ejected.
     pub ejects: bool,
-    /// Clients of this worker.
+    /// The number of clients of this worker.
     pub clients: u32,
     /// Clients that wait for capacity.
     pub queue: VecDeque<ConnId>,
@@ -204,9 +204,9 @@ impl ServiceWorker {
         }
     }
 
-    /// Whether a peer with this address may connect. Where clients are announced, only proxies that
-    /// were named may do so; without names, an announcer has to be allowed itself, as it could
-    /// announce any address.
+    /// Whether a peer with this address may connect. Where the PROXY protocol announces clients,
+    /// only trusted proxies may connect. If no proxies are named, the access lists have to allow
+    /// the peer itself, as it could announce any address.
     pub fn may_connect(&self, peer: IpAddr) -> bool {
         match &self.trusted {
             Some(trusted) if self.proxy_in => trusted.permit(peer),
@@ -214,14 +214,14 @@ impl ServiceWorker {
         }
     }
 
-    /// Whether the forwarded fields of a client's requests count.
+    /// Whether the forwarded fields of a client's requests are believed.
     pub fn trusts(&self, client: IpAddr) -> bool {
         self.trusted
             .as_ref()
             .is_none_or(|trusted| trusted.permit(client))
     }
 
-    /// Whether a client of an HTTP service that has ended its side gets its response.
+    /// Whether a client of an HTTP service that has shut down its side gets its response.
     pub fn half_close(&self) -> bool {
         self.http.as_ref().is_some_and(|http| http.half_close)
     }
@@ -294,7 +294,7 @@ impl ServiceWorker {
         state.backends[backend].release(1);
     }
 
-    /// Releases all that this worker holds of the shared state.
+    /// Releases all that this worker has reserved in the shared state.
     pub fn release_all(&mut self, state: &ServiceState) {
         state.release(std::mem::take(&mut self.clients));
         let queued = self.queue.drain(..).len() as u32;

@@ -40,7 +40,7 @@ pub struct Shared {
     failure: Mutex<Option<WorkerGivenUp>>,
     sender: SyncSender<Event>,
     receiver: Mutex<Option<Receiver<Event>>>,
-    /// What the next turns of workers meet.
+    /// Failures to inject into the next turns of workers.
     #[cfg(test)]
     pub(super) faults: Mutex<std::collections::VecDeque<Fault>>,
 }
@@ -84,13 +84,13 @@ pub struct ProcessState {
     pub events_lost: Counter,
     /// Bytes for traffic logs that wait in the channel.
     pub traffic_bytes: AtomicU64,
-    /// Bytes of request lines that wait in the channel.
+    /// Bytes of request lines in the channel.
     pub line_bytes: AtomicU64,
     /// Log lines that could not be written.
     pub log_failures: Counter,
     /// Hooks that failed, timed out, or did not fit the queue.
     pub hook_failures: Counter,
-    /// Times that accepting failed for want of descriptors or memory, or of slots.
+    /// How often accepting failed for lack of descriptors, memory or slots.
     pub accept_failures: Counter,
     /// When that was reported last, ns.
     accept_noticed_ns: AtomicU64,
@@ -101,7 +101,7 @@ pub struct ProcessState {
 }
 
 impl ProcessState {
-    /// Counts that no client could be accepted, and reports it at most once a minute.
+    /// Counts a failure to accept a client, and reports it at most once a minute.
     #[cold]
     pub(super) fn note_accept_failure(&self, errno: i32) {
         const INTERVAL_NS: u64 = 60_000_000_000;
@@ -203,7 +203,7 @@ impl Shared {
         self.is_draining() || self.stop.load(Ordering::Relaxed)
     }
 
-    /// The first worker that was given up.
+    /// The first worker that was given up, if any.
     pub(super) fn failure(&self) -> Option<WorkerGivenUp> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone()
@@ -214,7 +214,7 @@ impl Shared {
         failure.get_or_insert(worker);
     }
 
-    /// Fails or panics if a test wants that.
+    /// Fails or panics if a test has injected a failure.
     #[cfg(test)]
     pub(super) fn meet_fault(&self) -> std::io::Result<()> {
         let fault = self.faults.lock().unwrap().pop_front();

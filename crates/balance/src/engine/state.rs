@@ -264,7 +264,7 @@ pub struct ServiceCounts {
     pub denied: Counter,
     /// Clients rejected as there were too many, or as they waited too long.
     pub overflowed: Counter,
-    /// Idle clients closed to make room for new ones (HTTP only).
+    /// Idle clients that were closed to make room for new ones (HTTP only).
     pub evicted: Counter,
     /// Clients or requests for which there was no back end.
     pub refused: Counter,

@@ -185,12 +185,12 @@ pub(super) struct WorkerSpec {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
-    /// Until it has begun to listen.
+    /// Its listening sockets, until it has begun to listen.
     pub listeners: Option<Vec<Listener>>,
     pub copies: Arc<Copies>,
     /// Where a service uses an external chooser.
     pub external_chooser: Option<ExternalChooser>,
-    /// Until it has begun.
+    /// Where it reports whether its event loop opened, until it has done so.
     pub opened: Option<Sender<io::Result<()>>>,
     pub listening_count: Arc<ListeningCount>,
 }
@@ -210,8 +210,8 @@ fn keep_running<I: Io>(mut spec: WorkerSpec) {
     let (number, shared) = (spec.number, spec.shared.clone());
     let mut restarts = Restarts::default();
     loop {
-        // The worker is dropped with its connections; what it shares with others are counters,
-        // which it gives back then, and values that are valid at any time.
+        // Unwind safety: a panic drops the worker with its connections. It shares only counters,
+        // which its drop corrects, and values that are valid at any time.
         let ended = catch_unwind(AssertUnwindSafe(|| run_worker::<I>(&mut spec)));
         let failure = match ended {
             Ok(Ok(())) => break,
@@ -225,7 +225,7 @@ fn keep_running<I: Io>(mut spec: WorkerSpec) {
             break;
         }
         if !restarts.allow(Instant::now()) {
-            // A socket that nobody accepts from would hold clients for ever.
+            // On a listening socket that nobody accepts from, clients would wait for ever.
             spec.copies.lock().retain(|one| one.worker != number);
             let last = failure.to_string();
             if let Some(opened) = spec.opened.take() {
@@ -281,7 +281,7 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
             spec.opened = opened;
             io
         }
-        // The balancer does not start then.
+        // Then the balancer does not start.
         (Err(error), Some(opened)) => {
             let _ = opened.send(Err(error));
             return Ok(());

@@ -124,7 +124,7 @@ impl<I: Io> Worker<I> {
             }
             if self.listening && self.shared.is_draining() {
                 self.listening = false;
-                // Serve what the kernel has accepted.
+                // Serve the connections that the kernel has completed.
                 self.poll_once(0)?;
                 self.poll_once(0)?;
                 self.io.stop_listening();
@@ -308,14 +308,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether this thread has as many clients as it may have.
+    /// Whether this thread has reached its limit of clients.
     pub(super) fn is_full(&self) -> bool {
         self.clients >= self.clients_max
     }
 
-    /// A client whose back end is not connected yet has ended its side. It may only have shut that
-    /// down, and its data is held. One that waits in the queue without having said anything has
-    /// gone.
+    /// Handles the end of a client's side before its back end is connected. The client may only
+    /// have shut down its side, so its data is held. A queued client that has sent nothing is
+    /// closed.
     fn waiting_ended(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
         connection.ended = true;
@@ -371,7 +371,7 @@ impl<I: Io> Worker<I> {
 }
 
 impl<I: Io> Drop for Worker<I> {
-    /// The shared state outlives a worker that fails.
+    /// Releases what a failed worker had reserved: the shared state outlives it.
     fn drop(&mut self) {
         for (service_worker, state) in self.services.iter_mut().zip(&self.shared.services) {
             service_worker.release_all(state);

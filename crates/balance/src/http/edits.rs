@@ -78,7 +78,8 @@ impl<'e> Edit<'e> {
         name.eq_ignore_ascii_case(self.name.as_bytes())
     }
 
-    /// Whether a name is another spelling of this edit's field, which some servers fold into one.
+    /// Whether a name is another spelling of this edit's field. Some servers treat both as one
+    /// name.
     pub(super) fn is_spelt_as(&self, name: &[u8]) -> bool {
         same_folded(name, self.name.as_bytes()) && !self.is(name)
     }

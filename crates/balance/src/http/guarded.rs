@@ -1,11 +1,11 @@
 //! Names of header fields that clients must not forge.
 //!
-//! CGI passes `X-Forwarded-For` as `HTTP_X_FORWARDED_FOR`, and so `X_Forwarded_For`; some servers
-//! turn every byte but letters and digits into an underscore. Names are compared as such a server
-//! sees them: folded.
+//! CGI passes both `X-Forwarded-For` and `X_Forwarded_For` as `HTTP_X_FORWARDED_FOR`, and some
+//! servers turn every byte except letters and digits into an underscore. So names are compared
+//! folded: in lower case, and with all other bytes taken as hyphens.
 
-/// Fields by which proxies say who the client is and what it asked for. Besides these, all that
-/// begin with `X-Forwarded`.
+/// Fields by which proxies say who the client is and what it asked for. All names that begin with
+/// `X-Forwarded` count as well.
 const FORWARDED: [&[u8]; 7] = [
     b"cf-connecting-ip",
     b"client-ip",
@@ -42,7 +42,7 @@ pub(super) fn is_forwarded(name: &[u8]) -> bool {
         || FORWARDED.iter().any(|known| same_folded(name, known))
 }
 
-/// A folded name in the making, for trailers, which come byte by byte: FNV-1a.
+/// FNV-1a hash of a folded name, computed byte by byte, as trailers arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NameHash(u64);
 
@@ -60,15 +60,15 @@ impl NameHash {
     }
 }
 
-/// The fields that a configuration writes into requests: clients may not send them as trailers,
-/// which a receiver may merge into the head.
+/// The fields that a configuration sets in requests. Clients may not send them as trailers, as a
+/// receiver may merge trailers into the head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardedNames {
     hashes: Vec<NameHash>,
 }
 
 impl GuardedNames {
-    /// Guards fields of these names.
+    /// Guards the fields with these names.
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> GuardedNames {
         let mut hashes: Vec<NameHash> = Vec::new();
         for name in names {
@@ -80,7 +80,7 @@ impl GuardedNames {
         GuardedNames { hashes }
     }
 
-    /// None.
+    /// Guards no fields.
     pub const NONE: GuardedNames = GuardedNames { hashes: Vec::new() };
 
     pub(super) fn has(&self, name: NameHash) -> bool {

@@ -29,8 +29,8 @@ pub struct ToUpstream<'e> {
     pub keep_alive: bool,
     /// Whether an upgrade may be requested, if the client does.
     pub upgrade: bool,
-    /// Whether the client may say whom it asks for: else `Forwarded`, `X-Forwarded-For` and the
-    /// like are dropped, however they are spelt.
+    /// Whether the client may announce another one. If not, `Forwarded`, `X-Forwarded-For` and
+    /// similar fields are dropped, however they are spelt.
     pub trusted: bool,
     /// Host for an HTTP/1.0 request without one.
     pub host: &'e [u8],
@@ -106,7 +106,7 @@ pub fn rewrite_request<'a>(
     let keep = |field: &Field<'a>| match field_kind(Direction::Request, field.name) {
         FieldKind::Other if named.has(field.name) => false,
         FieldKind::Other if forged && is_forwarded(field.name) => false,
-        // A server may take it for the field that an edit writes.
+        // A server may take it for the field that an edit sets.
         FieldKind::Other if to.edits.iter().any(|edit| edit.is_spelt_as(field.name)) => false,
         FieldKind::Expect => expect,
         FieldKind::Upgrade => upgrade,

@@ -34,9 +34,9 @@ pub enum Framing {
 ///
 /// The chunked coding is parsed strictly: lines end with CR LF; extensions and trailers are bounded
 /// and without control characters; trailers that frame, route or authenticate a message are
-/// refused, since a receiver may merge them into the head (RFC 9110 6.5.1). In requests, trailers
-/// are refused too that say who the client is, chunks of 2 GiB and more, and sizes padded with
-/// whitespace, which some servers send.
+/// refused, since a receiver may merge them into the head (RFC 9110 6.5.1). In requests, these
+/// are refused too: trailers that say who the client is, chunks of 2 GiB and more, and sizes padded
+/// with whitespace, which some servers send.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTracker {
     body: MessageBody,
@@ -86,7 +86,7 @@ impl BodyTracker {
         self.take_content(input, |_| {})
     }
 
-    /// The same, refusing trailers of these names.
+    /// The same, but trailers with these names are refused.
     ///
     /// # Errors
     /// As [`BodyTracker::take`].
@@ -136,7 +136,7 @@ impl BodyTracker {
 const REQUEST_CHUNK_MAX: u64 = i32::MAX as u64;
 const RESPONSE_CHUNK_MAX: u64 = i64::MAX as u64;
 
-/// Longest name that is compared as a whole: one in `HEAD_ONLY`.
+/// Length of the longest name in `HEAD_ONLY`; only so much of a name is stored.
 const NAME_MAX: usize = 20;
 
 /// Fields not allowed as trailers: framing, routing, authentication, and the content's form (RFC
@@ -154,10 +154,10 @@ struct ChunkRules {
     blank: bool,
     /// The colon of a trailer has come.
     colon: bool,
-    /// Name of the trailer, folded; `name_bytes` counts on if it does not fit.
+    /// The start of the trailer's name, folded. `name_bytes` is the length of the whole name.
     name: [u8; NAME_MAX],
     name_bytes: usize,
-    /// Of the whole name.
+    /// Hash of the whole name.
     hash: NameHash,
 }
 
@@ -201,7 +201,7 @@ impl ChunkRules {
         }
     }
 
-    /// Whether the trailer whose name has come may only be in the head.
+    /// Whether the trailer whose name has been read is allowed only in the head.
     fn is_head_only(&self, names: &GuardedNames) -> bool {
         let whole = self.name.get(..self.name_bytes);
         let begin = &self.name[..self.name_bytes.min(NAME_MAX)];

@@ -10,7 +10,7 @@ use net::proxy_protocol;
 use crate::support::http::*;
 use crate::support::{connect, echo, ends, read, service, start};
 
-/// An edit of requests for every back end.
+/// Adds an edit of requests to every back end.
 fn edits(service: &mut Service, how: EditKind) {
     for backend in &mut service.backends {
         backend.header_edits.push(HeaderEdit {
@@ -22,7 +22,7 @@ fn edits(service: &mut Service, how: EditKind) {
     }
 }
 
-/// A request in chunks with a trailer.
+/// A chunked request with a trailer.
 fn with_trailer(trailer: &str) -> String {
     format!(
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -64,7 +64,7 @@ fn a_field_that_the_configuration_sets_comes_once_however_it_is_spelt() {
     });
 }
 
-/// A header that announces a client.
+/// A PROXY protocol header that announces a client.
 fn announced(client: &str) -> Vec<u8> {
     let src: SocketAddr = format!("{client}:5555").parse().unwrap();
     let mut bytes = Vec::new();
@@ -98,7 +98,7 @@ fn only_proxies_that_were_named_announce_clients() {
             service.access.allow = vec!["10/8".parse().unwrap()];
             start(io, service)
         };
-        // The proxy itself need not be on the list of those that it announces.
+        // The access lists need not allow the proxy itself.
         let balancer = proxied("127/8");
         let mut stream = connect(&balancer);
         stream.write_all(&announced("10.8.0.7")).unwrap();

@@ -88,8 +88,8 @@ fn a_new_client_gets_the_place_of_one_that_is_idle() {
     });
 }
 
-/// Sends a body in pieces, one each 20 ms, while it is taken; gives the status of the answer, and
-/// how long that took.
+/// Sends a body in pieces, one every 20 ms, while it is accepted. Returns the status of the answer
+/// and how long that took.
 fn send_slowly(balancer: &Balancer, pieces: usize, piece: &'static str) -> (u16, Duration) {
     let began = Instant::now();
     let mut client = Peer::connect(balancer.address());
@@ -148,7 +148,7 @@ fn a_long_body_that_comes_steadily_is_waited_for() {
 fn a_relayed_client_that_has_closed_does_not_stay_until_the_idle_limit() {
     on_both(|io| {
         let deaf = serve(|stream| {
-            // Neither reads nor closes.
+            // It neither reads nor closes.
             std::thread::sleep(LONG);
             drop(stream);
         });

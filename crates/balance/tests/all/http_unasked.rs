@@ -11,18 +11,18 @@ use net::IoKind;
 
 use crate::support::http::*;
 
-/// What the process of the balancer is told: event loop and back end.
+/// The environment variable for the balancer's process: event loop and back end.
 const TOLD: &str = "BALANCE_TEST_UNASKED";
-/// How it says where it listens.
+/// The start of the line that says where it listens.
 const LISTENS: &str = "listens on ";
 
-/// A balancer in a process of its own, which can be stopped.
+/// A balancer in a process of its own, so that SIGSTOP can stop it.
 struct Process {
     child: Child,
     address: SocketAddr,
-    /// It ends when this is closed.
+    /// The process ends when this is closed.
     input: Option<ChildStdin>,
-    /// Open, so that it may go on writing.
+    /// Kept open, so that the process can go on writing.
     _output: BufReader<ChildStdout>,
 }
 
@@ -113,7 +113,7 @@ fn data_before_the_request_is_never_its_answer() {
         let balancer = Process::start(io, back.address);
         let mut client = Peer::connect(balancer.address);
         assert_eq!(client.ask(get("/")).text(), "answer 0");
-        // Both wait in the kernel when the balancer looks: first the request, then the data.
+        // Both are in the kernel when the balancer polls: first the request, then the data.
         balancer.stop();
         client.say(get("/"));
         std::thread::sleep(Duration::from_millis(30));
@@ -127,7 +127,7 @@ fn data_before_the_request_is_never_its_answer() {
 
 #[test]
 fn bytes_in_a_buffer_behind_a_complete_answer_are_nobodys_answer() {
-    // The size of a receive buffer: the answer fills it, and the rest comes in another.
+    // The size of a receive buffer: the answer fills one, and the rest comes in another.
     const BUFFER: usize = 32 * 1024;
     on_both(|io| {
         let back = BackEnd::new(|peer, number, all| {

@@ -1,29 +1,28 @@
-//! Ambiguous messages, and plain ones beside them, so that a test that sees nothing is noticed.
+//! Ambiguous messages. There are plain ones too, so that a test that sees nothing is noticed.
 
 pub struct Message {
     pub name: &'static str,
-    /// `/N` stands for a target of its own.
+    /// `/N` stands for a target that only this message has.
     pub text: String,
-    /// How many requests a server sees of it; `None`: at most one, as servers and RFC differ.
+    /// How many requests a server has to see. `None`: at most one, as servers differ from the RFC.
     pub requests: Option<usize>,
 }
 
 /// A request that must never be seen: it lies in the body of another.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// POST with these fields and a body that ends at once, and hides a request, if it is in chunks.
+/// A POST with these fields. Read as chunked, its body is empty and a hidden request follows.
 fn post(fields: &str) -> String {
     format!("POST /N HTTP/1.1\r\nHost: a\r\n{fields}\r\n0\r\n\r\n{HIDDEN}")
 }
 
-/// POST with this body in chunks, and a request behind it that must not be seen, as the body is
-/// refused.
+/// A POST with this chunked body, which is refused, so that the request after it must not be seen.
 fn chunks(body: &str) -> String {
     let head = "POST /N HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     format!("{head}{body}{HIDDEN}")
 }
 
-/// A GET with these lines behind the first.
+/// A GET with these lines after the first.
 fn get(lines: &str) -> String {
     format!("GET /N HTTP/1.1\r\n{lines}\r\n{HIDDEN}")
 }
@@ -54,7 +53,7 @@ pub fn messages() -> Vec<Message> {
     all
 }
 
-/// What has one meaning.
+/// Messages with only one meaning.
 fn plain() -> Vec<(&'static str, String)> {
     let (length, hex) = (HIDDEN.len(), format!("{:x}", HIDDEN.len()));
     let chunked = |field: &str, chunk: &str, trailer: &str| {
@@ -305,7 +304,7 @@ fn chunk_lines() -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// What servers answer, refuse or cut off as they like; none may hide anything.
+/// Messages that servers may answer, refuse or cut off. None may hide a request.
 fn disputed() -> Vec<(&'static str, String)> {
     let length = HIDDEN.len();
     let one = |line: &str, fields: &str, body: &str| {

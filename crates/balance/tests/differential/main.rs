@@ -19,9 +19,9 @@ use net::IoKind;
 use corpus::{Message, messages};
 use servers::{Kind, Server};
 
-/// Nothing in these tests takes as long, unless it hangs.
+/// Time limit: whatever takes longer hangs.
 const LONG: Duration = Duration::from_secs(10);
-/// How long an answer is waited for that may not come.
+/// How long to wait for an answer that may not come.
 const QUIET: Duration = Duration::from_millis(150);
 
 fn balancer(io: IoKind, server: SocketAddr) -> Balancer {
@@ -42,8 +42,7 @@ fn sent(balancer: &Balancer) -> u64 {
     balancer.shared().services[0].backends[0].requests.get()
 }
 
-/// Sends pieces, one after the other, and reads what comes until there are so many answers, the
-/// end, or silence.
+/// Sends pieces one after the other. Then reads until so many answers, the end, or silence.
 fn send(address: SocketAddr, pieces: &[&[u8]], answers: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -53,7 +52,7 @@ fn send(address: SocketAddr, pieces: &[&[u8]], answers: usize) -> Vec<u8> {
         if number > 0 {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // It may be refused before it is complete.
+        // The message may be refused before it is complete.
         let _ = stream.write_all(piece);
     }
     let (mut got, mut piece) = (Vec::new(), [0; 16384]);
@@ -77,13 +76,13 @@ fn target(number: usize) -> String {
     format!("/n{number}n")
 }
 
-/// Whether a line of a log belongs to the message with another number, which was cut off.
+/// Whether a log line belongs to an earlier message that was cut off.
 fn is_of_another(line: &str, number: usize) -> bool {
     !line.contains(&target(number)) && line.contains("/n") && !line.contains("/mark-")
 }
 
-/// The requests that a server saw of a message, as it logged them: all that come before one that is
-/// sent behind them on a connection of its own.
+/// The requests of a message that a server logged. A marker request, sent afterwards on a
+/// connection of its own, shows when the log is complete.
 fn seen(
     server: &Server,
     balancer: &Balancer,
@@ -145,7 +144,7 @@ fn judge(kind: Kind) {
             let bytes = text.replace("/N", &target(number)).into_bytes();
             let before = sent(&balancer);
             let whole = seen(&server, &balancer, number, &[&bytes], answers);
-            // Without the request behind it.
+            // Without the marker request.
             let sent_of_it = sent(&balancer) - before - 1;
             assert!(
                 whole.len() as u64 <= sent_of_it,
@@ -156,7 +155,7 @@ fn judge(kind: Kind) {
                 None => assert!(whole.len() <= 1, "{about}: {whole:?}"),
             }
 
-            // In two pieces, part of a message may go on that is refused later.
+            // In two pieces, the balancer may forward part of a message before it refuses the rest.
             number += 1;
             let bytes = text.replace("/N", &target(number)).into_bytes();
             let (head, rest) = bytes.split_at(cut(&bytes));

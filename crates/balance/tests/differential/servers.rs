@@ -1,4 +1,4 @@
-//! Servers that log each request in a line.
+//! Servers that log each request on a line.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -203,7 +203,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its own processes end with it, which SIGKILL would leave behind.
+        // SIGTERM also ends its child processes, which SIGKILL would leave behind.
         let pid = self.child.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
         let end = Instant::now() + Duration::from_secs(5);

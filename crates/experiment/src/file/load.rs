@@ -128,8 +128,8 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
                 "expected letters, digits and `-`",
             ));
         }
-        // The length is that of `body`: a second one, or another framing, would let each server on
-        // the path see a different request.
+        // The length follows from `body`. With a second length, or another framing, servers on the
+        // path could each see a different request.
         let frames = ["Content-Length", "Transfer-Encoding"];
         if frames
             .iter()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a program to report its version.
 const LONGEST: Duration = Duration::from_secs(3);
-/// What is read of each of its outputs.
+/// How much of each of its outputs is read.
 const BYTES_MAX: u64 = 64 * 1024;
 
 /// How a program reports its version.
@@ -32,8 +32,8 @@ impl Version {
     }
 }
 
-/// What a version command prints on both of its outputs; `None` where it does not end, or what it
-/// started holds its outputs open, for 3 s.
+/// What a version command prints on standard output and error. `None` if within 3 s it does not
+/// end, or a process that it started keeps an output open.
 pub fn printed(words: &[String]) -> Option<String> {
     let (program, arguments) = words.split_first()?;
     let mut child = Command::new(program)
@@ -53,7 +53,7 @@ pub fn printed(words: &[String]) -> Option<String> {
         let (mut pipe, sender) = (pipe?.take(BYTES_MAX), sender.clone());
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What came before an error counts.
+            // What was read before an error is used.
             let _ = pipe.read_to_end(&mut bytes);
             let _ = sender.send((number, bytes));
         });
@@ -86,7 +86,8 @@ mod tests {
         assert_eq!(printed(&words("no-such-program-here -v")), None);
         let start = Instant::now();
         assert_eq!(printed(&words("sleep 100")), None);
-        // The program ends, but what it started holds its output open; or it prints without end.
+        // The program ends, but a process that it started keeps its output open; or it prints
+        // endlessly.
         let script = |script: &str| ["sh", "-c", script].map(str::to_owned);
         assert_eq!(printed(&script("sleep 20 & echo v 1.2")), None);
         assert!(start.elapsed() < Duration::from_secs(15));

@@ -2,7 +2,8 @@
 //!
 //! A recipe is data, a folder with a `recipe.toml`, templates and files;
 //! `docs/src/reference/recipes.md` describes it. Everything here is pure but
-//! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which looks for programs and files on this machine.
+//! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which
+//! looks for programs and files on this machine.
 
 mod error;
 mod load;
@@ -45,7 +46,7 @@ pub struct Recipe {
     pub dirs: Vec<String>,
     /// The user it runs as when Weighstation runs as root; without it a user of the server's own.
     pub run_as: Option<String>,
-    /// Whether it starts programs that have more privileges than it has.
+    /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
     /// The longest path of its folder, in bytes, where it has a limit (Unix sockets).
     pub longest_dir_bytes: Option<usize>,

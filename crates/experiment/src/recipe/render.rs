@@ -59,7 +59,7 @@ pub struct Rendered {
     pub stop: Vec<(String, Duration)>,
     /// How to know that it answers.
     pub ready: Ready,
-    /// Whether it starts programs that have more privileges than it has.
+    /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
     /// Its log files inside its folder.
     pub logs: Vec<String>,

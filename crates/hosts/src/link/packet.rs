@@ -10,7 +10,7 @@ const UDP: u8 = 17;
 
 /// Source and destination of an IPv4 packet; `None` for other packets.
 pub fn addresses(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
-    // A header that says it is shorter would put the checksums into the addresses.
+    // With a shorter header length, the checksum of the payload would lie inside the addresses.
     if packet.len() < 20 || packet[0] >> 4 != 4 || packet[0] & 0x0f < 5 {
         return None;
     }

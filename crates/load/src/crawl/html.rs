@@ -37,7 +37,7 @@ impl Kind {
 pub(super) struct Links {
     /// The `href` of the first `<base>` that has one: what links are relative to.
     pub(super) base: Option<String>,
-    /// The values of `href` and `src` of all other elements, in their order.
+    /// The values of `href` and `src` of all other elements, in the order of the page.
     pub(super) links: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn links(page: &[u8], kind: Kind) -> Links {
             CallbackEvent::OpenStartTag { name } => {
                 in_start_tag = true;
                 in_base = name == b"base";
-                // Scripts are not run, so what stands for them counts.
+                // Scripts are not run, so the content of `<noscript>` is read as HTML.
                 raw = naive_next_state(name).filter(|_| name != b"noscript");
             }
             CallbackEvent::AttributeName { name } => {

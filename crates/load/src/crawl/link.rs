@@ -41,7 +41,7 @@ pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
     Some(encoded(&without_dots(&path)))
 }
 
-/// Whether a link is empty, or only names a part of its page.
+/// Whether a link is empty or only a fragment, so that it means its own page.
 pub(super) fn is_of_the_page(link: &str) -> bool {
     let link = link.trim_matches(|c: char| c <= ' ');
     link.is_empty() || link.starts_with('#')
@@ -69,8 +69,8 @@ fn without_port_80(host: &str) -> &str {
     host.strip_suffix(":80").unwrap_or(host)
 }
 
-/// A path and query with characters that are not allowed there percent-encoded (RFC 3986, 2.1); what
-/// is already encoded stays as it is.
+/// A path and query with characters that are not allowed there percent-encoded (RFC 3986, 2.1);
+/// what is already encoded stays as it is.
 pub(super) fn encoded(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

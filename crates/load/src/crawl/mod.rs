@@ -85,7 +85,7 @@ struct Next {
 /// Redirects on the same host are followed, and the page at their end counts as found. If the first
 /// page is redirected out of the folder of `start`, the folder at the end of the redirects counts.
 ///
-/// Links are the `href` and `src` of any element of an HTML page, taken as RFC 3986 resolves them,
+/// Links are the `href` and `src` of any element of an HTML page, resolved as RFC 3986 says,
 /// against the page's `<base href>` if it has one.
 ///
 /// # Errors
@@ -190,16 +190,16 @@ fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
     link::resolve(to, host, base)
 }
 
-/// The links of the page at this path on its own host, as paths, in their order.
+/// The links of the page at `path` that stay on its host, as paths, in the order of the page.
 pub fn page_links(page: &[u8], content_type: Option<&[u8]>, host: &str, path: &str) -> Vec<String> {
     let found = html::links(page, Kind::of(content_type));
     let base = match &found.base {
-        // An empty one, or a part of the page, is the page itself.
+        // An empty base, or one that is only a fragment, means the page itself.
         Some(base) if link::is_of_the_page(base) => Some(path.to_string()),
         Some(base) => link::resolve(base, host, path),
         None => Some(path.to_string()),
     };
-    // From a base on another host only links lead back that name this one.
+    // With a base on another host, only links that name this host stay on it.
     let links = found.links.iter();
     let links = links.filter_map(|link| match &base {
         Some(base) => link::resolve(link, host, base),

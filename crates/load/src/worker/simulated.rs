@@ -1,8 +1,8 @@
-//! A worker against servers that do anything at any time: every wait ends, every request is counted
-//! once, and every buffer and connection comes back.
+//! Property tests of a worker against simulated servers that do anything at any time: every wait
+//! ends, every request is counted once, and all buffers and connections are returned.
 //!
-//! `WEIGH_SIMULATED_S` is how many seconds random sequences are tried for; without it, a few
-//! hundred of them are. A sequence that breaks a rule is shortened, and kept in
+//! `WEIGH_SIMULATED_S` is for how many seconds random sequences are tried; without it, a few
+//! hundred are tried. A sequence that breaks a rule is shrunk, and stored in
 //! `proptest-regressions`.
 
 use std::cell::Cell;
@@ -52,24 +52,25 @@ impl Clock for NetworkClock {
     }
 }
 
-/// A step of the servers; the indexes are of what there is at that time, modulo its number.
+/// A step of the servers. An index means one of the connections that exist at that time: it is
+/// taken modulo their number.
 #[derive(Clone, Debug)]
 enum Step {
     /// The next connection fails, or hangs.
     NextConnect { errno: Option<i32> },
     /// There is no descriptor for the next connection.
     NoDescriptor,
-    /// An answer to the oldest request, of which so many bytes arrive at once.
+    /// The oldest request is answered; so many bytes of the answer arrive at once.
     Answer { conn: u8, what: Answer, bytes: u16 },
-    /// More of what was left.
+    /// More of what a server has to send arrives.
     Send { conn: u8, bytes: u16 },
-    /// An answer to no request.
+    /// A server sends an answer without a request.
     Stray { conn: u8 },
-    /// A server sends no more, or resets.
+    /// A server shuts down its side, or resets.
     End { conn: u8, is_reset: bool },
-    /// A server takes so many bytes more, and then none.
+    /// A server accepts so many more bytes, and then none.
     Room { conn: u8, bytes: u16 },
-    /// A server takes whatever comes.
+    /// A server accepts all bytes from now on.
     AllRoom { conn: u8 },
     /// The load is stopped.
     Stop,
@@ -207,7 +208,7 @@ struct Servers {
     servers: Vec<Server>,
     next_connects: VecDeque<Option<i32>>,
     hanging: Vec<ConnId>,
-    /// Answers that were given, each at least in part.
+    /// The number of answers that were sent, at least in part.
     answers: u64,
     stop: Arc<AtomicBool>,
 }
@@ -328,7 +329,7 @@ impl Driver for Servers {
             }
             self.carry_out(network, step);
         }
-        // Silent from now on. A loop that does not wait still takes its time.
+        // The servers are silent from now on. Time also passes in a turn that does not wait.
         network.advance(wait_ns.max(500_000));
         if network.now_ns() > 3 * SEGMENT_NS {
             return Err(std::io::Error::other("it does not end"));
@@ -337,7 +338,7 @@ impl Driver for Servers {
     }
 }
 
-/// Lets a worker go through the job. Returns what does not hold.
+/// Runs a worker through the job. Returns the rules that were broken.
 fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     let stop = Arc::new(AtomicBool::new(false));
     let options = IoOptions {

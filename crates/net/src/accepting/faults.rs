@@ -1,4 +1,4 @@
-//! Errors of accept, injected into both loops.
+//! Tests of both loops with injected accept errors.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use crate::{Epoll, Uring, os};
 
 /// A loop whose accepts can be made to fail.
 pub(crate) trait FailAccepts: Io {
-    /// The next accepts of its only listener fail with these.
+    /// Makes the next accepts of its only listener fail with these errors.
     fn fail_accepts(&mut self, errnos: &[i32]);
 }
 
@@ -30,7 +30,7 @@ fn open<I: Io>(files: bool, accepted: u32) -> (I, SocketAddr) {
     (io, address)
 }
 
-/// Polls until one is accepted. Returns the failures before it.
+/// Polls until a connection is accepted. Returns it and the failures before it.
 fn accept<I: Io>(io: &mut I) -> (ConnId, Vec<i32>) {
     let end = Instant::now() + Duration::from_secs(20);
     let mut failures = Vec::new();
@@ -71,7 +71,7 @@ fn waits_while_descriptors_or_memory_lack<I: FailAccepts>(files: bool) {
             passed_ns >= 2 * RETRY_NS,
             "{errno}: tried again after {passed_ns} ns"
         );
-        // It is a connection as any other.
+        // The accepted connection works like any other.
         client.write_all(b"hello").unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         'received: loop {

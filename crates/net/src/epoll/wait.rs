@@ -14,8 +14,8 @@ pub(super) enum WaitCall {
     /// `epoll_pwait2`, with a limit in nanoseconds.
     #[default]
     Nanoseconds,
-    /// `epoll_pwait`, with a limit in milliseconds. A timer ends a wait within a millisecond; where
-    /// there is none, the limit is rounded up.
+    /// `epoll_pwait`, with a limit in milliseconds. The timer ends a wait at a fraction of a
+    /// millisecond; without a timer, the limit is rounded up.
     Milliseconds(Option<OwnedFd>),
 }
 
@@ -29,7 +29,7 @@ impl Epoll {
                 self.wait_ms(wait_ns)
             }
         };
-        // EPERM: filters of system calls refuse with it what they do not know.
+        // EPERM: seccomp filters may return it for system calls that they do not know.
         if let (WaitCall::Nanoseconds, Err(libc::ENOSYS | libc::EPERM)) = (&self.wait_call, result)
         {
             let timer = self.open_timer().ok();
@@ -39,7 +39,7 @@ impl Epoll {
         }
         match result {
             Ok(count) => {
-                // SAFETY: the kernel wrote so many events, and at most the capacity.
+                // SAFETY: the kernel wrote this number of events, which is at most the capacity.
                 unsafe { self.ready.set_len(count) };
                 if matches!(self.wait_call, WaitCall::Milliseconds(_)) {
                     self.ready.retain(|event| { event.u64 } != u64::from(TIMER));
@@ -89,7 +89,7 @@ impl Epoll {
         usize::try_from(count).map_err(|_| errno())
     }
 
-    /// A timer whose end is an event; [`Epoll::wait`] drops it.
+    /// A timer whose expiry is an event, which [`Epoll::wait`] drops.
     fn open_timer(&self) -> io::Result<OwnedFd> {
         // SAFETY: takes numbers, touches no memory.
         let fd = check(unsafe {
@@ -132,7 +132,7 @@ fn arm(timer: Option<&OwnedFd>, wait_ns: Option<u64>) {
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         },
     };
-    // SAFETY: `time` is valid; the earlier one is not returned. If it fails, the wait is rounded
-    // up.
+    // SAFETY: `time` is valid; the earlier value is not asked for. If the call fails, the wait is
+    // rounded up.
     unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &time, std::ptr::null_mut()) };
 }

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use crate::io::ConnId;
 
-/// What the program has made of a connection, as its peer sees it.
+/// What the program has done with a connection, as its peer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing yet.
     Open,
-    /// It sends no more.
+    /// It shut down its side.
     Finished,
     /// It closed the connection.
     Closed,
@@ -22,12 +22,12 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     No,
-    /// It sends no more; the program does not know yet.
+    /// It shut down its side; the program does not know yet.
     Eof,
     EofTold,
     /// It has reset the connection; the program does not know yet.
     Reset,
-    /// The program knows that the connection broke.
+    /// The program knows that the connection has failed.
     Told,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct SimConnection {
     pub(super) id: ConnId,
     pub(super) target: Option<u32>,
     pub(super) address: Option<SocketAddr>,
-    /// The program has not closed it.
+    /// Whether the program has not closed it.
     pub(super) is_open: bool,
     pub(super) is_opening: bool,
     pub(super) is_paused: bool,
@@ -52,12 +52,12 @@ pub(super) struct SimConnection {
     pub(super) is_tracked: bool,
     pub(super) fate: Fate,
     pub(super) ended: Ended,
-    /// Received and not read.
+    /// Bytes that were received but not read.
     pub(super) inbox: VecDeque<u8>,
     pub(super) sends: VecDeque<Send>,
-    /// Bytes that the peer's side takes before sends have to wait.
+    /// How many more bytes the peer accepts before sends have to wait.
     pub(super) room: usize,
-    /// Sent, and not yet taken by the driver.
+    /// Bytes that were sent, but not yet taken by the driver.
     pub(super) sent: Vec<u8>,
 }
 

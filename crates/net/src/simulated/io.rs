@@ -53,7 +53,7 @@ impl Network {
                 self.ready.push_back(Ready::Readable(conn));
                 continue;
             }
-            // Received by now, and reported even if the program pauses the connection meanwhile.
+            // Already received, so it is reported even if the program pauses the connection.
             while let Some(event) = self.receive(conn) {
                 self.ready.push_back(Ready::Event(event));
             }
@@ -65,7 +65,7 @@ impl Network {
             match ready {
                 Ready::Readable(conn) => {
                     if let Some(event) = self.receive(conn) {
-                        // There may be more, after what others have.
+                        // There may be more; the other connections come first.
                         self.ready.push_back(Ready::Readable(conn));
                         return Some(event);
                     }
@@ -213,7 +213,7 @@ impl<D: Driver> Io for SimIo<D> {
     }
 
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
-        // What was sent before is on its way before anything else happens.
+        // Earlier sends are carried out before anything else happens.
         for conn in self.network.open() {
             self.network.flush(conn);
         }

@@ -1,10 +1,10 @@
 //! An event loop without a kernel: connections, bytes, failures and time come from a test.
 //!
 //! [`SimIo`] is an [`Io`](crate::Io) whose other side is a [`Driver`]: before each poll the driver
-//! changes the [`Network`], and the poll reports what has become of it. With a driver that draws
-//! what happens at random, a program meets orders of events that real sockets hardly ever show.
+//! changes the [`Network`], and the poll reports the changes as events. A driver that acts at
+//! random shows a program orders of events that are very rare with real sockets.
 //!
-//! Only with the feature `simulated`, for tests.
+//! Available only with the feature `simulated`, for tests.
 
 mod connection;
 mod io;
@@ -22,22 +22,21 @@ use crate::io::{Buf, ConnId, Event, IoOptions};
 
 /// The other side of the simulated connections.
 pub trait Driver {
-    /// Changes the network and moves its clock, before a poll that may wait for so many
-    /// nanoseconds.
+    /// Changes the network and advances its clock, before a poll that may wait for `wait_ns`.
     ///
     /// # Errors
-    /// When the poll is to fail.
+    /// To make the poll fail.
     fn turn(&mut self, network: &mut Network, wait_ns: Option<u64>) -> std::io::Result<()>;
 }
 
-/// The event loop; its parts are public, for the test that made it.
+/// The event loop. Its parts are public for the test that made it.
 pub struct SimIo<D> {
     pub network: Network,
     pub driver: D,
 }
 
 impl<D: Driver> SimIo<D> {
-    /// A loop of these sizes; at least one buffer. Its clock stands at `start_ns`.
+    /// A loop of these sizes, with at least one buffer. Its clock begins at `start_ns`.
     pub fn new(options: IoOptions, start_ns: u64, driver: D) -> Self {
         Self {
             network: Network::new(options, start_ns),
@@ -49,17 +48,17 @@ impl<D: Driver> SimIo<D> {
 /// What happens in a turn, in the order in which it is reported.
 #[derive(Debug)]
 enum Ready {
-    /// Reported as it is, unless its connection was closed.
+    /// An event, which is reported unless its connection was closed.
     Event(Event),
-    /// Something may have arrived.
+    /// The connection may have received something.
     Readable(ConnId),
 }
 
-/// All connections, with what is under way on each, and the clock.
+/// All connections, with the bytes in transit on each, and the clock.
 pub struct Network {
     clock: Rc<Cell<u64>>,
     options: IoOptions,
-    /// All there ever were; a connection's generation is its number.
+    /// All connections that ever existed. The generation of a connection is its index here.
     connections: Vec<SimConnection>,
     /// The connection in each slot.
     slots: Vec<Option<usize>>,
@@ -68,10 +67,10 @@ pub struct Network {
     targets: u32,
     ready: VecDeque<Ready>,
     is_listening: bool,
-    /// Sends are carried out in the next poll, and data was received before it is reported, as
-    /// io_uring does; otherwise at once, as epoll does.
+    /// Whether sends are carried out in the next poll and data is received before it is reported,
+    /// as with io_uring. Otherwise both happen at once, as with epoll.
     pub is_late: bool,
-    /// The order of the connections in the next poll is reversed.
+    /// Whether the next poll takes the connections in reverse order.
     pub is_reversed: bool,
     /// Errors of the next attempts to open a socket.
     pub socket_errors: VecDeque<i32>,
@@ -111,8 +110,8 @@ impl Network {
         self.clock.set(self.clock.get() + ns);
     }
 
-    /// A client connects; `None` without a free slot or listener. The loop does not know the
-    /// address of one that has gone already.
+    /// A client connects; `None` without a free slot or listener. `peer` is `None` for a client
+    /// that is gone already, whose address the loop cannot know.
     pub fn accept(&mut self, listener: u32, peer: Option<SocketAddr>) -> Option<ConnId> {
         if !self.is_listening {
             return None;
@@ -131,12 +130,12 @@ impl Network {
         self.ready.push_back(Ready::Event(failed));
     }
 
-    /// The connections that the program opens and that are not decided yet, oldest first.
+    /// The connections that the program is opening, oldest first. See [`Network::decide`].
     pub fn opening(&self) -> Vec<ConnId> {
         self.those(|one| one.is_open && one.is_opening)
     }
 
-    /// The connections that the program opened, whatever became of them, oldest first.
+    /// All connections that the program has opened, closed ones included, oldest first.
     pub fn opened(&self) -> Vec<ConnId> {
         self.those(|one| one.target.is_some() && !one.is_opening)
     }
@@ -156,7 +155,7 @@ impl Network {
         self.connections[conn.generation as usize].target
     }
 
-    /// Decides an attempt to connect: it is open, or failed with this number.
+    /// Ends an attempt to connect: it succeeds, or fails with this `errno`.
     pub fn decide(&mut self, conn: ConnId, errno: Option<i32>) {
         let one = self.of(conn);
         if !std::mem::take(&mut one.is_opening) || !one.is_open {
@@ -190,7 +189,7 @@ impl Network {
         self.ready.is_empty() && open.all(|one| one.inbox.is_empty() && is_told(one.ended))
     }
 
-    /// Whether data, the end or a failure of a connection is there that the program does not know.
+    /// Whether a connection has data, its end or a failure that the program does not know yet.
     pub fn has_unread(&self, conn: ConnId) -> bool {
         let is_of = |ready: &Ready| match ready {
             Ready::Event(
@@ -205,7 +204,7 @@ impl Network {
         one.is_open && (is_there || self.ready.iter().any(is_of))
     }
 
-    /// The peer sends no more.
+    /// The peer shuts down its side.
     pub fn end(&mut self, conn: ConnId) {
         let one = self.of(conn);
         if one.ended == Ended::No {
@@ -222,7 +221,7 @@ impl Network {
         }
     }
 
-    /// Sets how many more bytes the peer's side takes before sends have to wait.
+    /// Sets how many more bytes the peer accepts before sends have to wait.
     pub fn set_room(&mut self, conn: ConnId, bytes: usize) {
         self.of(conn).room = bytes;
         self.flush(conn);
@@ -233,7 +232,7 @@ impl Network {
         std::mem::take(&mut self.of(conn).sent)
     }
 
-    /// What the program has made of a connection.
+    /// What the program has done with a connection.
     pub fn fate(&self, conn: ConnId) -> Fate {
         self.connections[conn.generation as usize].fate
     }
@@ -243,12 +242,12 @@ impl Network {
         self.buffers.iter().flatten().count()
     }
 
-    /// Its entry, closed or not.
+    /// The entry of a connection, closed or not.
     fn of(&mut self, conn: ConnId) -> &mut SimConnection {
         &mut self.connections[conn.generation as usize]
     }
 
-    /// Its entry while it is open.
+    /// The entry of a connection that is open.
     fn alive(&mut self, conn: ConnId) -> Option<&mut SimConnection> {
         let one = self.connections.get_mut(conn.generation as usize)?;
         (one.is_open && one.id == conn).then_some(one)
@@ -289,7 +288,7 @@ impl Network {
             }
             let taken = most.min(one.inbox.len());
             let bytes: Vec<u8> = one.inbox.drain(..taken).collect();
-            // A buffer is free.
+            // There has to be a free buffer.
             let buf = self.lend(bytes)?;
             return Some(Event::Data { conn, buf });
         }
@@ -317,7 +316,7 @@ impl Network {
         }
     }
 
-    /// Sends as much as the peer takes.
+    /// Sends as much as the peer accepts.
     fn flush(&mut self, conn: ConnId) {
         loop {
             let Some(one) = self.alive(conn) else { return };

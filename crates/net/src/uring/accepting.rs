@@ -37,12 +37,12 @@ impl Uring {
         }
     }
 
-    /// Has paused listeners tried again with the next turn.
+    /// Makes the next turn try paused listeners again.
     pub(super) fn retry_accepts(&mut self) {
         self.relisten.extend(self.pausing.resume());
     }
 
-    /// Tries paused listeners again if it is time, and shortens a wait to the next attempt.
+    /// Tries paused listeners again if it is time. Otherwise shortens a wait to the next attempt.
     pub(super) fn until_retry(&mut self, wait_ns: Option<u64>) -> Option<u64> {
         let Some(left_ns) = self.pausing.left_ns() else {
             return wait_ns;
@@ -93,7 +93,7 @@ impl Uring {
         if listener >= self.listeners.len() {
             return None;
         }
-        // The kernel has closed the client.
+        // No slot was free: the kernel has closed the client.
         let full = errno == libc::ENFILE && !self.files && self.accepted_open >= self.accepted_max;
         if full || errno == libc::ECANCELED || is_of_one_client(errno) {
             self.relisten.push(listener);

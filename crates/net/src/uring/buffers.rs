@@ -146,7 +146,7 @@ impl BufferRing {
         self.take_back(buf.id);
     }
 
-    /// The same for a buffer of this ring of which no [`Buf`] is in use.
+    /// The same for a buffer of this ring for which no [`Buf`] exists.
     pub(super) fn take_back(&mut self, id: u16) {
         // SAFETY: the index is masked to the ring's length; only this thread writes entries
         // beyond the published tail.

@@ -123,7 +123,8 @@ impl Uring {
         self.next = 0;
     }
 
-    /// Whether a connection has received something in this turn that was not taken yet, or failed.
+    /// Whether a connection has failed, or has received something in this turn that was not taken
+    /// yet.
     pub(super) fn is_unread(&self, conn: ConnId) -> bool {
         let slot = self.slots.get(conn.index as usize);
         slot.is_some_and(|slot| {
@@ -131,7 +132,7 @@ impl Uring {
         })
     }
 
-    /// Notes which connections have received something in this turn ([`Io::has_unread`]).
+    /// Records which connections have received something in this turn ([`Io::has_unread`]).
     pub(super) fn count_unread(&mut self) {
         for entry in &self.batch {
             let data = entry.user_data();

@@ -4,16 +4,16 @@ use super::Uring;
 use crate::accepting::faults::FailAccepts;
 use crate::io::{Event, Io};
 
-/// Errors that accepting meets next.
+/// Errors to inject into accepts.
 #[derive(Default)]
 pub(super) struct AcceptErrors {
     coming: VecDeque<i32>,
-    /// Met by accepts of these listeners; their completions are due.
+    /// Errors of accepts of these listeners, whose completions are still to be reported.
     met: VecDeque<(usize, i32)>,
 }
 
 impl AcceptErrors {
-    /// Whether an accept fails instead of being submitted.
+    /// Takes the next error; returns whether an accept fails instead of being submitted.
     pub(super) fn meet(&mut self, listener: usize) -> bool {
         let errno = self.coming.pop_front();
         self.met.extend(errno.map(|errno| (listener, errno)));
@@ -22,7 +22,7 @@ impl AcceptErrors {
 }
 
 impl Uring {
-    /// The event of the next failed accept, if it has one.
+    /// The event of the next injected failure, if it has one.
     pub(super) fn met_error(&mut self) -> Option<Event> {
         while let Some((listener, errno)) = self.accept_errors.met.pop_front() {
             if let Some(event) = self.accepted(listener, -errno, 0) {
@@ -35,7 +35,7 @@ impl Uring {
 
 impl FailAccepts for Uring {
     fn fail_accepts(&mut self, errnos: &[i32]) {
-        // The accept under way was submitted before.
+        // The accept under way was submitted before the errors were injected.
         self.cancel_accepts();
         while self.relisten.is_empty() {
             self.poll(Some(1_000_000)).unwrap();

@@ -181,7 +181,7 @@ fn another_loop_refuses<I: Io, J: Io>() {
     });
     misuse(&mut |other, buf| other.recycle(buf));
     misuse(&mut |other, buf| other.forward(other_conn, buf));
-    // One that nobody lent.
+    // A buffer that no loop lent.
     let made = || Buf::new(3, 4000, 4000);
     assert!(catch_unwind(AssertUnwindSafe(|| other.bytes(&made()).len())).is_err());
 }

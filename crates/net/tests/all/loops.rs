@@ -113,7 +113,7 @@ fn tells_of_what_was_not_taken<I: Io, const FILES: bool>() {
     }
     std::thread::sleep(Duration::from_millis(30));
     io.poll(Some(100_000_000)).unwrap();
-    // Connections that are no files are not for relays, which alone ask.
+    // With io_uring, only connections that are files can tell; relays use those, and only they ask.
     let tells = FILES || I::NAME == "epoll";
     for left in [1, 0] {
         let Some(Event::Data { conn, buf }) = io.next_event() else {

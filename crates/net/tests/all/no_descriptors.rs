@@ -1,5 +1,5 @@
-//! A loop at the limit of open files: clients wait at no cost until one can be accepted. In a
-//! process of its own, since the limit is the process's.
+//! A loop at the limit of open files: clients wait at almost no cost until one can be accepted.
+//! Each test runs in a process of its own, since the limit applies to the whole process.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -45,7 +45,7 @@ fn limit_descriptors() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
 }
 
-/// Takes all descriptors but one, and that with a client.
+/// Takes all descriptors except one, and connects a client with that.
 fn connect_with_the_last(address: SocketAddr, taken: &mut Vec<File>) -> TcpStream {
     while let Ok(file) = File::open("/dev/null") {
         taken.push(file);
@@ -54,7 +54,8 @@ fn connect_with_the_last(address: SocketAddr, taken: &mut Vec<File>) -> TcpStrea
     TcpStream::connect(address).unwrap()
 }
 
-/// Polls for so long, or until a client is accepted. Returns it and the failures before.
+/// Polls until a client is accepted or the time is over. Returns the client and the failures
+/// before.
 fn turns<I: Io>(io: &mut I, limit: Duration) -> (Option<ConnId>, Vec<i32>) {
     let end = Instant::now() + limit;
     let mut failures = Vec::new();
@@ -88,7 +89,7 @@ fn clients_wait_for_a_descriptor<I: Io>() {
     let (first, _) = turns(&mut io, Duration::from_secs(10));
     let mut taken = Vec::new();
 
-    // A loop that has one more accept under way than descriptors may still accept it.
+    // The client takes the last descriptor, so none is left to accept it with.
     let _second = connect_with_the_last(address, &mut taken);
     let (accepted, failures) = turns(&mut io, Duration::from_millis(200));
     assert!(accepted.is_none(), "there was no descriptor");

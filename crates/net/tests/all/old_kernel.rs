@@ -1,5 +1,5 @@
-//! epoll where the kernel, or a filter of system calls, refuses `epoll_pwait2`. In a process of its
-//! own, since a filter stays.
+//! epoll where the kernel or a seccomp filter refuses `epoll_pwait2`. Each test runs in a process
+//! of its own, since a filter cannot be removed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ fn epoll_waits_without_epoll_pwait2() {
     });
 }
 
-/// From now on a system call fails in this thread.
+/// Makes a system call fail in this thread from now on.
 #[allow(unsafe_code)]
 fn refuse(call: i64, errno: i32) {
     let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
@@ -69,7 +69,7 @@ fn waits_as_long_as_told() {
     os::sharpen_timers();
     for us in [0, 300, 3_000, 3_400] {
         let limit = Duration::from_micros(us);
-        // The machine may delay single ones.
+        // The machine may delay some of them.
         let shortest = (0..20).map(|_| {
             let begun = Instant::now();
             io.poll(Some(limit.as_nanos() as u64)).unwrap();

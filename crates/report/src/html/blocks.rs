@@ -9,7 +9,7 @@ use super::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use super::svg::{Anchor, Picture, escaped};
 use crate::units::{shortened, time};
 
-/// The shape of the marks of pauses.
+/// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 
 struct Series<'a> {
@@ -19,7 +19,8 @@ struct Series<'a> {
     ratios: &'a [BlockRatio],
 }
 
-/// One panel for each condition and metric that has any block, costs of servers left out; `subjects` fixes the colours.
+/// One panel for each condition and metric that has any block, costs of servers left out;
+/// `subjects` fixes the colours.
 pub(crate) fn panels(analysis: &Analysis, subjects: &[String], matters: f64) -> String {
     let mut places: Vec<(&Condition, Metric)> = Vec::new();
     // What servers cost hardly varies; its intervals tell enough.
@@ -141,7 +142,7 @@ fn panel(
     ))
 }
 
-/// The pauses that a figure of this metric may show.
+/// The pauses to mark in a figure of this metric.
 fn paused<'a>(analysis: &'a Analysis, place: &Condition, metric: Metric) -> Vec<&'a BlockPauses> {
     let here = |one: &&BlockPauses| metric.is_of_open_loop() && one.condition == *place;
     analysis.pauses.iter().filter(here).collect()

@@ -1,4 +1,4 @@
-//! The panels that stand beside each other.
+//! Panels that are side by side.
 
 /// The size of a panel and of the field inside its axes, in pixels.
 pub(super) const WIDTH: f64 = 440.0;

@@ -5,7 +5,7 @@ use verdict::text::{fraction, percent};
 
 use super::noise_floor;
 
-/// A sentence for the run's progress.
+/// The sentence for the progress output of a run.
 pub fn outlook(outlook: &Outlook) -> String {
     let wide = (outlook.half_width.exp() - 1.0) * 100.0;
     format!(

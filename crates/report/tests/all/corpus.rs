@@ -1,4 +1,5 @@
-//! The corpora of the fuzz targets hold without a fuzzer too, and so do spoilt copies of them.
+//! Runs the checks of the fuzz targets without a fuzzer: over the corpora, and over randomly
+//! mutated copies of them.
 
 #[path = "../../../../fuzz/journal_checks.rs"]
 mod journal_checks;

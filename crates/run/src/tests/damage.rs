@@ -1,4 +1,4 @@
-//! What a run does with files that others have changed, and with figures that are no numbers.
+//! Tests of runs with files that others have changed, and with figures that are not numbers.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn a_resumed_run_takes_no_command_from_its_folder() {
     let journal = folder.0.join("journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, text.lines().next().unwrap().to_owned() + "\n").unwrap();
-    // As of a stranger's run: a command in place of that of the recipe. Server `b` is new.
+    // As in a run from someone else: another command than the recipe's. Server `b` is new.
     let file = folder.0.join("hosts.json");
     let mut hosts: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let mark = folder.0.join("was-run");
@@ -45,7 +45,7 @@ fn a_trial_that_no_journal_can_hold_has_failed_and_the_run_goes_on() {
     script.borrow_mut().client_cpu_s = f64::NAN;
     let ran = run_in(&folder.0, TWO, &script, &GOOD, false);
     let failures = ran.failures();
-    // Both attempts at a block.
+    // Both attempts at each trial of a block.
     assert!(failures.len() >= 6 && failures.len() == ran.trials().len());
     for reason in failures {
         assert!(

@@ -78,8 +78,8 @@ pub struct Target {
 /// How many blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Needed {
-    /// Enough nine times in ten, with the pilot's uncertainty counted in: more than its standard
-    /// deviation alone would ask for.
+    /// Enough nine times in ten, with the uncertainty of the pilot's standard deviation taken into
+    /// account: more than the standard deviation alone would ask for.
     pub blocks: u32,
     /// Enough nine times in ten if the true standard deviation is at the low end.
     pub low: u32,

@@ -1,15 +1,15 @@
-//! Words of others in journals and outputs act on no terminal and in no spreadsheet; a damaged
-//! journal is salvaged; a full disk loses nothing that was measured.
+//! Foreign text in journals and outputs controls no terminal and no spreadsheet; a damaged journal
+//! is salvaged; a full disk loses nothing that was measured.
 
 use std::fs::{self, File};
 use std::process::Command;
 
 use crate::common::{Place, flat, journal, trials};
 
-/// A title for the terminal's window, a screen cleared by one character, and text from right to left.
+/// Sets the title of the terminal's window, clears the screen, and reverses the text direction.
 const BAD: &str = "\\u001b]0;x\\u0007\\u009b2J\\u202e\\r";
 
-/// A run of two subjects, as someone may send it.
+/// Makes a run of two subjects, as someone else may send it.
 fn foreign(place: &Place) {
     let subject = "=HYPERLINK(1)";
     let header = format!(
@@ -47,7 +47,7 @@ fn words_of_others_reach_no_terminal_and_no_spreadsheet() {
         let call = ["report", "r", "--format", format, "-o", &file];
         place.run(&call).expect(0);
         let text = fs::read_to_string(place.path(&file)).unwrap();
-        // Pages and terminals show text; the file of the latter is written as it is printed.
+        // The same holds for the file.
         assert!(!text.contains(acts), "{format}: {text:?}");
     }
     let csv = place.run(&["report", "r", "--format", "csv"]).expect(0).out;
@@ -125,7 +125,7 @@ fn a_full_disk_ends_a_run_and_keeps_what_was_measured() {
          [design]\nblocks = 40\nwindow = \"100ms\"\nwarmup = \"20ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    // A limit of each file's size stands for the disk: 48 KiB, in blocks of 512 bytes.
+    // A limit on the size of each file stands for a full disk: 48 KiB, in blocks of 512 bytes.
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 96; exec \"$0\" run x.toml --out r"]);
     command.arg(env!("CARGO_BIN_EXE_weigh"));
@@ -136,7 +136,7 @@ fn a_full_disk_ends_a_run_and_keeps_what_was_measured() {
     assert!(kept > 0);
     place.run(&["report", "r"]).expect(0);
     assert!(place.left().is_empty(), "{:?}", place.left());
-    // With room again it goes on behind its last whole row.
+    // With space again, the journal continues after its last complete row.
     let mut resumed = place.start(&["run", "--resume", "r"]);
     let folder = place.path("r");
     resumed.until("there is a trial more", || trials(&folder).len() > kept);

@@ -1,4 +1,5 @@
-//! Servers that attack: their neighbours, what root writes and reads for them, and what runs them.
+//! Hostile servers: they attack other servers, the files that root writes and reads for them, and
+//! the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +16,10 @@ use crate::common::{LIMIT, Place, Turn, skip, wait_until};
 
 const SECRET: &str = "root's own words";
 const WRITTEN: &str = "what weigh wrote";
-/// Far more than an order takes that nothing holds up, and less than its caller waits.
+/// Far longer than an order takes unless it blocks, and shorter than its caller waits.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// An agent of root's, and a file that only root may read.
+/// An agent that runs as root, and a file that only root may read.
 struct Scene {
     agent: Agent,
     /// Holds the secret.
@@ -27,12 +28,12 @@ struct Scene {
 }
 
 impl Scene {
-    /// `None` for ordinary users, whose servers all are that user.
+    /// `None` for an ordinary user, whose servers all run as that user.
     fn new() -> Option<Self> {
         Self::with(Path::new(env!("CARGO_BIN_EXE_weigh")))
     }
 
-    /// The same with an agent that is started by this program.
+    /// The same, with an agent that `program` starts.
     fn with(program: &Path) -> Option<Self> {
         if !net::os::is_root() {
             skip("only root gives a server a user of its own");
@@ -154,7 +155,7 @@ fn file(path: &str) -> FileToWrite {
     }
 }
 
-/// What a server finds in `/proc/self/status`.
+/// A field of `/proc/self/status`, as a server printed it.
 fn status(printed: &str, name: &str) -> String {
     let line = printed.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("no {name} in {printed}"))
@@ -164,7 +165,7 @@ fn status(printed: &str, name: &str) -> String {
         .to_owned()
 }
 
-/// Traps for each file and folder that root makes for a server.
+/// Traps in place of each file and folder that root makes for a server.
 const TRAPS: [(&str, &str); 10] = [
     ("a link for a file", "ln -s $P/secret $V/conf"),
     ("a link to nothing for a file", "ln -s $P/new $V/conf"),
@@ -227,7 +228,7 @@ fn a_server_that_is_started_again_sets_no_trap_in_its_own_folder() {
         return;
     };
     for (case, trap) in TRAPS {
-        // Its own folder is the victim's.
+        // The script runs as the server `victim`, so `$V` in the traps is its own folder.
         let script = format!(
             "rm -rf conf etc data output.log; {{ {trap}; }} && echo planted; echo up; sleep 1000"
         );
@@ -303,7 +304,7 @@ fn logs_are_files_of_the_servers_own_or_are_not_read() {
             output.unwrap_or_default().starts_with("before\n"),
             "{case}: {logs:?}"
         );
-        // Nor are they quoted when it does not become ready.
+        // Nor are they quoted if the server does not become ready.
         let order = Order::Await(AwaitServer {
             server: Some("attacker".to_owned()),
             address: "127.0.0.1:1".parse().unwrap(),
@@ -397,7 +398,7 @@ fn a_server_has_a_short_environment_and_gains_no_privileges() {
         .lines()
         .take_while(|line| !line.starts_with("Name:"))
         .filter_map(|line| Some(line.split_once('=')?.0))
-        // The shell's own.
+        // Variables that the shell sets itself.
         .filter(|name| !["_", "OLDPWD", "PWD", "SHLVL"].contains(name))
         .collect();
     let expected = BTreeSet::from(["DECLARED", "HOME", "LANG", "PATH", "TMPDIR"]);
@@ -412,7 +413,7 @@ fn a_server_has_a_short_environment_and_gains_no_privileges() {
     assert_eq!(status(&said, "CapEff:"), "0000000000000000");
     assert_eq!(status(&said, "Max core file size"), "0");
     assert_ne!(status(&said, "Max processes"), "unlimited");
-    // Where its recipe says so, it may start programs with more privileges.
+    // If its recipe says so, programs that it starts may gain privileges.
     let order = StartServer {
         server: "other".into(),
         setuid_programs: true,
@@ -462,7 +463,7 @@ fn a_user_that_this_machine_lacks_is_an_error_and_not_root() {
 
 #[test]
 fn folders_far_inside_each_other_are_removed() {
-    // Longer than a path may be. Removal takes about a millisecond a level on a slow disk.
+    // Deeper than a path can be long. Removal takes about a millisecond per level on a slow disk.
     const DEPTH: usize = 3_000;
     let Some(mut scene) = Scene::new() else {
         return;
@@ -476,7 +477,7 @@ fn folders_far_inside_each_other_are_removed() {
     scene.printed("deep", "up");
     let folder = scene.agent.folder().to_owned();
     scene.stop("deep");
-    // Once by an order, and once at its end.
+    // It is removed once by an order, and once at the agent's end.
     scene.make_folder("deep");
     let order = scene.script("deep", &script);
     scene.start(order).unwrap();

@@ -206,12 +206,13 @@ fn where_it_is_missing_its_two_programs_are_named_and_no_package() {
 }
 
 /// Programs of the names of the real ones that take the words of its manual and go into the
-/// background as it does. What they run there is the built-in balancer. The words go to `told/words`.
+/// background as it does. What they run there is the built-in balancer. The words go to
+/// `told/words`.
 fn stand_in(place: &Place) -> PathBuf {
     let weigh = env!("CARGO_BIN_EXE_weigh");
     let told = place.path("told");
     let words = place.write("told/words", "");
-    // It runs as another user at each start.
+    // The server runs as another user at each start, and still has to write the file.
     fs::set_permissions(words, fs::Permissions::from_mode(0o666)).unwrap();
     let told = told.display();
     let start = format!(

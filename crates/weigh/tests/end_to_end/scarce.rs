@@ -9,7 +9,7 @@ use crate::common::{Answering, Done, LIMIT, Place, Running, TERM, program, skip,
 
 /// Enough for the first event loop on io_uring, and not for four.
 const LOCKED: &str = "--memlock=400000:400000";
-/// What lets root pass these limits.
+/// The capabilities that let root exceed these limits.
 const DROPPED: &str = "-ipc_lock,-sys_resource";
 
 /// The program under a limit that holds for root as well; `None` if the limit cannot be set.
@@ -84,7 +84,7 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
     assert!(done.err.contains(note), "{}", done.err);
     assert_eq!(done.json()["client"]["io"], "epoll");
 
-    // Who asks for io_uring gets that or nothing.
+    // With `--io uring` there is no fallback.
     let asked = [&origin[..], &["--io", "uring"]].concat();
     let Some(command) = limited(&place, LOCKED, &asked) else {
         return;
@@ -115,7 +115,8 @@ fn a_balancer_without_descriptors_says_so_waits_and_goes_on() {
             back_end.address
         ),
     );
-    // A client and its back end take two: one of the limits leaves none for a last client.
+    // A client and its back end take two descriptors. So one of two successive limits leaves a last
+    // client without any.
     for (io, limit) in [("uring", 40), ("uring", 41), ("epoll", 40), ("epoll", 41)] {
         let limit = format!("--nofile={limit}:{limit}");
         let arguments = ["balance", "b.toml", "--io", io];

@@ -433,7 +433,7 @@ fn access(reader: &mut Reader, section: &Section<'_>) -> Access {
     }
 }
 
-/// A list of address prefixes; a missing key is an empty one.
+/// A list of address prefixes; empty if the key is missing.
 fn prefixes(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<Prefix> {
     let mut prefixes = Vec::new();
     for (text, place) in section.texts(reader, key).unwrap_or_default() {

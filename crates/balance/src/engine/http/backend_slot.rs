@@ -25,13 +25,13 @@ pub(in crate::engine) struct HttpServiceWorker {
     pub backends: Vec<HttpBackendSlot>,
     /// Whether any back end has a sticky cookie.
     pub sticky: bool,
-    /// Fields that edits write into requests.
+    /// The fields that edits set in requests.
     pub guarded: GuardedNames,
     /// How often a request may be sent again.
     pub resends: u32,
-    /// Whether a client that has ended its side gets its response.
+    /// Whether a client that has shut down its side gets its response.
     pub half_close: bool,
-    /// Bytes per second that extend the limit of a request's body; 0: nothing does.
+    /// Each so many bytes of a request's body extend its time limit by a second; 0: nothing does.
     pub body_rate_min: u32,
 }
 

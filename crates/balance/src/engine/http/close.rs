@@ -255,7 +255,7 @@ impl<I: Io> Worker<I> {
         match (downstream.phase, connection.peer) {
             (Phase::Reading, _) => self.next_input(client),
             (Phase::Exchanging, Some(server)) if downstream.raw => self.io.finish(server),
-            // The rest of the request will not come, or nobody is there for the response.
+            // The rest of the request will not come, or the client is taken to have gone.
             (Phase::Exchanging | Phase::Seeking, _) if cut || !waits => {
                 self.downstream_reset(client);
             }

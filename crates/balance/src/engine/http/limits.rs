@@ -120,8 +120,8 @@ impl<I: Io> Worker<I> {
             )
     }
 
-    /// Whether the rest of a request's body has been waited for too long. Only time counts in which
-    /// the client could send: the back end takes what there is, and the client is read.
+    /// Whether the rest of a request's body is overdue. Only time in which the client could send
+    /// counts: the back end takes what there is, and reading from the client is not paused.
     fn is_body_late(&mut self, pair: Pair, is_taken: bool, now_ns: u64) -> bool {
         let connection = &mut self.connections[pair.client.slot()];
         let could_send = is_taken && !connection.paused;

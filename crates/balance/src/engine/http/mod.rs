@@ -98,18 +98,19 @@ pub(super) struct Downstream {
     /// At the last scan: bytes in both directions, and since when that has not changed, ns.
     moved: u64,
     moved_ns: u64,
-    /// The wait for the rest of the body, from the first scan that found it incomplete.
+    /// The wait for the rest of the body. It begins with the first scan that finds the body
+    /// incomplete.
     body_wait: Option<BodyWait>,
 }
 
-/// How long a client has been waited for.
+/// How long the rest of a client's request body has been waited for.
 #[derive(Clone, Copy)]
 struct BodyWait {
-    /// The client's bytes when it began.
+    /// Bytes received from the client when the wait began.
     bytes: u64,
-    /// Time in which nothing else was waited for, ns.
+    /// Time in which the balancer waited for nothing but the client, ns.
     waited_ns: u64,
-    /// The last scan, ns.
+    /// Time of the last scan, ns.
     scanned_ns: u64,
 }
 
@@ -142,7 +143,7 @@ impl Downstream {
         }
     }
 
-    /// Whether nothing has come since the last response, or since the client connected.
+    /// Whether no byte has come since the last response, or since the client connected.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Reading && self.input.is_empty()
     }

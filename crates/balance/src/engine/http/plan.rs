@@ -67,7 +67,7 @@ impl<I: Io> Chooser<'_, I> {
         downstream.scan.reset();
         downstream.request.clear();
         downstream.request.extend_from_slice(&bytes[begin..end]);
-        // Behind a first message may be requests that must not be sent twice.
+        // After the first message there may be uninspected requests, which must not be sent twice.
         downstream.whole = !raw || end == head_end;
         downstream.method = head.method();
         downstream.minor_version = head.minor_version();

@@ -18,8 +18,8 @@ const WAIT_NS: u64 = 60_000_000_000;
 
 /// Takes a usable connection from the pool.
 ///
-/// One of which data or the end has come stays: nothing was asked there, so that these bytes are no
-/// answer. Its event follows in this turn, and closes it.
+/// A connection with unread data, or of which the end has come, is not taken: no request is under
+/// way on it, so the data is not a response. Its event follows in this turn, and closes it.
 pub(super) fn take_idle<I: Io>(
     io: &I,
     connections: &[Connection],

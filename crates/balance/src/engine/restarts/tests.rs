@@ -1,4 +1,4 @@
-//! Failures are injected into a turn of a running worker.
+//! Tests that inject failures into a turn of a running worker.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::engine::shared::Fault;
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A back end that sends back what it gets, on threads of its own.
+/// A back end that echoes what it receives, on threads of its own.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -69,7 +69,7 @@ fn inject(balancer: &Balancer, fault: Fault, count: usize) {
     faults.extend(std::iter::repeat_n(fault, count));
 }
 
-/// Clients, those that wait, and connections to the back end.
+/// The numbers of clients, of queued clients, and of connections to the back end.
 fn held(balancer: &Balancer) -> [u32; 3] {
     let shared = balancer.shared();
     let service = &shared.services[0];
@@ -108,11 +108,11 @@ fn a_worker_that_fails_is_started_again() {
             until("the third waits", || held(&balancer) == [3, 1, 2]);
 
             inject(&balancer, fault, 1);
-            // Nobody waits for ever, and nothing stays occupied.
+            // No client waits for ever, and no place stays occupied.
             assert!(!relayed.iter_mut().any(echoes));
             assert!(!echoes(&mut waiting));
             until("all is released", || held(&balancer) == [0, 0, 0]);
-            // One that comes while the loop is closed may be cut off as well.
+            // A client that connects while the loop is closed may be cut off as well.
             let begun = Instant::now();
             until("a client is served", || echoes(&mut connect(&balancer)));
             assert!(begun.elapsed() < LONG / 2, "a client was left waiting");
@@ -132,7 +132,7 @@ fn a_worker_that_fails_is_started_again() {
 #[test]
 fn requests_under_way_release_their_back_end_when_a_worker_fails() {
     on_both(|io| {
-        // The kernel opens its connections, and nothing answers.
+        // The kernel completes its connections, and nothing answers.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
         let mut service = service();

@@ -5,10 +5,10 @@
 
 use super::steps::{Answer, Ask};
 
-/// The tag of bytes that answer no request.
+/// The tag of a response without a request.
 pub const STRAY: &[u8] = b"<stray>";
 
-/// Of a client's request.
+/// Identifies a request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag {
     pub client: usize,
@@ -21,7 +21,7 @@ impl Tag {
     }
 }
 
-/// The whole tags in some bytes; `None` for those of strays.
+/// The complete tags in some bytes; `None` for those of strays.
 pub fn tags(bytes: &[u8]) -> Vec<Option<Tag>> {
     let text = String::from_utf8_lossy(bytes);
     let read = |tag: &str| {
@@ -34,7 +34,7 @@ pub fn tags(bytes: &[u8]) -> Vec<Option<Tag>> {
     whole.map(|(tag, _)| read(tag)).collect()
 }
 
-/// So many bytes of tags.
+/// A body of so many bytes that repeats the tag.
 fn body(tag: Tag, bytes: u16) -> String {
     let text = tag.text();
     let mut body = text.repeat(usize::from(bytes) / text.len());

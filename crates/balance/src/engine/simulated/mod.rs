@@ -1,8 +1,8 @@
-//! A worker on a simulated event loop: whatever happens in whatever order, every buffer and place
-//! comes back, nobody gets another's bytes, and every wait ends.
+//! Property tests of a worker on a simulated event loop. Whatever happens in whatever order, all
+//! buffers and places are returned, no connection gets the bytes of another, and every wait ends.
 //!
-//! `WEIGH_SIMULATED_S` is how many seconds random sequences are tried for; without it, a few
-//! hundred of them are. A sequence that breaks a rule is shortened, and kept in
+//! `WEIGH_SIMULATED_S` is for how many seconds random sequences are tried; without it, a few
+//! hundred are tried. A sequence that breaks a rule is shrunk, and stored in
 //! `proptest-regressions`.
 
 mod messages;
@@ -30,7 +30,7 @@ use crate::config::model::{
 use peers::Peers;
 use steps::{Ask, Operation, Step, steps};
 
-/// Short limits, and few places: all are reached.
+/// A service with short time limits and few places, so that all limits are reached.
 fn service(name: &str, kind: ServiceKind) -> Service {
     let mut service = Service::new(name);
     service.kind = kind;
@@ -69,7 +69,7 @@ fn config() -> Config {
         failures: 3,
         duration: Duration::from_secs(1),
     });
-    // Its events are made, and found by nobody.
+    // Its events are emitted, but not received.
     every.access_log = Some("log".into());
     every.backends[0].traffic_log = Some("traffic".into());
     config.services.push(every);
@@ -79,7 +79,7 @@ fn config() -> Config {
     config
 }
 
-/// Lets a worker go through the steps. Returns what does not hold.
+/// Runs a worker through the steps. Returns the rules that were broken.
 fn go_through(steps: Vec<Step>) -> Vec<String> {
     let config = Arc::new(config());
     let addresses = lookups::all_backends(&config).unwrap();
@@ -172,8 +172,8 @@ fn whatever_happens_places_come_back_bytes_stay_apart_and_waits_end() {
     }
 }
 
-/// A first message of a service that inspects no other: what a client sends behind it may be a
-/// request that must not be sent twice.
+/// A service that inspects only first messages: what a client sends after its first one may be
+/// requests that must not be sent twice.
 #[test]
 fn what_follows_a_first_message_is_not_sent_to_another_back_end_again() {
     let ask = |what| Step::Ask {

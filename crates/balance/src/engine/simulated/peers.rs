@@ -1,6 +1,6 @@
-//! Clients and back ends of a simulated balancer, and what they find wrong with it.
+//! Clients and back ends of a simulated balancer, which check what it does.
 //!
-//! A [`Tag`] at a place where another one's belongs shows that bytes have gone astray.
+//! A [`Tag`] where that of another request belongs shows that bytes went to the wrong peer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,17 +21,16 @@ use crate::health::{HealthEvent, State};
 /// How long everything may take to end once all peers are silent, ns: the longest chain of time
 /// limits of the configuration.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// Whether bytes that nobody asked for may come in the turn in which a request is sent on their
-/// connection. The balancer takes them for the answer then.
+/// Whether a stray answer may arrive in the turn in which a request is sent on its connection.
 const STRAYS_RACE: bool = true;
 
 /// A client's connection, or one to a back end.
 struct Peer {
     conn: ConnId,
     service: usize,
-    /// To be sent, in this order.
+    /// Bytes to be sent.
     outgoing: VecDeque<u8>,
-    /// What was sent, and what was received.
+    /// Bytes that were sent, and bytes that were received.
     sent: Vec<u8>,
     got: Vec<u8>,
     requests: usize,
@@ -70,9 +69,9 @@ struct Back {
     /// Bytes of `got` that the parser has read, and where the current request begins.
     parsed: usize,
     begin: usize,
-    /// Requests that are not answered.
+    /// Requests that are not answered yet.
     waiting: VecDeque<(Tag, bool)>,
-    /// Bytes follow that are no requests.
+    /// Whether uninspected bytes follow instead of requests.
     is_raw: bool,
 }
 
@@ -80,7 +79,7 @@ struct Back {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Steps,
-    /// All are silent since then, ns.
+    /// All peers are silent since this time, ns.
     Silent(u64),
     Draining(u64),
 }
@@ -97,7 +96,7 @@ pub struct Peers {
     backs: Vec<Back>,
     next_connects: VecDeque<Option<i32>>,
     hanging: Vec<ConnId>,
-    /// What does not hold.
+    /// The rules that were broken.
     pub found: Vec<String>,
 }
 
@@ -208,7 +207,7 @@ impl Peers {
     }
 
     fn answer(&mut self, network: &mut Network, back: u8, what: Answer, bytes: u16) {
-        // Among those that have to answer, so that most steps do something.
+        // Only back ends that have to answer are chosen from, so that most steps have an effect.
         let waiting: Vec<usize> = (0..self.backs.len())
             .filter(|&at| !self.backs[at].waiting.is_empty())
             .collect();
@@ -224,7 +223,7 @@ impl Peers {
         };
         let Some((tag, is_head)) = next else { return };
         let what = match what {
-            // In one piece, for the same reason as a stray.
+            // Surplus bytes are restricted as stray answers are.
             Answer::Surplus
                 if back.is_raw
                     || !(STRAYS_RACE || back.peer.outgoing.is_empty() && network.is_quiet()) =>
@@ -299,7 +298,7 @@ impl Peers {
         one.set_cutoff_ns(cutoff_ns);
     }
 
-    /// Takes what was sent, opens connections, and reads requests.
+    /// Receives what the balancer sent, opens connections, and reads requests.
     fn look(&mut self, network: &mut Network) {
         for client in &mut self.clients {
             client.receive(network);
@@ -341,7 +340,7 @@ impl Peers {
     fn read_requests(&mut self, at: usize) {
         let back = &mut self.backs[at];
         if back.is_raw {
-            // Each tag is a request, more or less.
+            // Each tag is taken for a request.
             let known = tags(&back.peer.got[..back.parsed]).len();
             let got = tags(&back.peer.got);
             for tag in got.iter().skip(known).flatten() {
@@ -386,7 +385,7 @@ impl Peers {
         }
     }
 
-    /// Limits hold at any time.
+    /// Checks that the limits hold at this time.
     fn check_places(&mut self) {
         for (state, service) in self.shared.services.iter().zip(&self.config.services) {
             let queued = state.queued.load(Ordering::Relaxed);
@@ -421,7 +420,7 @@ impl Peers {
         })
     }
 
-    /// The places that are taken.
+    /// The places that are taken, for a message.
     fn places(&self) -> String {
         let mut text = String::new();
         for service in &self.shared.services {
@@ -439,7 +438,7 @@ impl Peers {
         text
     }
 
-    /// What was received is for its receiver, in order, and nothing else.
+    /// Checks that each peer received only bytes for it, in order.
     pub fn check_bytes(&mut self) {
         let mut posts: BTreeMap<Tag, usize> = BTreeMap::new();
         for (number, client) in self.clients.iter().enumerate() {
@@ -492,7 +491,7 @@ impl Driver for Peers {
         }
         let mut is_first = true;
         while let Some(step) = self.steps.pop_front() {
-            // Alone in its turn, unless a request may be sent in the turn in which the bytes come.
+            // It comes alone in a turn, unless it may come in the turn in which a request is sent.
             if matches!(step, Step::Stray { .. }) && !STRAYS_RACE {
                 if !is_first {
                     self.steps.push_front(step);
@@ -512,7 +511,7 @@ impl Driver for Peers {
                 let (ns, wait_ns) = (u64::from(ms) * 1_000_000, wait_ns.max(1));
                 network.advance(ns.min(wait_ns).max(1_000));
                 (network.is_late, network.is_reversed) = (is_late, is_reversed);
-                // A longer time is several polls.
+                // A longer time takes several polls.
                 let left = ns.saturating_sub(wait_ns) / 1_000_000;
                 if left > 0 {
                     self.steps.push_front(Step::Turn {

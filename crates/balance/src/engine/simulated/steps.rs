@@ -3,32 +3,33 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A step; the indexes are of what there is at that time, modulo its number.
+/// A step. An index means one of the items that exist at that time: it is taken modulo their
+/// number.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A client connects to a service; it may have gone already.
+    /// A client connects to a service; it may be gone before it is accepted.
     Connect { service: u8, is_gone: bool },
-    /// A client has something to send, and so many bytes of it arrive at once.
+    /// A client has a message to send; so many bytes of it arrive at once.
     Ask { client: u8, what: Ask, bytes: u16 },
     /// More of what a client has to send arrives.
     Send { client: u8, bytes: u16 },
-    /// A client sends no more, or resets.
+    /// A client shuts down its side, or resets.
     EndClient { client: u8, is_reset: bool },
     /// The next attempt to connect fails, or hangs.
     NextConnect { errno: Option<i32> },
-    /// A back end answers a request, and so many bytes of it arrive at once.
+    /// A back end answers a request; so many bytes of the answer arrive at once.
     Answer { back: u8, what: Answer, bytes: u16 },
     /// More of what a back end has to send arrives.
     SendBack { back: u8, bytes: u16 },
-    /// A back end sends no more, or resets.
+    /// A back end shuts down its side, or resets.
     EndBack { back: u8, is_reset: bool },
-    /// A back end sends an answer to no request.
+    /// A back end sends an answer without a request.
     Stray { back: u8 },
-    /// A peer takes so many bytes more, and then none.
+    /// A peer accepts so many more bytes, and then none.
     Room { peer: u8, bytes: u16 },
-    /// A peer takes whatever comes.
+    /// A peer accepts all bytes from now on.
     AllRoom { peer: u8 },
-    /// No descriptor for the next connection to a back end, or for a client.
+    /// There is no descriptor for a client, or for the next connection to a back end.
     NoDescriptor { is_client: bool },
     /// An operator changes a back end.
     Operate {
@@ -73,7 +74,7 @@ pub enum Answer {
     Interim,
     Error,
     Malformed,
-    /// Bytes behind the answer.
+    /// An answer with surplus bytes after it.
     Surplus,
 }
 
@@ -160,7 +161,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step(), 1..120)
 }
 
-/// Numbers of errors, the same on every Linux.
+/// Error numbers, which are the same on every Linux.
 pub mod libc_numbers {
     pub const EMFILE: i32 = 24;
     pub const EADDRNOTAVAIL: i32 = 99;

@@ -1,9 +1,9 @@
-//! Searches at servers whose capacity varies from trial to trial, with the truth known.
+//! Simulated searches: the server's capacity varies from trial to trial, and the truth is known.
 
 use super::{Outcome, Search, SearchOptions, SearchOptionsError, Step};
 use crate::simulate::Normal;
 
-/// The capacity that half of the trials have, requests per second.
+/// The median capacity of the trials, requests per second.
 const MEDIAN_PER_S: f64 = 7300.0;
 
 /// What is simulated.
@@ -13,7 +13,7 @@ pub struct SearchScenario {
     pub spread: f64,
     /// The correlation of successive trials.
     pub correlation: f64,
-    /// Trials at lower rates that stand between two trials of the search.
+    /// The number of trials at lower rates between two trials of the search.
     pub beside: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct SimulatedSearch {
 }
 
 impl SearchScenario {
-    /// Carries out one search, with options such as a first guess of 1,000 requests per second gives.
+    /// Carries out one search, with the options for a first guess of 1,000 requests per second.
     pub fn search(&self, seed: u64) -> Result<SimulatedSearch, SearchOptionsError> {
         let mut normal = Normal::with_seed(seed);
         let mut state = normal.next();

@@ -15,11 +15,11 @@ const TICKS: usize = 4;
 /// A thread that has been silent for longer sends nothing.
 const SILENT: Duration = Duration::from_secs(2);
 
-/// Rows in which a target has to fall behind before it counts as overloaded.
+/// In how many successive rows a target has to fall behind to count as overloaded.
 const BEHIND_ROWS: usize = 3;
-/// A row with a smaller share of its due requests answered is one in which it fell behind.
+/// A target falls behind in a row if less than this share of the due requests is answered.
 const BEHIND_SHARE: f64 = 0.97;
-/// So much time's due requests wait in a backlog.
+/// A backlog is more unanswered requests than are due in this time, s.
 const BEHIND_S: f64 = 0.5;
 
 /// How far the load is.
@@ -287,8 +287,8 @@ impl State {
         open.then(|| self.row_due.saturating_sub(done))
     }
 
-    /// Whether the target falls behind: the last rows each had fewer answers than due requests, and
-    /// more requests wait than half a second brings.
+    /// Whether the target is overloaded: in each of the last rows there were fewer answers than due
+    /// requests, and more requests wait than are due in half a second.
     pub(super) fn is_overloaded(&self) -> bool {
         let last = self.points.iter().rev().take(BEHIND_ROWS);
         let behind = last.filter(|row| row.per_s < BEHIND_SHARE * row.due_per_s);
@@ -297,7 +297,7 @@ impl State {
             && self.unanswered().unwrap_or(0) as f64 > BEHIND_S * due_per_s
     }
 
-    /// Time in the measured window; before it, in the warm-up.
+    /// Time in the measured window, or in the warm-up before it.
     fn elapsed(&self) -> Duration {
         match self.phase {
             Phase::Starting => Duration::ZERO,

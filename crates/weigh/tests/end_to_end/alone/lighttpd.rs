@@ -83,7 +83,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
             assert_eq!(cpu[proxy].is_number(), subject != "direct", "{cpu}");
             // So are their faults, though Apache ignores their ends: perl alone has some 200.
             let faults = &row["server_faults_per_request"][backend];
-            // Sampling gives way where a busy machine makes it dear.
+            // On a busy machine sampling may cost too much and be reduced.
             if let Some(faults) = faults.as_f64() {
                 rows_with_faults += 1;
                 assert!(!ends_are_told() || faults > 100.0, "{faults}");
