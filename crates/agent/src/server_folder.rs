@@ -123,7 +123,7 @@ impl ServerFolder {
         match read {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(Refusal::Unreadable(e)) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(why) => Some(format!("(weigh has not read this log: {why})\n")),
+            Err(why) => Some(format!("(weigh did not read this log: {why})\n")),
         }
     }
 
@@ -151,7 +151,7 @@ enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFile => f.write_str("it is no regular file")?,
+            Self::NoFile => f.write_str("it is not a regular file")?,
             Self::OfAnother => f.write_str("it belongs to another user than the server's")?,
             Self::Unreadable(e) => write!(f, "{e}")?,
         }

@@ -53,7 +53,7 @@ impl ServerUser {
                 let mut used = users_of_processes();
                 used.extend(numbers_of_databases());
                 used.extend(taken);
-                let user = draw(range, &used).ok_or("no user number is free for it")?;
+                let user = draw(range, &used).ok_or("no free user ID was found for it")?;
                 Ok(Some(Self {
                     user,
                     group: user,

@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalTextError {
     /// A line is not a journal row.
-    #[error("line {line}: expected a journal row, found something else: {why}")]
+    #[error("line {line}: expected a journal row: {why}")]
     Row {
         /// The line's number, from 1.
         line: usize,

@@ -69,7 +69,7 @@ fn refusal(error: &OriginError) -> Option<&std::io::Error> {
 fn note_accept_failure(error: &std::io::Error, connections: u32) {
     match error.raw_os_error() {
         Some(net::SLOTS_FULL) => eprintln!(
-            "weigh: a thread has {connections} connections and closes those beyond (--connections)"
+            "weigh: a thread has reached its limit of {connections} connections; further ones are closed (--connections)"
         ),
         _ => eprintln!(
             "weigh: clients wait, as none can be accepted: {error}; they go on when a connection \

@@ -40,7 +40,7 @@ fn read(args: &ReportArgs) -> Result<Journal, Failure> {
     if !args.salvage {
         return journal::read(&args.folder).map_err(|e| match e {
             JournalError::Text { .. } => Failure::words(format!(
-                "{e}; `weigh report --salvage {}` uses the rows that are whole",
+                "{e}; `weigh report --salvage {}` uses the intact rows",
                 args.folder.display()
             )),
             other => Failure::words(other),
@@ -52,7 +52,7 @@ fn read(args: &ReportArgs) -> Result<Journal, Failure> {
         salvaged.left_out.len(),
         salvaged.lines,
         match salvaged.left_out.is_empty() {
-            true => ": it is whole",
+            true => ": it is intact",
             false => "; the warnings of the report name them",
         }
     );

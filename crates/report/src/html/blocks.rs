@@ -108,7 +108,7 @@ fn panel(
     for one in &paused {
         let at = (x.place(f64::from(one.block)), BOTTOM - 4.0);
         let hint = format!(
-            "block {}: {} of the client, the longest of {}",
+            "block {}: {} of the client, the longest {}",
             one.block,
             counted(one.pauses as usize, "pause"),
             time(one.longest_ms * 1e3)
@@ -135,7 +135,7 @@ fn panel(
             fraction(matters),
             match paused.is_empty() {
                 true => "",
-                false => "; on the axis: pauses of the client",
+                false => "; marks on the axis: pauses of the client",
             }
         )),
         picture.finish(HEIGHT)

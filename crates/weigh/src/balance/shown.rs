@@ -70,7 +70,7 @@ fn one_service(service: &Value, out: &mut String) {
         ("queued", "waiting"),
         ("denied", "not let in"),
         ("overflowed", "too many"),
-        ("evicted", "idle ones closed for new ones"),
+        ("evicted", "idle clients closed to make room"),
         ("refused", "taken by no back end"),
         ("bad_requests", "bad requests"),
         ("timeouts", "time limits passed"),
