@@ -320,8 +320,8 @@ mod tests {
         }
         for (name, why) in [
             ("link", "it is a link"),
-            ("pipe", "no regular file"),
-            ("folder", "no regular file"),
+            ("pipe", "not a regular file"),
+            ("folder", "not a regular file"),
             ("linked/real", "Not a directory"),
             ("../other", "inside the folder"),
         ] {
