@@ -75,3 +75,21 @@ pub(crate) fn tell(shell: &mut Killed, line: &str) {
     output.read_line(&mut said).unwrap();
     assert_eq!(said, "done\n");
 }
+
+/// Waits until a process waits for something.
+pub(crate) fn wait_until_asleep(process: &Killed) {
+    let path = format!("/proc/{}/stat", process.pid());
+    for _ in 0..10_000 {
+        let stat = std::fs::read_to_string(&path).unwrap();
+        // The state follows the name, which is in parentheses.
+        if stat
+            .rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('S'))
+        {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("it never waits");
+}
