@@ -166,6 +166,7 @@ fn main() {
         backlog: 4096,
         connections: 8192,
         spin: false,
+        tls: None,
     })
     .unwrap();
     let url = given.unwrap_or_else(|| format!("http://{}/", origin.address()));

@@ -35,6 +35,7 @@ fn start() -> Origin {
         backlog: 4096,
         connections: 4096,
         spin: true,
+        tls: None,
     })
     .unwrap();
     net::os::bind_to_cpus(&before).unwrap();

@@ -78,6 +78,7 @@ pub(crate) fn merge(
         offered: open_loop.map(OpenRecorder::offered),
         peaks: open_loop.map_or_else(Peaks::default, |open| open.peaks.reading()),
         pauses: open_loop.and_then(|open| open.pauses.reading()),
+        tls: sum.tls.map(|tls| *tls),
     })
 }
 

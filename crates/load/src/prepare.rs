@@ -7,8 +7,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use net::Address;
-use net::fetch::{FetchError, fetch_after};
+use net::fetch::FetchError;
 use readings::NO_PORT;
+use tls::{ClientTls, TlsError};
 
 use crate::expect::{BodyRule, Expect, StatusRule};
 use crate::job::Job;
@@ -51,6 +52,9 @@ pub enum ReferenceError {
     /// No answer.
     #[error("does not answer: {}", describe_fetch(.0))]
     Fetch(#[from] FetchError),
+    /// The TLS settings cannot be used.
+    #[error("cannot be asked: {0}")]
+    Tls(#[from] TlsError),
     /// An error status that is not expected.
     #[error("answers with status {0}, which is no success; expect it if that is intended")]
     Status(u16),
@@ -149,10 +153,17 @@ fn fetch_unless_stopped(
     let (address, request) = (target.address.clone(), target.requests[number].clone());
     let mut preamble = Vec::new();
     target.preamble(number as u64, &mut preamble);
+    let tls = target.tls.as_ref().map(ClientTls::new).transpose()?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         // There is no receiver after a stop.
-        let _ = sender.send(reference(&address, &preamble, &request, limit));
+        let _ = sender.send(reference(
+            &address,
+            tls.as_ref(),
+            &preamble,
+            &request,
+            limit,
+        ));
     });
     loop {
         match receiver.recv_timeout(STOP_CHECK) {
@@ -167,6 +178,7 @@ fn fetch_unless_stopped(
 /// The rules for a request's answers, and whether its bodies differ although they are compared.
 fn reference(
     address: &Address,
+    tls: Option<&ClientTls>,
     preamble: &[u8],
     request: &Request,
     limit: Duration,
@@ -175,8 +187,9 @@ fn reference(
     let mut expect = request.expect.clone();
     for _ in 0..FETCHES {
         let fetch = || {
-            fetch_after(
+            tls::fetch(
                 address,
+                tls,
                 preamble,
                 &request.bytes,
                 limit,

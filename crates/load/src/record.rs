@@ -1,7 +1,9 @@
 //! What a thread records.
 
+use net::Handshake;
 use readings::{
-    ErrorCounts, Histogram, LoadRow, Pacing, RequestReading, Slice, StageReading, Wrong,
+    ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, RequestReading, Slice, StageReading,
+    TlsReading, Wrong,
 };
 
 use crate::job::Stage;
@@ -79,6 +81,8 @@ pub(crate) struct Recorder {
     pub(crate) wrong: Vec<Wrong>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
+    /// Of a target with TLS.
+    pub(crate) tls: Option<Box<TlsReading>>,
     /// Whether the thread polls, so that it always wants a CPU.
     pub(crate) polls: bool,
 }
@@ -108,6 +112,9 @@ impl Recorder {
         if self.open_loop.is_none() && matches!(self.pacing, Pacing::Open { .. }) {
             self.open_loop = Some(Box::new(OpenRecorder::new(self.stages.len())));
         }
+        if self.tls.is_none() && target.tls.is_some() {
+            self.tls = Some(Box::default());
+        }
         let count = target.requests.len();
         if count > 1 && self.per_request.is_empty() {
             self.per_request = target
@@ -120,6 +127,38 @@ impl Recorder {
                     response: (count <= HISTOGRAMS_MAX).then(Box::default),
                 })
                 .collect();
+        }
+    }
+
+    /// Records a handshake; `is_inside` the measured window or not.
+    pub(crate) fn handshake(&mut self, handshake: &Handshake, is_inside: bool) {
+        let Some(tls) = &mut self.tls else { return };
+        tls.handshakes += 1;
+        tls.resumed += u64::from(handshake.is_resumed);
+        if is_inside {
+            let took_ns = handshake.established_ns.saturating_sub(handshake.opened_ns);
+            match handshake.is_resumed {
+                true => tls.resumed_handshake.record_ns(took_ns),
+                false => tls.handshake.record_ns(took_ns),
+            }
+        }
+        let is_same = |one: &&mut Negotiated| {
+            one.version == handshake.version
+                && one.suite == handshake.suite
+                && one.group.as_deref() == handshake.group
+                && one.alpn.as_deref() == handshake.alpn
+                && one.key.as_deref() == handshake.key
+        };
+        match tls.negotiated.iter_mut().find(is_same) {
+            Some(known) => known.sessions += 1,
+            None => tls.negotiated.push(Negotiated {
+                version: handshake.version.into(),
+                suite: handshake.suite.into(),
+                group: handshake.group.map(Into::into),
+                alpn: handshake.alpn.map(Into::into),
+                key: handshake.key.map(Into::into),
+                sessions: 1,
+            }),
         }
     }
 
@@ -195,7 +234,27 @@ impl Recorder {
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {
             sum.merge(part);
         }
+        if let (Some(sum), Some(part)) = (&mut self.tls, part.tls) {
+            merge_tls(sum, *part);
+        }
     }
+}
+
+fn merge_tls(sum: &mut TlsReading, part: TlsReading) {
+    sum.handshake.merge(&part.handshake);
+    sum.resumed_handshake.merge(&part.resumed_handshake);
+    sum.handshakes += part.handshakes;
+    sum.resumed += part.resumed;
+    sum.wire_bytes_read += part.wire_bytes_read;
+    sum.wire_bytes_sent += part.wire_bytes_sent;
+    for own in part.negotiated {
+        match sum.negotiated.iter_mut().find(|one| one.is_like(&own)) {
+            Some(known) => known.sessions += own.sessions,
+            None => sum.negotiated.push(own),
+        }
+    }
+    sum.negotiated
+        .sort_by_key(|one| std::cmp::Reverse(one.sessions));
 }
 
 impl StageStats {

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 
 use net::{Epoll, Io, IoKind, Uring};
 use readings::LoadReading;
+use tls::{ClientTls, Secure, TlsError};
 
 use crate::barrier::Barrier;
 use crate::clock::Monotonic;
@@ -66,6 +67,13 @@ pub enum LoadError {
     /// The job makes no sense.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// The TLS settings of a target cannot be used.
+    #[error("{address}: {source}")]
+    Tls {
+        address: net::Address,
+        #[source]
+        source: TlsError,
+    },
     /// A target does not answer as it should.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -125,6 +133,7 @@ fn run_job(
     report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
+    clients(job)?;
     let mut job = job.clone();
     prepare(&mut job, stop)?;
     net::os::raise_open_files();
@@ -220,11 +229,27 @@ fn work<I: Io>(
         net::os::bind_to_cpus(&[cpu]).map_err(|source| LoadError::Bind { cpu, source })?;
     }
     let options = worker::io_options(job, thread);
+    // Each thread has its own: it keeps the sessions that later connections resume.
+    let clients = clients(job)?;
     let io = I::open(options).map_err(|source| LoadError::Open {
         connections: (0..job.targets.len())
             .map(|target| job.share(target, thread).own_connections())
             .sum(),
         source,
     })?;
+    let io = Secure::over(io, &options).with_clients(clients);
     Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events).run(barrier, stop)
+}
+
+/// The TLS of each target.
+fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
+    let client = |target: &crate::Target| {
+        let settings = target.tls.as_ref();
+        let client = settings.map(ClientTls::new).transpose();
+        client.map_err(|source| LoadError::Tls {
+            address: target.address.clone(),
+            source,
+        })
+    };
+    job.targets.iter().map(client).collect()
 }

@@ -86,6 +86,9 @@ pub struct Target {
     pub choice: Choice,
     /// A PROXY protocol header at the start of every connection.
     pub proxy_header: Option<ProxyHeader>,
+    /// TLS on every connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<tls::ClientSettings>,
 }
 
 impl Target {
@@ -97,6 +100,7 @@ impl Target {
             requests: vec![Request::new(request, expect)],
             choice: Choice::default(),
             proxy_header: None,
+            tls: None,
         }
     }
 

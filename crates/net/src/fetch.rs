@@ -64,45 +64,17 @@ pub fn request(method: &str, host: &str, path: &str, fields: &[(String, String)]
     text.into_bytes()
 }
 
+/// What bytes pass through: a socket, or TLS on one.
+pub trait Channel: Read + Write {}
+
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
-    fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_write_timeout(limit),
-            Stream::Unix(stream) => stream.set_write_timeout(limit),
-        }
-    }
-
-    fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(limit),
-            Stream::Unix(stream) => stream.set_read_timeout(limit),
-        }
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-/// A connection with a deadline.
+/// A socket with a deadline for all that is done with it.
 struct Talk {
     stream: Stream,
-    limit: Duration,
     end: Instant,
 }
 
@@ -112,50 +84,81 @@ impl Talk {
         let late = |e| late(e, limit);
         let stream = match address {
             Address::Inet(address) => {
-                let stream = TcpStream::connect_timeout(address, left(end, limit)?);
+                let stream = left(end).and_then(|left| TcpStream::connect_timeout(address, left));
                 let stream = stream.map_err(late)?;
                 stream.set_nodelay(true)?;
                 Stream::Tcp(stream)
             }
             Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
         };
-        Ok(Self { stream, limit, end })
+        Ok(Self { stream, end })
     }
+}
 
-    fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
-        let mut unsent = bytes;
-        while !unsent.is_empty() {
-            // Set each time: a peer that reads a little now and then must not exceed the deadline.
-            let left = left(self.end, self.limit)?;
-            self.stream.set_write_timeout(Some(left))?;
-            match self.stream.send(unsent) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(late(e, self.limit)),
-                Ok(0) => return Err(FetchError::Short),
-                Ok(n) => unsent = &unsent[n..],
-            }
-        }
-        Ok(())
-    }
+impl Channel for Talk {}
 
-    /// Zero bytes where the peer has closed.
-    fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
-        loop {
-            let left = left(self.end, self.limit)?;
-            self.stream.set_read_timeout(Some(left))?;
-            match self.stream.receive(buffer) {
-                // As where the program was stopped for a while and goes on.
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                heard => return heard.map_err(|e| late(e, self.limit)),
-            }
+// The time is set each time: a peer that takes or gives a little now and then must not exceed the
+// deadline.
+impl Read for Talk {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = Some(left(self.end)?);
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream
+                .set_read_timeout(left)
+                .and_then(|()| stream.read(buffer)),
+            Stream::Unix(stream) => stream
+                .set_read_timeout(left)
+                .and_then(|()| stream.read(buffer)),
         }
     }
 }
 
-fn left(end: Instant, limit: Duration) -> Result<Duration, FetchError> {
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = Some(left(self.end)?);
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream
+                .set_write_timeout(left)
+                .and_then(|()| stream.write(bytes)),
+            Stream::Unix(stream) => stream
+                .set_write_timeout(left)
+                .and_then(|()| stream.write(bytes)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `Interrupted`, as where the program was stopped for a while and goes on, is tried again.
+fn say(channel: &mut dyn Channel, bytes: &[u8], limit: Duration) -> Result<(), FetchError> {
+    match channel.write_all(bytes).and_then(|()| channel.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::WriteZero => Err(FetchError::Short),
+        said => said.map_err(|e| late(e, limit)),
+    }
+}
+
+/// Zero bytes where the peer has closed.
+fn hear(
+    channel: &mut dyn Channel,
+    buffer: &mut [u8],
+    limit: Duration,
+) -> Result<usize, FetchError> {
+    loop {
+        match channel.read(buffer) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // TLS without its closing message.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(FetchError::Short),
+            heard => return heard.map_err(|e| late(e, limit)),
+        }
+    }
+}
+
+fn left(end: Instant) -> io::Result<Duration> {
     end.checked_duration_since(Instant::now())
         .filter(|left| !left.is_zero())
-        .ok_or(FetchError::Late(limit))
+        .ok_or(io::ErrorKind::TimedOut.into())
 }
 
 fn late(e: io::Error, limit: Duration) -> FetchError {
@@ -178,11 +181,11 @@ pub fn exchange(
     bytes_max: usize,
 ) -> Result<Vec<u8>, FetchError> {
     let mut talk = Talk::begin(address, limit)?;
-    talk.say(bytes)?;
+    say(&mut talk, bytes, limit)?;
     let mut heard = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let n = talk.hear(&mut buffer)?;
+        let n = hear(&mut talk, &mut buffer, limit)?;
         heard.extend_from_slice(&buffer[..n]);
         let found = wanted.is_empty() || heard.windows(wanted.len()).any(|part| part == wanted);
         if n == 0 || found {
@@ -219,15 +222,36 @@ pub fn fetch_after(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let mut talk = Talk::begin(address, limit)?;
-    talk.say(&[greeting, request].concat())?;
+    let plain = |channel| Ok(channel);
+    fetch_over(address, greeting, &plain, request, limit, body_bytes_max)
+}
+
+/// What makes the socket of a [`fetch_over`] into the channel that requests pass through.
+pub type Encrypt<'a> = &'a dyn Fn(Box<dyn Channel>) -> io::Result<Box<dyn Channel>>;
+
+/// As [`fetch_after`], through what `encrypt` makes of the socket after the greeting.
+///
+/// # Errors
+/// As [`fetch`], and those of `encrypt`.
+pub fn fetch_over(
+    address: &Address,
+    greeting: &[u8],
+    encrypt: Encrypt<'_>,
+    request: &[u8],
+    limit: Duration,
+    body_bytes_max: usize,
+) -> Result<Answer, FetchError> {
+    let mut socket = Talk::begin(address, limit)?;
+    say(&mut socket, greeting, limit)?;
+    let mut channel = encrypt(Box::new(socket))?;
+    say(&mut *channel, request, limit)?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     // What has come up to the end of the head, and some of the body behind it.
     let mut head = Vec::new();
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = talk.hear(&mut buffer)?;
+        let n = hear(&mut *channel, &mut buffer, limit)?;
         if n == 0 {
             if parser.end() {
                 break;

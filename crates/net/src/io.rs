@@ -46,15 +46,22 @@ pub struct Buf {
 
 /// Identifies a loop within the process, so that no loop takes a buffer of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoopId(u32);
+pub struct LoopId(u32);
 
 impl LoopId {
     /// The ID of all loops outside this crate.
     const OUTSIDE: LoopId = LoopId(0);
 
-    pub(crate) fn next() -> Self {
+    /// An ID that no other loop has.
+    pub fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether this loop has lent the buffer.
+    #[inline]
+    pub fn has_lent(self, buf: &Buf) -> bool {
+        buf.owner == self
     }
 
     /// # Panics
@@ -69,7 +76,7 @@ impl LoopId {
 
     /// A buffer that this loop lends.
     #[inline]
-    pub(crate) fn lend(self, id: u16, start: u32, len: u32) -> Buf {
+    pub fn lend(self, id: u16, start: u32, len: u32) -> Buf {
         Buf {
             id,
             start,
@@ -95,6 +102,22 @@ impl Buf {
     /// without [`IoOptions::stamps`], and if the kernel gave none.
     pub fn arrived_ns(&self) -> Option<u64> {
         (self.arrived_ns > 0).then_some(self.arrived_ns)
+    }
+
+    /// With the time at which it arrived, ns; 0 if unknown.
+    #[must_use = "a buffer must be recycled or forwarded"]
+    pub fn at(self, arrived_ns: u64) -> Self {
+        Self { arrived_ns, ..self }
+    }
+
+    /// Its number among the buffers of the loop that lent it.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// Where its bytes lie in the buffer.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
     }
 
     /// Number of bytes.
@@ -125,6 +148,11 @@ impl TargetId {
     pub fn new(number: u32) -> Self {
         Self(number)
     }
+
+    /// Targets are numbered in the order in which they were registered.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Bytes that are sent again and again, registered with the loop.
@@ -136,7 +164,44 @@ impl PayloadId {
     pub fn new(number: u32) -> Self {
         Self(number)
     }
+
+    /// Payloads are numbered in the order in which they were registered.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
 }
+
+/// How a TLS handshake went. Times are ns of the loop's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// When the connection was open and the handshake began.
+    pub opened_ns: u64,
+    /// When the handshake was complete.
+    pub established_ns: u64,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// The cipher suite's IANA name.
+    pub suite: &'static str,
+    /// The key exchange group, if the keys were exchanged anew.
+    pub group: Option<&'static str>,
+    /// The protocol that was agreed on by ALPN.
+    pub alpn: Option<&'static str>,
+    /// The key type of the peer's certificate, if it showed one.
+    pub key: Option<&'static str>,
+}
+
+/// Bytes as they pass over the network, TLS included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireBytes {
+    pub read: u64,
+    pub sent: u64,
+}
+
+/// The `errno` of [`Event::ConnectFailed`] and [`Event::Failed`] where TLS failed:
+/// [`Io::failure`] has the reason.
+pub const TLS_FAILED: i32 = libc::EPROTO;
 
 /// An event of a connection or a listener.
 #[derive(Debug)]
@@ -282,6 +347,31 @@ pub trait Io: Sized {
     /// # Errors
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
+
+    /// Gives a connection that is being opened the bytes that come before its TLS handshake: a PROXY
+    /// protocol header. False where there is no TLS on it, and nothing is done.
+    fn send_before_handshake(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
+        let _ = (conn, bytes);
+        false
+    }
+
+    /// How the TLS handshake of a connection went; `None` without TLS, and before it is complete.
+    /// [`Event::Connected`] comes when it is complete.
+    fn handshake(&self, conn: ConnId) -> Option<&Handshake> {
+        let _ = conn;
+        None
+    }
+
+    /// Why TLS failed on a connection that was not closed yet.
+    fn failure(&self, conn: ConnId) -> Option<&str> {
+        let _ = conn;
+        None
+    }
+
+    /// Bytes of all TLS connections so far, as they passed over the network.
+    fn wire_bytes(&self) -> WireBytes {
+        WireBytes::default()
+    }
 
     /// Sends registered bytes. Failures are reported; success is not always ([`Event::Drained`] may
     /// follow). Only for one request at a time: two such sends may be reordered if the peer does

@@ -28,5 +28,8 @@ pub mod wait;
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
 pub use epoll::Epoll;
-pub use io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, SLOTS_FULL, TargetId};
+pub use io::{
+    Buf, ConnId, Event, Handshake, Io, IoOptions, LoopId, PayloadId, SLOTS_FULL, TLS_FAILED,
+    TargetId, WireBytes,
+};
 pub use uring::Uring;

@@ -13,6 +13,7 @@ use net::http::RequestParser;
 use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os};
 
 use readings::Histogram;
+use tls::{Secure, ServerTls};
 
 use crate::pages::{ConnectionReuse, HELLO, Page, answer, page};
 
@@ -33,6 +34,8 @@ pub struct OriginOptions {
     /// whole CPU and sees requests within a microsecond, and its histogram of delays includes those
     /// of the thread itself.
     pub spin: bool,
+    /// TLS on all connections.
+    pub tls: Option<ServerTls>,
 }
 
 /// Why an origin does not start.
@@ -116,6 +119,7 @@ impl Origin {
             .map(|(number, listener)| {
                 let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
                 let (kind, connections, spin) = (options.io, options.connections, options.spin);
+                let tls = options.tls.clone();
                 std::thread::spawn(move || {
                     let io_options = IoOptions {
                         outgoing: 0,
@@ -127,14 +131,14 @@ impl Origin {
                         stamps: spin,
                     };
                     match kind {
-                        IoKind::Uring => match start_loop::<Uring>(io_options, listener) {
+                        IoKind::Uring => match start_loop::<Uring>(io_options, listener, tls) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
                                 Worker::new(io, connections, number, all).run(&stop, spin)?;
                             }
                             Err(e) => drop(opened.send(Err(e))),
                         },
-                        IoKind::Epoll => match start_loop::<Epoll>(io_options, listener) {
+                        IoKind::Epoll => match start_loop::<Epoll>(io_options, listener, tls) {
                             Ok(io) => {
                                 let _ = opened.send(Ok(()));
                                 Worker::new(io, connections, number, all).run(&stop, spin)?;
@@ -215,8 +219,12 @@ fn stats(counters: &[Arc<Counters>]) -> Stats {
     }
 }
 
-fn start_loop<I: Io>(options: IoOptions, listener: std::net::TcpListener) -> io::Result<I> {
-    let mut io = I::open(options)?;
+fn start_loop<I: Io>(
+    options: IoOptions,
+    listener: std::net::TcpListener,
+    tls: Option<ServerTls>,
+) -> io::Result<Secure<I>> {
+    let mut io = Secure::over(I::open(options)?, &options).with_servers(vec![tls]);
     io.listen(listener)?;
     Ok(io)
 }

@@ -17,6 +17,7 @@ fn origin(io: IoKind, threads: usize) -> Origin {
         backlog: 64,
         connections: 64,
         spin: false,
+        tls: None,
     })
     .unwrap()
 }

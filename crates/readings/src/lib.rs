@@ -20,6 +20,7 @@ mod metrics;
 mod open_loop;
 mod quantiles;
 mod settings;
+mod tls;
 mod tool;
 
 pub use bottleneck::{
@@ -50,4 +51,5 @@ pub use metrics::{
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
+pub use tls::{Negotiated, TlsReading};
 pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};

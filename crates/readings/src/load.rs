@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles};
+use crate::{ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, TlsReading};
 
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
 pub const LATE_S: f64 = 0.3;
@@ -50,7 +50,7 @@ pub struct LoadReading {
     pub response: Histogram,
     /// Complete answer from the time it was sent, ns.
     pub service: Histogram,
-    /// Opening a connection, ns.
+    /// Opening a connection, ns; a TLS handshake is not in it ([`TlsReading::handshake`]).
     pub connect: Histogram,
     /// First byte of the answer from the time the request was sent, ns.
     pub first_byte: Histogram,
@@ -98,6 +98,9 @@ pub struct LoadReading {
     /// The pauses of the client; of an open loop in which there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<ClientPauses>,
+    /// Its TLS sessions; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReading>,
 }
 
 impl LoadReading {

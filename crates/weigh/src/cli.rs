@@ -14,12 +14,14 @@ mod capacity;
 mod load;
 mod plan;
 mod read;
+mod tls;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
 pub use load::{Arrivals, LoadArgs, ProxyProtocol, TimestampSource, Wait};
 pub use plan::{PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
+pub use tls::{OriginTlsArgs, TlsArgs};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.
@@ -276,4 +278,6 @@ pub struct OriginArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
+    #[command(flatten)]
+    pub tls: OriginTlsArgs,
 }

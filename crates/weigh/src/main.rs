@@ -23,6 +23,7 @@ mod recipes;
 mod report;
 mod run;
 mod signals;
+mod tls;
 mod units;
 
 use std::io::Write as _;

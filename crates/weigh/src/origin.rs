@@ -18,6 +18,8 @@ const TURN: Duration = Duration::from_millis(20);
 pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     net::os::raise_open_files();
     let signals = Signals::listen()?;
+    let tls = crate::tls::server(&args.tls, args.listen.ip())?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let (mut origin, io) = IoKind::choose(args.io, refusal, |io| {
         let origin = Origin::start(&OriginOptions {
             listen: args.listen,
@@ -26,6 +28,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             backlog: args.backlog,
             connections: args.connections,
             spin: false,
+            tls: tls.clone(),
         })?;
         Ok((origin, io))
     })
@@ -35,7 +38,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     })?;
     note_fallback();
     eprintln!(
-        "origin on http://{}/ ({io}, threads: {}); also /bytes/N, /status/N, /env",
+        "origin on {scheme}://{}/ ({io}, threads: {}); also /bytes/N, /status/N, /env",
         origin.address(),
         args.threads
     );

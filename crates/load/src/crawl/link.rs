@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-/// A link as a path on the page's own host (RFC 3986, 5.2); `None` when it leads elsewhere.
-pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
+/// A link as a path on the page's own site, such as `http://name:81` (RFC 3986, 5.2); `None` when it
+/// leads elsewhere.
+pub(super) fn resolve(link: &str, site: &str, base: &str) -> Option<String> {
+    let (scheme, host) = site.split_once("://")?;
     // As browsers do: nothing at the ends, and no line breaks within.
     let mut link = link
         .trim_matches(|c: char| c <= ' ')
@@ -12,9 +14,10 @@ pub(super) fn resolve(link: &str, host: &str, base: &str) -> Option<String> {
     if link.is_empty() {
         return None;
     }
-    let path = if let Some(rest) = behind_scheme(&link) {
+    let path = if let Some(rest) = behind_scheme(&link, scheme) {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        if !without_port_80(&rest[..end]).eq_ignore_ascii_case(without_port_80(host)) {
+        let own = without_usual_port(host, scheme);
+        if !without_usual_port(&rest[..end], scheme).eq_ignore_ascii_case(own) {
             return None;
         }
         match &rest[end..] {
@@ -48,25 +51,28 @@ pub(super) fn is_of_the_page(link: &str) -> bool {
 }
 
 /// Whether a link names a host, so that its base does not matter.
-pub(super) fn names_a_host(link: &str) -> bool {
+pub(super) fn names_a_host(link: &str, site: &str) -> bool {
+    let scheme = site.split("://").next().unwrap_or_default();
     let link = link
         .trim_matches(|c: char| c <= ' ')
         .replace(['\t', '\n', '\r'], "");
-    behind_scheme(&link).is_some()
+    behind_scheme(&link, scheme).is_some()
 }
 
-/// What comes after `http://` or `//`; schemes may be written in capitals.
-fn behind_scheme(link: &str) -> Option<&str> {
-    let rest = match link.split_at_checked("http:".len()) {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http:") => rest,
+/// What comes after the site's scheme and `//`, or after `//` alone; schemes may be written in
+/// capitals.
+fn behind_scheme<'l>(link: &'l str, scheme: &str) -> Option<&'l str> {
+    let rest = match link.split_at_checked(scheme.len()) {
+        Some((start, rest)) if start.eq_ignore_ascii_case(scheme) => rest.strip_prefix(':')?,
         _ => link,
     };
     rest.strip_prefix("//")
 }
 
 /// A host without the port that it has where it names none.
-fn without_port_80(host: &str) -> &str {
-    host.strip_suffix(":80").unwrap_or(host)
+fn without_usual_port<'h>(host: &'h str, scheme: &str) -> &'h str {
+    let usual = if scheme == "https" { ":443" } else { ":80" };
+    host.strip_suffix(usual).unwrap_or(host)
 }
 
 /// A path and query with characters that are not allowed there percent-encoded (RFC 3986, 2.1);
@@ -123,7 +129,7 @@ mod tests {
             ("\u{a0}", "/dir/%C2%A0"),
         ] {
             assert_eq!(
-                resolve(link, "site:81", "/dir/one").as_deref(),
+                resolve(link, "http://site:81", "/dir/one").as_deref(),
                 Some(path),
                 "{link}"
             );
@@ -139,19 +145,26 @@ mod tests {
             " #x",
             " ",
         ] {
-            assert_eq!(resolve(link, "site:81", "/dir/one"), None, "{link}");
+            assert_eq!(resolve(link, "http://site:81", "/dir/one"), None, "{link}");
         }
     }
 
     #[test]
-    fn port_80_need_not_be_said() {
-        for (link, host) in [
-            ("http://a/x", "A:80"),
-            ("//A:80/x", "a"),
-            ("//[::1]:80/x", "[::1]"),
+    fn the_usual_port_need_not_be_said() {
+        for (link, site) in [
+            ("http://a/x", "http://A:80"),
+            ("//A:80/x", "http://a"),
+            ("//[::1]:80/x", "http://[::1]"),
+            ("HTTPS://a:443/x", "https://a"),
         ] {
-            assert_eq!(resolve(link, host, "/").as_deref(), Some("/x"), "{link}");
+            assert_eq!(resolve(link, site, "/").as_deref(), Some("/x"), "{link}");
         }
-        assert_eq!(resolve("http://[::80]/x", "[::]", "/"), None);
+        for (link, site) in [
+            ("http://[::80]/x", "http://[::]"),
+            ("http://a/x", "https://a"),
+            ("//a:80/x", "https://a"),
+        ] {
+            assert_eq!(resolve(link, site, "/"), None, "{link}");
+        }
     }
 }

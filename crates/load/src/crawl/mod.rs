@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::Address;
-use net::fetch::{Answer, FetchError, fetch};
+use net::fetch::{Answer, FetchError};
+use tls::ClientTls;
 
 use html::Kind;
 
@@ -79,7 +80,7 @@ struct Next {
 
 /// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
 /// on the same host and below the folder of `start`. `host` is the name with its port as links
-/// spell it; `request` makes the bytes of a request for a path. Once `stop` is set no further page
+/// spell it, `tls` the session of an https site; `request` makes the bytes of a request for a path. Once `stop` is set no further page
 /// is fetched, and what was found until then is returned.
 ///
 /// Redirects on the same host are followed, and the page at their end counts as found. If the first
@@ -92,6 +93,7 @@ struct Next {
 /// When a page does not answer at all, or the status of the first one is no success.
 pub fn crawl(
     address: &Address,
+    tls: Option<&ClientTls>,
     host: &str,
     start: &str,
     limits: CrawlLimits,
@@ -99,6 +101,7 @@ pub fn crawl(
     stop: &AtomicBool,
 ) -> Result<Site, CrawlError> {
     let start = &link::encoded(start);
+    let own = format!("{}://{host}", if tls.is_some() { "https" } else { "http" });
     let mut below = folder(start).to_string();
     let mut site = Site::default();
     let mut known = BTreeSet::from([start.to_string()]);
@@ -120,13 +123,20 @@ pub fn crawl(
             site.left = next.len() + 1;
             break;
         }
-        let answer = match fetch(address, &request(&path), limits.timeout, PAGE_BYTES_MAX) {
+        let answer = match tls::fetch(
+            address,
+            tls,
+            &[],
+            &request(&path),
+            limits.timeout,
+            PAGE_BYTES_MAX,
+        ) {
             Ok(answer) => answer,
             // The answer is no longer needed.
             Err(_) if stop.load(Ordering::SeqCst) => break,
             Err(source) => return Err(CrawlError::Fetch { path, source }),
         };
-        if let Some(to) = redirect(&answer, host, &path) {
+        if let Some(to) = redirect(&answer, &own, &path) {
             let is_loop = to == path || from.contains(&to);
             if !is_loop && known.contains(&to) {
                 // It is found under its own path.
@@ -156,7 +166,7 @@ pub fn crawl(
         }
         if depth < limits.depth {
             let content_type = answer.field("Content-Type");
-            for link in page_links(&answer.body, content_type, host, &path) {
+            for link in page_links(&answer.body, content_type, &own, &path) {
                 if link.starts_with(&below) && known.insert(link.clone()) {
                     next.push_back(Next {
                         path: link,
@@ -182,29 +192,30 @@ fn folder(path: &str) -> &str {
 }
 
 /// The path that an answer redirects to on the same host.
-fn redirect(answer: &Answer, host: &str, base: &str) -> Option<String> {
+fn redirect(answer: &Answer, site: &str, base: &str) -> Option<String> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return None;
     }
     let to = std::str::from_utf8(answer.field("Location")?).ok()?;
-    link::resolve(to, host, base)
+    link::resolve(to, site, base)
 }
 
-/// The links of the page at `path` that stay on its host, as paths, in the order of the page.
-pub fn page_links(page: &[u8], content_type: Option<&[u8]>, host: &str, path: &str) -> Vec<String> {
+/// The links of the page at `path` that stay on its site, such as `http://name:81`, as paths, in the
+/// order of the page.
+pub fn page_links(page: &[u8], content_type: Option<&[u8]>, site: &str, path: &str) -> Vec<String> {
     let found = html::links(page, Kind::of(content_type));
     let base = match &found.base {
         // An empty base, or one that is only a fragment, means the page itself.
         Some(base) if link::is_of_the_page(base) => Some(path.to_string()),
-        Some(base) => link::resolve(base, host, path),
+        Some(base) => link::resolve(base, site, path),
         None => Some(path.to_string()),
     };
     // With a base on another host, only links that name this host stay on it.
     let links = found.links.iter();
     let links = links.filter_map(|link| match &base {
-        Some(base) => link::resolve(link, host, base),
-        None => link::names_a_host(link)
-            .then(|| link::resolve(link, host, path))
+        Some(base) => link::resolve(link, site, base),
+        None => link::names_a_host(link, site)
+            .then(|| link::resolve(link, site, path))
             .flatten(),
     });
     links.collect()

@@ -40,6 +40,7 @@ fn crawled(address: &Address, start: &str) -> Result<Site, CrawlError> {
     let request = |path: &str| net::fetch::request("GET", "site:81", path, &[]);
     crawl(
         address,
+        None,
         "site:81",
         start,
         limits,
@@ -62,7 +63,7 @@ fn links_are_found_as_a_browser_finds_them() {
         <link href="./deep/./x/../y.css"><a name=q>text<a href="?page=2">
         <a href="/x?a=1&#38;b=3&#35;c">"#;
     assert_eq!(
-        page_links(page, None, "site:81", "/dir/one.html?z"),
+        page_links(page, None, "http://site:81", "/dir/one.html?z"),
         [
             "/dir/two.html",
             "/top?a=1&b=2",

@@ -23,7 +23,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Event::ConnectFailed { conn: id, errno } => {
                 let number = self.worker.by_slot[id.slot()] as usize;
                 if self.worker.conns[number].id == Some(id) {
-                    self.could_not_connect(number, errno);
+                    match self.worker.io.failure(id).map(str::to_owned) {
+                        Some(why) => self.could_not_shake_hands(number, &why),
+                        None => self.could_not_connect(number, errno),
+                    }
                 }
             }
             Event::Eof { conn: id } => self.ended(id, 0),
@@ -42,8 +45,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let now = worker.clock.now_ns();
         let recorder = &mut worker.recorders[self.recorder];
         recorder.connects += 1;
-        if self.window.contains(now) {
-            recorder.connect.record_ns(now - conn.since);
+        let is_inside = self.window.contains(now);
+        let mut opened = now;
+        if let Some(handshake) = worker.io.handshake(id) {
+            opened = handshake.opened_ns.max(conn.since);
+            recorder.handshake(handshake, is_inside);
+        }
+        if is_inside {
+            recorder.connect.record_ns(opened - conn.since);
         }
         self.send_first(number, id, now);
     }

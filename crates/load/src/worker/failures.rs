@@ -101,7 +101,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     pub(super) fn could_not_connect(&mut self, number: usize, errno: i32) {
         let found = describe_connect_error(&std::io::Error::from_raw_os_error(errno));
-        let expected = "an open connection";
+        self.has_no_connection(number, "an open connection", found);
+    }
+
+    /// The TLS handshake failed.
+    pub(super) fn could_not_shake_hands(&mut self, number: usize, why: &str) {
+        self.has_no_connection(number, "a TLS session", why.to_string());
+    }
+
+    fn has_no_connection(&mut self, number: usize, expected: &str, found: String) {
         self.fail(
             number,
             |e| &mut e.connect,
@@ -129,12 +137,16 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             worker.close(number);
             return;
         }
+        let failure = worker.io.failure(id).map(str::to_owned);
         if errno == 0 && conn.parser.end() {
             let now = worker.clock.now_ns();
             self.complete(number, (now, now), true);
             return;
         }
         let found = match (errno, conn.bytes) {
+            (_, bytes) if let Some(why) = failure => {
+                format!("{why}, after {bytes} bytes of an answer")
+            }
             (0, 0) => "the connection closed before an answer".to_string(),
             (0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
             (errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),

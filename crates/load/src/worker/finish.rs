@@ -93,6 +93,12 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             }
         }
         recorder.requests += self.requests;
+        if let (Some(tls), Some(opened), Some(closed)) =
+            (&mut recorder.tls, self.opened, self.closed)
+        {
+            tls.wire_bytes_read += closed.wire.read - opened.wire.read;
+            tls.wire_bytes_sent += closed.wire.sent - opened.wire.sent;
+        }
         let (client_cpu_ns, client_waited_ns) = match (self.opened, self.closed) {
             (Some(opened), Some(closed)) => {
                 let cpu = closed.cpu.saturating_sub(opened.cpu);

@@ -96,6 +96,13 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Ok(id) => {
                 conn.id = Some(id);
                 worker.by_slot[id.slot()] = number as u32;
+                let target = &worker.job.targets[self.target];
+                if target.tls.is_some() && target.proxy_header.is_some() {
+                    worker.preamble.clear();
+                    target.preamble(worker.openings, &mut worker.preamble);
+                    worker.openings += worker.job.threads as u64;
+                    worker.io.send_before_handshake(id, &worker.preamble);
+                }
             }
             Err(e) => self.could_not_connect(number, e.raw_os_error().unwrap_or(0)),
         }
@@ -108,7 +115,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         conn.state = State::Waiting;
         conn.sent = now;
         let target = &worker.job.targets[self.target];
-        if target.proxy_header.is_none() {
+        // With TLS the header has been sent before the handshake.
+        if target.proxy_header.is_none() || target.tls.is_some() {
             let payload = worker.pickers[self.target].payloads[conn.request as usize];
             worker.io.send(id, payload);
             return;

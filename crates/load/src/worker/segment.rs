@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use net::Io;
+use net::{Io, WireBytes};
 
 use super::open_loop::{Offer, Presence};
 use super::{EMPTY_POLL_NS_MAX, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
@@ -44,9 +44,11 @@ impl Window {
     }
 }
 
-/// CPU time, time in the run queue and wasted polling time at an edge of the window, ns.
+/// Bytes so far, and CPU time, time in the run queue and wasted polling time in ns, at an edge of the
+/// window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
+    pub(super) wire: WireBytes,
     pub(super) cpu: u64,
     pub(super) waited: u64,
     pub(super) wasted: u64,
@@ -266,6 +268,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     /// Records what belongs to the edges of the window, once each has passed.
     pub(super) fn cross_edges(&mut self) {
         let edge = |run: &Self| Edge {
+            wire: run.worker.io.wire_bytes(),
             cpu: run.worker.clock.thread_cpu_ns(),
             waited: run.worker.clock.thread_waited_ns(),
             wasted: run.wasted,

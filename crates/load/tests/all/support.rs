@@ -216,6 +216,7 @@ pub fn origin() -> Origin {
         backlog: 1024,
         connections: 2048,
         spin: false,
+        tls: None,
     })
     .unwrap()
 }

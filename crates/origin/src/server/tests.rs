@@ -28,6 +28,7 @@ fn a_thread_that_ends_is_told_of_and_listens_no_more() {
                 backlog: 16,
                 connections: 16,
                 spin: false,
+                tls: None,
             })
             .unwrap();
             assert!(TcpStream::connect(origin.address()).is_ok());

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use load::Stage;
 use net::IoKind;
 
-use super::Format;
+use super::{Format, TlsArgs};
 use crate::units::{self, stage};
 
 /// `weigh load`.
@@ -151,6 +151,8 @@ pub struct LoadArgs {
     /// Most links that --crawl follows one after the other.
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Interval of the rows that the load reports.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,

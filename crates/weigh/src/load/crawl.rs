@@ -16,9 +16,13 @@ use crate::signals::Signals;
 pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     let text = args.url.as_deref().unwrap_or_default();
     let url = target::url(text).map_err(Failure::words)?;
-    let address = target::address(args, &url.host)?;
+    let address = target::address(args, &url)?;
+    let tls = target::tls(args, &url)?;
+    let client = tls.as_ref().map(::tls::ClientTls::new).transpose();
+    let client = client.map_err(Failure::words)?;
     let bytes = |path: &str| {
         let page = Url {
+            is_tls: url.is_tls,
             host: url.host.clone(),
             path: path.to_string(),
         };
@@ -29,8 +33,17 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         depth: args.depth as usize,
         timeout: args.timeout,
     };
-    let site = load::crawl(&address, &url.host, &url.path, limits, bytes, &signals.stop)
-        .map_err(|e| Failure::failed(format!("{text}: {e}")))?;
+    let host = &url.host;
+    let site = load::crawl(
+        &address,
+        client.as_ref(),
+        host,
+        &url.path,
+        limits,
+        bytes,
+        &signals.stop,
+    )
+    .map_err(|e| Failure::failed(format!("{text}: {e}")))?;
     for (path, status) in &site.refused {
         eprintln!("weigh: {path} answers with status {status} and is left out");
     }
@@ -61,6 +74,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         requests,
         choice: Choice::InOrder,
         proxy_header: None,
+        tls,
     };
     let readings = if signals.stopped() {
         eprintln!("weigh: stopped while looking for pages, after {pages}");

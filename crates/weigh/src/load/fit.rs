@@ -116,5 +116,5 @@ pub fn look_at_families_of_url(args: &LoadArgs, text: &str) -> Result<(), Failur
         return Ok(());
     }
     let url = target::url(text).map_err(Failure::words)?;
-    look_at_families(args, &target::address(args, &url.host)?)
+    look_at_families(args, &target::address(args, &url)?)
 }

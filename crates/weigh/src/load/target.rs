@@ -16,6 +16,8 @@ use crate::signals::Signals;
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
+    /// Whether it is an https URL.
+    pub(super) is_tls: bool,
     /// Host with port, as it was written.
     pub(super) host: String,
     /// Path and query.
@@ -30,14 +32,10 @@ fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
 
 /// Parses a URL.
 pub(super) fn url(text: &str) -> Result<Url, String> {
-    let rest = without_scheme(text, "http://").ok_or_else(|| {
-        let why = if without_scheme(text, "https://").is_some() {
-            "TLS is not supported; measure behind it, with http://"
-        } else {
-            "expected a URL such as http://127.0.0.1:8080/path"
-        };
-        format!("{text}: {why}")
-    })?;
+    let secure = without_scheme(text, "https://");
+    let rest = secure
+        .or_else(|| without_scheme(text, "http://"))
+        .ok_or_else(|| format!("{text}: expected a URL such as http://127.0.0.1:8080/path"))?;
     let (host, path) = match rest.find(['/', '?']) {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
@@ -57,13 +55,14 @@ pub(super) fn url(text: &str) -> Result<Url, String> {
         ));
     }
     Ok(Url {
+        is_tls: secure.is_some(),
         host: host.to_string(),
         path,
     })
 }
 
 /// The address of a URL's host.
-fn resolve(host: &str) -> Result<SocketAddr, String> {
+fn resolve(host: &str, is_tls: bool) -> Result<SocketAddr, String> {
     let has_port = match host.rfind(']') {
         Some(end) => host[end..].contains(':'),
         None => host.contains(':'),
@@ -71,24 +70,24 @@ fn resolve(host: &str) -> Result<SocketAddr, String> {
     let with_port = if has_port {
         host.to_string()
     } else {
-        format!("{host}:80")
+        format!("{host}:{}", if is_tls { 443 } else { 80 })
     };
     with_port
         .to_socket_addrs()
-        .map_err(|e| format!("http://{host}: cannot be resolved: {e}"))?
+        .map_err(|e| format!("{host}: cannot be resolved: {e}"))?
         .next()
-        .ok_or_else(|| format!("http://{host}: has no address"))
+        .ok_or_else(|| format!("{host}: has no address"))
 }
 
-/// The address to connect to for a host: a Unix socket, a proxy, or the host itself.
-pub(super) fn address(args: &LoadArgs, host: &str) -> Result<Address, Failure> {
+/// The address to connect to for a URL: a Unix socket, a proxy, or its host.
+pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
     if let Some(path) = &args.unix_socket {
         let path =
             UnixPath::new(path).map_err(|e| Failure::words(format!("--unix-socket: {e}")))?;
         return Ok(path.into());
     }
     match &args.proxy {
-        None => Ok(resolve(host).map_err(Failure::words)?.into()),
+        None => Ok(resolve(&to.host, to.is_tls).map_err(Failure::words)?.into()),
         Some(proxy) => {
             let parts = url(proxy).map_err(|e| Failure::words(format!("--proxy {e}")))?;
             if parts.path != "/" {
@@ -96,8 +95,21 @@ pub(super) fn address(args: &LoadArgs, host: &str) -> Result<Address, Failure> {
                     "--proxy {proxy}: expected a URL without a path, such as http://127.0.0.1:3128"
                 )));
             }
-            Ok(resolve(&parts.host).map_err(Failure::words)?.into())
+            if parts.is_tls || to.is_tls {
+                return Err(Failure::words(format!(
+                    "--proxy {proxy}: TLS to a forward proxy, or through one, is not supported"
+                )));
+            }
+            Ok(resolve(&parts.host, false).map_err(Failure::words)?.into())
         }
+    }
+}
+
+/// The TLS settings for a URL.
+pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
+    match to.is_tls {
+        true => crate::tls::client(&args.tls, &to.host).map(Some),
+        false => Ok(None),
     }
 }
 
@@ -141,7 +153,8 @@ fn read_urls(path: &Path, base: Option<&Url>) -> Result<Vec<Wanted>, Failure> {
         let wanted = wanted(line, base)
             .map_err(|why| Failure::words(format!("--urls {name}, line {}: {why}", number + 1)))?;
         if let Some(first) = all.first()
-            && !first.url.host.eq_ignore_ascii_case(&wanted.url.host)
+            && !(first.url.host.eq_ignore_ascii_case(&wanted.url.host)
+                && first.url.is_tls == wanted.url.is_tls)
         {
             return Err(Failure::words(format!(
                 "--urls {name}, line {}: `{}` is another server than `{}`; the requests of one \
@@ -180,6 +193,7 @@ fn wanted(line: &str, base: Option<&Url>) -> Result<Wanted, String> {
     }
     let url = match base {
         Some(base) if place.starts_with('/') => Url {
+            is_tls: base.is_tls,
             host: base.host.clone(),
             path: place.to_string(),
         },
@@ -229,10 +243,14 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
         Some(file) => std::fs::read(file)
             .map_err(|e| Failure::words(format!("--body {}: {e}", file.display())))?,
     };
-    let host = &wanted[0].url.host;
+    let first = &wanted[0].url;
     let called = match &args.url {
         Some(url) if wanted.len() == 1 => url.clone(),
-        _ => format!("http://{host}/"),
+        _ => format!(
+            "{}://{}/",
+            if first.is_tls { "https" } else { "http" },
+            first.host
+        ),
     };
     let expect = Expect {
         status: args
@@ -245,7 +263,8 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
         },
     };
     let target = Target {
-        address: address(args, host)?,
+        address: address(args, first)?,
+        tls: tls(args, first)?,
         connections: args.connections,
         requests: wanted
             .iter()
@@ -315,12 +334,14 @@ mod tests {
         assert_eq!(parts("http://127.0.0.1"), expected("127.0.0.1", "/"));
         assert_eq!(parts("http://[::1]?x=1"), expected("[::1]", "/?x=1"));
         assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
-        assert!(url("HTTPS://x/").unwrap_err().contains("TLS"));
-        assert_eq!(resolve("[::1]").unwrap().to_string(), "[::1]:80");
-        assert_eq!(resolve("127.0.0.1:81").unwrap().to_string(), "127.0.0.1:81");
+        assert!(url("HTTPS://x/").unwrap().is_tls);
+        assert!(!url("http://x/").unwrap().is_tls);
+        let resolved = |host, is_tls| resolve(host, is_tls).unwrap().to_string();
+        assert_eq!(resolved("[::1]", false), "[::1]:80");
+        assert_eq!(resolved("[::1]", true), "[::1]:443");
+        assert_eq!(resolved("127.0.0.1:81", false), "127.0.0.1:81");
         for bad in [
             "127.0.0.1",
-            "https://127.0.0.1/",
             "http://",
             "http://a b/",
             "ftp://x/",

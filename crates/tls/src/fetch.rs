@@ -1,0 +1,50 @@
+//! One request over TLS, blocking.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use net::Address;
+use net::fetch::{Answer, Channel, FetchError, fetch_over};
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::client::ClientTls;
+
+/// As [`net::fetch::fetch_after`], with a TLS session after the greeting if there is `tls`.
+///
+/// # Errors
+/// As there; a failed handshake is an I/O error with rustls' words.
+pub fn fetch(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    greeting: &[u8],
+    request: &[u8],
+    limit: Duration,
+    body_bytes_max: usize,
+) -> Result<Answer, FetchError> {
+    let encrypt = |channel: Box<dyn Channel>| -> io::Result<Box<dyn Channel>> {
+        let Some(tls) = tls else { return Ok(channel) };
+        let session = tls.open().map_err(io::Error::other)?;
+        Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
+    };
+    fetch_over(address, greeting, &encrypt, request, limit, body_bytes_max)
+}
+
+struct Encrypted(StreamOwned<ClientConnection, Box<dyn Channel>>);
+
+impl Read for Encrypted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Encrypted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Channel for Encrypted {}

@@ -1,0 +1,24 @@
+//! TLS for the event loops, with rustls: [`Secure`] makes any [`net::Io`] one whose connections may
+//! be TLS sessions, so that load, origin and balancer need no second code path. What rustls is asked
+//! for and what it answers stays in this crate.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod authority;
+mod client;
+mod error;
+mod fetch;
+mod plaintext;
+mod provider;
+mod secure;
+mod server;
+mod session;
+mod settings;
+
+pub use authority::{Authority, Issued, KeyType};
+pub use client::ClientTls;
+pub use error::TlsError;
+pub use fetch::fetch;
+pub use provider::{group_names, suite_names};
+pub use secure::Secure;
+pub use server::ServerTls;
+pub use settings::{ClientSettings, Identity, ServerSettings, Trust, Version};

@@ -1,0 +1,74 @@
+//! Buffers of decrypted bytes.
+
+use net::{Buf, LoopId};
+
+/// Bytes of each buffer: a record of TLS has at most as many.
+const SIZE: usize = 16 * 1024;
+/// The most buffers; memory is taken only for those that are needed.
+const MOST: usize = 16 * 1024;
+
+/// Buffers that are lent with data and given back, allocated as they are needed.
+pub(crate) struct PlaintextBuffers {
+    owner: LoopId,
+    all: Vec<Box<[u8]>>,
+    free: Vec<u16>,
+    is_exhausted: bool,
+}
+
+impl PlaintextBuffers {
+    pub(crate) fn new(owner: LoopId) -> Self {
+        Self {
+            owner,
+            all: Vec::new(),
+            free: Vec::new(),
+            is_exhausted: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_lent(&self, buf: &Buf) -> bool {
+        self.owner.has_lent(buf)
+    }
+
+    /// Lends a buffer with what `read` puts into it; none if it reads nothing.
+    pub(crate) fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> usize) -> Option<Buf> {
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None if self.all.len() == MOST => {
+                self.is_exhausted = true;
+                return None;
+            }
+            None => {
+                self.all.push(vec![0; SIZE].into_boxed_slice());
+                (self.all.len() - 1) as u16
+            }
+        };
+        match read(&mut self.all[usize::from(id)]) {
+            0 => {
+                self.free.push(id);
+                None
+            }
+            len => Some(self.owner.lend(id, 0, len as u32)),
+        }
+    }
+
+    /// Whether a buffer was wanted and there was none since the last call.
+    pub(crate) fn is_exhausted(&mut self) -> bool {
+        std::mem::take(&mut self.is_exhausted)
+    }
+
+    /// Whether more than half of all buffers are lent.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.all.len() - self.free.len() > MOST / 2
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self, buf: &Buf) -> &[u8] {
+        &self.all[usize::from(buf.id())][buf.range()]
+    }
+
+    #[inline]
+    pub(crate) fn give_back(&mut self, buf: &Buf) {
+        self.free.push(buf.id());
+    }
+}

@@ -1,0 +1,575 @@
+//! An event loop whose connections may be TLS sessions.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use net::{
+    Address, Buf, ConnId, Event, Handshake, Io, IoOptions, LoopId, PayloadId, TLS_FAILED, TargetId,
+    WireBytes,
+};
+use rustls::Connection;
+
+use crate::client::ClientTls;
+use crate::plaintext::PlaintextBuffers;
+use crate::server::ServerTls;
+use crate::session::Session;
+
+/// How long a closed session may take to send its last bytes.
+const LINGER_NS: u64 = 1_000_000_000;
+
+/// An event loop over another one. Connections to targets and from listeners for which TLS was
+/// asked are TLS sessions: [`Event::Connected`] comes after the handshake, data are plaintext, and
+/// what is sent is encrypted. All other connections are those of the loop below.
+///
+/// The end of data without TLS's closing message is [`Event::Failed`], since what came before may
+/// have been cut off.
+pub struct Secure<I: Io> {
+    inner: I,
+    /// By number of the target and of the listener, in the order in which they are registered.
+    clients: Vec<Option<ClientTls>>,
+    servers: Vec<Option<ServerTls>>,
+    payloads: Vec<Arc<[u8]>>,
+    /// By slot.
+    sessions: Vec<Option<Box<Session>>>,
+    ready: VecDeque<Event>,
+    /// A session whose answers to the peer wait for what its user may send along.
+    unsent: Option<ConnId>,
+    plaintext: PlaintextBuffers,
+    ciphertext: Vec<u8>,
+    /// Closed sessions with unsent bytes, and when each is closed in any case.
+    lingering: VecDeque<(u64, ConnId)>,
+    wire: WireBytes,
+}
+
+impl<I: Io> Secure<I> {
+    /// TLS over a loop that was opened with these options.
+    pub fn over(inner: I, options: &IoOptions) -> Self {
+        Self {
+            inner,
+            clients: Vec::new(),
+            servers: Vec::new(),
+            payloads: Vec::new(),
+            sessions: (0..options.slots()).map(|_| None).collect(),
+            ready: VecDeque::new(),
+            unsent: None,
+            plaintext: PlaintextBuffers::new(LoopId::next()),
+            ciphertext: Vec::new(),
+            lingering: VecDeque::new(),
+            wire: WireBytes::default(),
+        }
+    }
+
+    /// The TLS of each target, in the order in which they will be registered.
+    #[must_use]
+    pub fn with_clients(mut self, clients: Vec<Option<ClientTls>>) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// The TLS of each listener, in the order in which they are given.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Vec<Option<ServerTls>>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Replaces the TLS of a listener for the connections to come.
+    pub fn replace_server(&mut self, listener: usize, server: Option<ServerTls>) {
+        if listener >= self.servers.len() {
+            self.servers.resize(listener + 1, None);
+        }
+        self.servers[listener] = server;
+    }
+
+    #[inline]
+    fn session(&self, conn: ConnId) -> Option<&Session> {
+        let session = self.sessions[conn.slot()].as_deref()?;
+        (session.conn == conn).then_some(session)
+    }
+
+    #[inline]
+    fn session_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
+        let session = self.sessions[conn.slot()].as_deref_mut()?;
+        (session.conn == conn).then_some(session)
+    }
+
+    fn begin(&mut self, conn: ConnId, tls: Connection, opened_ns: u64) {
+        self.sessions[conn.slot()] = Some(Box::new(Session::new(conn, tls, opened_ns)));
+    }
+
+    /// Sends what a session has to send.
+    fn flush(&mut self, conn: ConnId) {
+        if self.unsent == Some(conn) {
+            self.unsent = None;
+        }
+        let Some(session) = self.sessions[conn.slot()].as_deref_mut() else {
+            return;
+        };
+        session.collect(&mut self.ciphertext);
+        if !self.ciphertext.is_empty() {
+            self.wire.sent += self.ciphertext.len() as u64;
+            self.inner.send_copy(conn, &self.ciphertext);
+            self.ciphertext.clear();
+        }
+    }
+
+    fn flush_unsent(&mut self) {
+        if let Some(conn) = self.unsent {
+            self.flush(conn);
+        }
+    }
+
+    /// Encrypts and sends bytes on a connection that has a session.
+    fn encrypt(&mut self, conn: ConnId, bytes: &[u8]) {
+        if let Some(session) = self.session_mut(conn) {
+            session.write(bytes);
+            self.flush(conn);
+        }
+    }
+
+    fn fail(&mut self, conn: ConnId, why: String) {
+        // An alert tells the peer.
+        self.flush(conn);
+        let Some(session) = self.session_mut(conn) else {
+            return;
+        };
+        session.failure = Some(why);
+        let errno = TLS_FAILED;
+        let event = match session.is_client && !session.is_established() {
+            true => Event::ConnectFailed { conn, errno },
+            false => Event::Failed { conn, errno },
+        };
+        if !std::mem::replace(&mut session.is_ended, true) {
+            self.ready.push_back(event);
+        }
+    }
+
+    /// Decrypts received bytes; events for the user go to `ready`.
+    fn decrypt(&mut self, conn: ConnId, buf: Buf) {
+        let arrived_ns = buf.arrived_ns().unwrap_or(0);
+        let now_ns = self.inner.now_ns();
+        let mut failed = None;
+        let mut is_closed = false;
+        let mut input = self.inner.bytes(&buf);
+        self.wire.read += input.len() as u64;
+        if let Some(session) = self.sessions[conn.slot()].as_deref_mut()
+            && !session.is_ended
+        {
+            while !input.is_empty() {
+                let before = input.len();
+                match session.take(&mut input) {
+                    Ok(closed) => is_closed |= closed,
+                    Err(why) => failed = Some(why),
+                }
+                if session.notes_handshake(now_ns) && session.is_client {
+                    self.ready.push_back(Event::Connected { conn });
+                }
+                // rustls takes no more while plaintext waits.
+                while let Some(plain) = self.plaintext.fill(|bytes| session.read(bytes)) {
+                    let buf = plain.at(arrived_ns);
+                    self.ready.push_back(Event::Data { conn, buf });
+                }
+                // After the closing message nothing is taken.
+                if failed.is_some() || input.len() == before {
+                    break;
+                }
+            }
+            if self.plaintext.is_exhausted() {
+                failed = Some("all buffers for plaintext are in use".into());
+            }
+            if failed.is_none() && is_closed && session.is_established() {
+                session.is_ended = true;
+                self.ready.push_back(Event::Eof { conn });
+            }
+            if session.tls.wants_write() {
+                self.unsent = Some(conn);
+            }
+        }
+        self.inner.recycle(buf);
+        if let Some(why) = failed {
+            self.fail(conn, why);
+        }
+    }
+
+    /// What an event of the loop below means to the user; what it means beyond that is in `ready`.
+    fn translate(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::Accepted { conn, listener } => {
+                if let Some(Some(server)) = self.servers.get(listener as usize) {
+                    match server.accept() {
+                        Ok(tls) => self.begin(conn, tls.into(), self.inner.now_ns()),
+                        Err(_) => {
+                            self.inner.close(conn);
+                            return None;
+                        }
+                    }
+                }
+                Some(event)
+            }
+            Event::Connected { conn } => {
+                let now_ns = self.inner.now_ns();
+                let Some(session) = self.session_mut(conn) else {
+                    return Some(event);
+                };
+                session.opened_ns = now_ns;
+                let preface = std::mem::take(&mut session.preface);
+                if !preface.is_empty() {
+                    self.inner.send_copy(conn, &preface);
+                }
+                self.flush(conn);
+                None
+            }
+            Event::Data { conn, buf } => match self.session(conn) {
+                None => Some(Event::Data { conn, buf }),
+                Some(session) if session.is_lingering => {
+                    self.inner.recycle(buf);
+                    None
+                }
+                Some(_) => {
+                    self.decrypt(conn, buf);
+                    None
+                }
+            },
+            Event::Eof { conn } | Event::Failed { conn, .. } => {
+                let Some(session) = self.session_mut(conn) else {
+                    return Some(event);
+                };
+                if session.is_lingering {
+                    self.release(conn);
+                    return None;
+                }
+                if session.is_ended {
+                    return None;
+                }
+                match event {
+                    Event::Failed { errno, .. }
+                        if session.is_client && !session.is_established() =>
+                    {
+                        session.is_ended = true;
+                        Some(Event::ConnectFailed { conn, errno })
+                    }
+                    Event::Failed { .. } => {
+                        session.is_ended = true;
+                        Some(event)
+                    }
+                    _ => {
+                        let during = match session.is_established() {
+                            true => "without TLS's closing message",
+                            false => "during the TLS handshake",
+                        };
+                        self.fail(conn, format!("the connection was closed {during}"));
+                        None
+                    }
+                }
+            }
+            Event::Drained { conn } => {
+                let Some(session) = self.session(conn) else {
+                    return Some(event);
+                };
+                if session.is_lingering {
+                    if self.inner.queued(conn) == 0 {
+                        self.release(conn);
+                    }
+                    return None;
+                }
+                session.is_established().then_some(event)
+            }
+            Event::ConnectFailed { .. } | Event::AcceptFailed { .. } => Some(event),
+        }
+    }
+
+    /// Closes the connection of a session that its user has closed.
+    fn release(&mut self, conn: ConnId) {
+        self.sessions[conn.slot()] = None;
+        self.inner.close(conn);
+    }
+
+    /// Drops the events of a connection that its user closes.
+    fn forget_events(&mut self, conn: ConnId) {
+        if self.unsent == Some(conn) {
+            self.unsent = None;
+        }
+        for _ in 0..self.ready.len() {
+            match self.ready.pop_front() {
+                Some(Event::Data { conn: other, buf }) if other == conn => {
+                    self.plaintext.give_back(&buf);
+                }
+                Some(
+                    Event::Eof { conn: other }
+                    | Event::Connected { conn: other }
+                    | Event::Failed { conn: other, .. }
+                    | Event::ConnectFailed { conn: other, .. },
+                ) if other == conn => {}
+                Some(event) => self.ready.push_back(event),
+                None => return,
+            }
+        }
+    }
+
+    fn close_lingering(&mut self) {
+        let now_ns = match self.lingering.is_empty() {
+            true => return,
+            false => self.inner.coarse_now_ns(),
+        };
+        while let Some(&(until, conn)) = self.lingering.front()
+            && now_ns >= until
+        {
+            self.lingering.pop_front();
+            if self
+                .session(conn)
+                .is_some_and(|session| session.is_lingering)
+            {
+                self.release(conn);
+            }
+        }
+    }
+}
+
+impl<I: Io> Io for Secure<I> {
+    const NAME: &'static str = I::NAME;
+
+    fn now_ns(&self) -> u64 {
+        self.inner.now_ns()
+    }
+
+    fn coarse_now_ns(&self) -> u64 {
+        self.inner.coarse_now_ns()
+    }
+
+    /// Without TLS on any connection.
+    fn open(options: IoOptions) -> io::Result<Self> {
+        Ok(Self::over(I::open(options)?, &options))
+    }
+
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        self.inner.listen(listener)
+    }
+
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
+        self.inner.add_target(address, sources)
+    }
+
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
+        let id = self.inner.add_payload(bytes.clone());
+        debug_assert_eq!(id.number(), self.payloads.len());
+        self.payloads.push(bytes);
+        id
+    }
+
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
+        let Some(Some(client)) = self.clients.get(target.number()) else {
+            return self.inner.connect(target, first);
+        };
+        let mut tls = client.open().map_err(io::Error::other)?;
+        if let Some(first) = first {
+            tls.set_buffer_limit(None);
+            io::Write::write_all(&mut tls.writer(), &self.payloads[first.number()])?;
+        }
+        let conn = self.inner.connect(target, None)?;
+        self.begin(conn, tls.into(), 0);
+        Ok(conn)
+    }
+
+    fn send_before_handshake(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
+        match self.session_mut(conn) {
+            Some(session) => {
+                session.preface = bytes.to_vec();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn handshake(&self, conn: ConnId) -> Option<&Handshake> {
+        self.session(conn)?.handshake.as_ref()
+    }
+
+    fn failure(&self, conn: ConnId) -> Option<&str> {
+        self.session(conn)?.failure.as_deref()
+    }
+
+    fn wire_bytes(&self) -> WireBytes {
+        self.wire
+    }
+
+    #[inline]
+    fn send(&mut self, conn: ConnId, payload: PayloadId) {
+        match self.session(conn) {
+            None => self.inner.send(conn, payload),
+            Some(_) => {
+                let bytes = self.payloads[payload.number()].clone();
+                self.encrypt(conn, &bytes);
+            }
+        }
+    }
+
+    #[inline]
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId) {
+        match self.session(conn) {
+            None => self.inner.send_ordered(conn, payload),
+            Some(_) => {
+                let bytes = self.payloads[payload.number()].clone();
+                self.encrypt(conn, &bytes);
+            }
+        }
+    }
+
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
+        match self.session(conn) {
+            None => self.inner.send_copy(conn, bytes),
+            Some(_) => self.encrypt(conn, bytes),
+        }
+    }
+
+    #[inline]
+    fn forward(&mut self, conn: ConnId, buf: Buf) {
+        let is_secure = self.session(conn).is_some();
+        if !self.plaintext.has_lent(&buf) {
+            if !is_secure {
+                return self.inner.forward(conn, buf);
+            }
+            if let Some(session) = self.sessions[conn.slot()].as_deref_mut() {
+                session.write(self.inner.bytes(&buf));
+            }
+            self.inner.recycle(buf);
+            return self.flush(conn);
+        }
+        match self.sessions[conn.slot()].as_deref_mut() {
+            Some(session) if is_secure => {
+                session.write(self.plaintext.bytes(&buf));
+                self.flush(conn);
+            }
+            _ => self.inner.send_copy(conn, self.plaintext.bytes(&buf)),
+        }
+        self.plaintext.give_back(&buf);
+    }
+
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let is_ready = |event: &Event| match event {
+            Event::Data { conn: other, .. } | Event::Eof { conn: other } => *other == conn,
+            Event::Failed { conn: other, .. } => *other == conn,
+            _ => false,
+        };
+        self.ready.iter().any(is_ready) || self.inner.has_unread(conn)
+    }
+
+    #[inline]
+    fn queued(&self, conn: ConnId) -> usize {
+        self.inner.queued(conn)
+    }
+
+    fn finish(&mut self, conn: ConnId) {
+        if let Some(session) = self.session_mut(conn) {
+            session.tls.send_close_notify();
+            self.flush(conn);
+        }
+        self.inner.finish(conn);
+    }
+
+    fn pause(&mut self, conn: ConnId) {
+        self.inner.pause(conn);
+    }
+
+    fn resume(&mut self, conn: ConnId) {
+        self.inner.resume(conn);
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let had_unsent = self.inner.queued(conn) > 0;
+        let Some(session) = self.session_mut(conn) else {
+            return self.inner.close(conn);
+        };
+        if session.is_lingering {
+            return;
+        }
+        // What the user has sent before is dropped, as on any connection; an alert is not.
+        let is_failed = session.failure.is_some();
+        if had_unsent && !is_failed {
+            self.forget_events(conn);
+            return self.release(conn);
+        }
+        if session.is_established() && !is_failed {
+            session.tls.send_close_notify();
+        }
+        self.flush(conn);
+        self.forget_events(conn);
+        if self.inner.queued(conn) == 0 {
+            return self.release(conn);
+        }
+        if let Some(session) = self.session_mut(conn) {
+            session.is_lingering = true;
+        }
+        let until = self.inner.coarse_now_ns() + LINGER_NS;
+        self.lingering.push_back((until, conn));
+    }
+
+    fn abort(&mut self, conn: ConnId) {
+        if self.session(conn).is_some() {
+            self.forget_events(conn);
+            self.sessions[conn.slot()] = None;
+        }
+        self.inner.abort(conn);
+    }
+
+    fn listen_again(&mut self) {
+        self.inner.listen_again();
+    }
+
+    fn stop_listening(&mut self) {
+        self.inner.stop_listening();
+    }
+
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
+        self.flush_unsent();
+        self.close_lingering();
+        let wait_ns = match self.ready.is_empty() {
+            true => wait_ns,
+            false => Some(0),
+        };
+        self.inner.poll(wait_ns)
+    }
+
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            self.flush_unsent();
+            let event = self.inner.next_event()?;
+            if let Some(event) = self.translate(event) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn scarce(&self) -> bool {
+        self.plaintext.is_scarce() || self.inner.scarce()
+    }
+
+    #[inline]
+    fn bytes(&self, buf: &Buf) -> &[u8] {
+        match self.plaintext.has_lent(buf) {
+            true => self.plaintext.bytes(buf),
+            false => self.inner.bytes(buf),
+        }
+    }
+
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        self.inner.peer(conn)
+    }
+
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        self.inner.local(conn)
+    }
+
+    #[inline]
+    fn recycle(&mut self, buf: Buf) {
+        match self.plaintext.has_lent(&buf) {
+            true => self.plaintext.give_back(&buf),
+            false => self.inner.recycle(buf),
+        }
+    }
+}

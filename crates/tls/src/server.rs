@@ -1,0 +1,50 @@
+//! What a server needs to accept sessions.
+
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::server::NoServerSessionStorage;
+use rustls::{ServerConfig, ServerConnection};
+
+use crate::client::{no_suite, parse, refused};
+use crate::error::TlsError;
+use crate::provider::{provider, versions};
+use crate::settings::ServerSettings;
+
+/// Accepts sessions. Threads that share one know each other's tickets.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// Reads settings; `place` is where the certificate comes from, for errors.
+    ///
+    /// # Errors
+    /// Where a name is unknown, or a certificate or key cannot be used.
+    pub fn new(settings: &ServerSettings, place: &str) -> Result<Self, TlsError> {
+        let provider = provider(&settings.suites, &settings.groups)?;
+        let (chain, key) = parse(&settings.identity, place)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions(settings.version))
+            .map_err(|_| no_suite(settings.version))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|e| refused(place, &e))?;
+        config.alpn_protocols = settings.alpn.iter().map(|one| one.clone().into()).collect();
+        // Tickets hold the session, so that no thread keeps any.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        match settings.tickets {
+            true => config.ticketer = Ticketer::new().map_err(|e| refused(place, &e))?,
+            false => config.send_tls13_tickets = 0,
+        }
+        Ok(Self {
+            config: Arc::new(config),
+        })
+    }
+
+    /// A new session.
+    pub(crate) fn accept(&self) -> Result<ServerConnection, rustls::Error> {
+        ServerConnection::new(self.config.clone())
+    }
+}

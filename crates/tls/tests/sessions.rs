@@ -1,0 +1,261 @@
+//! Sessions over the real event loops, client and server in one thread each.
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use net::{Epoll, Event, Handshake, Io, IoOptions, TLS_FAILED, Uring, os};
+use tls::{
+    Authority, ClientSettings, ClientTls, KeyType, Secure, ServerSettings, ServerTls, Trust,
+    Version,
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn options() -> IoOptions {
+    IoOptions {
+        outgoing: 16,
+        accepted: 16,
+        ..IoOptions::default()
+    }
+}
+
+struct Pair {
+    settings: ClientSettings,
+    server: ServerSettings,
+}
+
+fn pair() -> Pair {
+    let authority = Authority::new().unwrap();
+    let names = ["localhost".to_string(), "127.0.0.1".into()];
+    let issued = authority.issue(&names, KeyType::EcdsaP256).unwrap();
+    let settings = ClientSettings {
+        trust: Trust::Authorities(authority.certificate()),
+        ..ClientSettings::new("localhost")
+    };
+    Pair {
+        settings,
+        server: ServerSettings::new(issued.identity),
+    }
+}
+
+/// A server that sends back what it gets, and closes after `CLOSE`. Returns its address.
+fn echo<I: Io>(settings: &ServerSettings) -> SocketAddr {
+    let tls = ServerTls::new(settings, "the test").unwrap();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let listener = os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
+        sender.send(listener.local_addr().unwrap()).unwrap();
+        let io = I::open(options()).unwrap();
+        let mut io = Secure::over(io, &options()).with_servers(vec![Some(tls)]);
+        io.listen(listener).unwrap();
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end {
+            io.poll(Some(10_000_000)).unwrap();
+            while let Some(event) = io.next_event() {
+                match event {
+                    Event::Data { conn, buf } => match io.bytes(&buf).ends_with(b"CLOSE") {
+                        true => {
+                            io.recycle(buf);
+                            io.close(conn);
+                        }
+                        false => io.forward(conn, buf),
+                    },
+                    Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
+                    _ => {}
+                }
+            }
+        }
+    });
+    receiver.recv().unwrap()
+}
+
+#[derive(Debug, PartialEq)]
+enum End {
+    Closed,
+    Failed(String),
+}
+
+/// Sends `bytes` on a new connection, awaits as many, then asks for the end.
+fn talk<I: Io>(
+    io: &mut Secure<I>,
+    target: net::TargetId,
+    bytes: &[u8],
+) -> (Option<Handshake>, Vec<u8>, End) {
+    let conn = io.connect(target, None).unwrap();
+    let mut heard = Vec::new();
+    let mut handshake = None;
+    let start = Instant::now();
+    while start.elapsed() < LIMIT {
+        io.poll(Some(10_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            match event {
+                Event::Connected { .. } => {
+                    handshake = io.handshake(conn).copied();
+                    io.send_copy(conn, bytes);
+                }
+                Event::Data { buf, .. } => {
+                    heard.extend_from_slice(io.bytes(&buf));
+                    io.recycle(buf);
+                    if heard.len() == bytes.len() {
+                        io.send_copy(conn, b"CLOSE");
+                    }
+                }
+                Event::Eof { .. } => {
+                    io.close(conn);
+                    return (handshake, heard, End::Closed);
+                }
+                Event::Failed { errno, .. } | Event::ConnectFailed { errno, .. } => {
+                    let why = match errno {
+                        TLS_FAILED => io.failure(conn).unwrap().to_string(),
+                        errno => std::io::Error::from_raw_os_error(errno).to_string(),
+                    };
+                    io.close(conn);
+                    return (handshake, heard, End::Failed(why));
+                }
+                _ => {}
+            }
+        }
+    }
+    panic!("no end within {LIMIT:?}");
+}
+
+fn client<I: Io>(settings: &ClientSettings, to: SocketAddr) -> (Secure<I>, net::TargetId) {
+    let tls = ClientTls::new(settings).unwrap();
+    let mut io =
+        Secure::over(I::open(options()).unwrap(), &options()).with_clients(vec![Some(tls)]);
+    let target = io.add_target(&to.into(), &[]);
+    (io, target)
+}
+
+fn whatever_is_sent_comes_back<I: Io>() {
+    let pair = pair();
+    let to = echo::<I>(&pair.server);
+    let (mut io, target) = client::<I>(&pair.settings, to);
+    let long: Vec<u8> = (0..1_000_000u32).map(|n| (n * 7) as u8).collect();
+    for bytes in [&b"a"[..], &long] {
+        let (handshake, heard, end) = talk(&mut io, target, bytes);
+        assert!(heard == bytes, "{} of {}", heard.len(), bytes.len());
+        assert_eq!(end, End::Closed);
+        let handshake = handshake.unwrap();
+        assert!(handshake.opened_ns > 0 && handshake.established_ns > handshake.opened_ns);
+        assert_eq!(
+            (
+                handshake.version,
+                handshake.suite,
+                handshake.group,
+                handshake.key
+            ),
+            (
+                "1.3",
+                "TLS_AES_128_GCM_SHA256",
+                Some("x25519"),
+                Some("ecdsa-p256")
+            )
+        );
+        assert!(!handshake.is_resumed);
+    }
+    let wire = io.wire_bytes();
+    assert!(wire.sent > 1_000_000 && wire.read > 1_000_000, "{wire:?}");
+}
+
+#[test]
+fn whatever_is_sent_comes_back_on_io_uring() {
+    if net::uring_unavailable().is_none() {
+        whatever_is_sent_comes_back::<Uring>();
+    }
+}
+
+#[test]
+fn whatever_is_sent_comes_back_on_epoll() {
+    whatever_is_sent_comes_back::<Epoll>();
+}
+
+#[test]
+fn sessions_are_resumed_only_where_that_was_asked_for() {
+    for version in [Version::Tls12, Version::Tls13] {
+        for resumption in [false, true] {
+            let mut pair = pair();
+            pair.settings.resumption = resumption;
+            pair.settings.version = Some(version);
+            let to = echo::<Epoll>(&pair.server);
+            let (mut io, target) = client::<Epoll>(&pair.settings, to);
+            let resumed = [(); 3].map(|()| {
+                let (handshake, _, _) = talk(&mut io, target, b"x");
+                let handshake = handshake.unwrap();
+                assert_eq!(handshake.version, version.name());
+                handshake.is_resumed
+            });
+            assert_eq!(resumed, [false, resumption, resumption], "{version:?}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_of_another_name_or_authority_is_refused_unless_anything_is_accepted() {
+    let mut pair = pair();
+    let to = echo::<Epoll>(&pair.server);
+    let failure = |settings: &ClientSettings| {
+        let (mut io, target) = client::<Epoll>(settings, to);
+        match talk(&mut io, target, b"x").2 {
+            End::Failed(why) => why,
+            End::Closed => "none".into(),
+        }
+    };
+    assert_eq!(failure(&pair.settings), "none");
+    pair.settings.server_name = "elsewhere".into();
+    let why = failure(&pair.settings);
+    assert!(why.contains("not valid for name"), "{why}");
+    pair.settings.server_name = "127.0.0.1".into();
+    assert_eq!(failure(&pair.settings), "none");
+    let stranger = Authority::new().unwrap();
+    pair.settings.trust = Trust::Authorities(stranger.certificate());
+    let why = failure(&pair.settings);
+    assert!(why.contains("certificate"), "{why}");
+    pair.settings.trust = Trust::Anything;
+    pair.settings.server_name = "elsewhere".into();
+    assert_eq!(failure(&pair.settings), "none");
+}
+
+#[test]
+fn what_both_sides_cannot_agree_on_is_told() {
+    let mut pair = pair();
+    pair.server.version = Some(Version::Tls13);
+    pair.settings.version = Some(Version::Tls12);
+    let to = echo::<Epoll>(&pair.server);
+    let (mut io, target) = client::<Epoll>(&pair.settings, to);
+    let End::Failed(why) = talk(&mut io, target, b"x").2 else {
+        panic!("agreed");
+    };
+    assert!(why.contains("ProtocolVersion"), "{why}");
+}
+
+#[test]
+fn a_peer_that_does_not_speak_tls_or_closes_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut first, _) = listener.accept().unwrap();
+        first
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        second.read_exact(&mut [0; 16]).unwrap();
+        drop(second);
+        let _ = first.read(&mut [0; 16]);
+    });
+    let (mut io, target) = client::<Epoll>(&pair().settings, to);
+    let (_, _, end) = talk(&mut io, target, b"x");
+    assert!(
+        matches!(&end, End::Failed(why) if why.contains("corrupt")),
+        "{end:?}"
+    );
+    let (_, _, end) = talk(&mut io, target, b"x");
+    assert!(
+        matches!(&end, End::Failed(why) if why.contains("during the TLS handshake") || why.contains("reset")),
+        "{end:?}"
+    );
+}

@@ -1,0 +1,109 @@
+//! From the options for TLS to settings.
+
+use std::path::Path;
+
+use tls::{Authority, ClientSettings, Identity, ServerSettings, ServerTls, Trust};
+
+use crate::cli::{OriginTlsArgs, TlsArgs};
+use crate::failure::Failure;
+
+fn read(option: &str, path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::words(format!("{option} {}: {e}", path.display())))
+}
+
+fn identity(chain: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>, Failure> {
+    let (Some(chain), Some(key)) = (chain, key) else {
+        return Ok(None);
+    };
+    Ok(Some(Identity {
+        chain: read("--tls-cert", chain)?,
+        key: read("--tls-key", key)?,
+    }))
+}
+
+/// The client's settings for a server of this host, which may have a port.
+pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
+    let name = match &args.tls_name {
+        Some(name) => name.clone(),
+        None => without_port(host).to_string(),
+    };
+    let settings = ClientSettings {
+        version: args.tls_version,
+        suites: args.tls_suites.clone(),
+        groups: args.tls_groups.clone(),
+        alpn: vec!["http/1.1".into()],
+        resumption: args.tls_resume,
+        trust: match &args.ca {
+            _ if args.insecure => Trust::Anything,
+            Some(file) => Trust::Authorities(read("--ca", file)?),
+            None => Trust::Platform,
+        },
+        identity: identity(args.tls_cert.as_deref(), args.tls_key.as_deref())?,
+        ..ClientSettings::new(name)
+    };
+    // Wrong names and certificates are shown before anything is measured.
+    tls::ClientTls::new(&settings).map_err(Failure::words)?;
+    Ok(settings)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rfind(']') {
+        Some(end) => &host[..=end],
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
+/// The origin's TLS, and the certificate that clients have to trust if it was made here.
+pub fn server(args: &OriginTlsArgs, ip: std::net::IpAddr) -> Result<Option<ServerTls>, Failure> {
+    if !args.is_asked() {
+        return Ok(None);
+    }
+    let given = identity(args.tls_cert.as_deref(), args.tls_key.as_deref())?;
+    let place = args.tls_cert.as_deref().map_or_else(
+        || "the certificate made at the start".to_string(),
+        |path| format!("--tls-cert {}", path.display()),
+    );
+    let identity = match given {
+        Some(identity) => identity,
+        None => {
+            let authority = Authority::new().map_err(Failure::failed)?;
+            if let Some(path) = &args.tls_write_ca {
+                std::fs::write(path, authority.certificate()).map_err(|e| {
+                    Failure::words(format!("--tls-write-ca {}: {e}", path.display()))
+                })?;
+            }
+            let mut names = vec!["localhost".to_string(), "127.0.0.1".into(), "::1".into()];
+            if !names.contains(&ip.to_string()) {
+                names.push(ip.to_string());
+            }
+            let key_type = args.tls_key_type.unwrap_or_default();
+            authority
+                .issue(&names, key_type)
+                .map_err(Failure::failed)?
+                .identity
+        }
+    };
+    let settings = ServerSettings {
+        version: args.tls_version,
+        suites: args.tls_suites.clone(),
+        groups: args.tls_groups.clone(),
+        alpn: vec!["http/1.1".into()],
+        ..ServerSettings::new(identity)
+    };
+    ServerTls::new(&settings, &place)
+        .map(Some)
+        .map_err(Failure::words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_certificate_has_no_port() {
+        assert_eq!(without_port("[::1]:443"), "[::1]");
+        assert_eq!(without_port("a.b:1"), "a.b");
+        assert_eq!(without_port("a.b"), "a.b");
+    }
+}
