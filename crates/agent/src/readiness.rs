@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use net::fetch::{Answer, exchange, fetch};
+use net::fetch::{Answer, exchange};
+use tls::ClientTls;
 
 use super::wire::{AnswerSummary, AwaitServer};
 
@@ -22,6 +23,10 @@ pub(super) fn ask(
     let request = order.request.clone().into_bytes();
     let wanted = order.contains.clone().unwrap_or_default().into_bytes();
     let raw = order.raw;
+    let tls = match order.tls.as_ref().map(ClientTls::new).transpose() {
+        Ok(tls) => tls,
+        Err(error) => return Some(Err(error.to_string())),
+    };
     std::thread::spawn(move || {
         sender.send(if raw {
             exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
@@ -30,7 +35,7 @@ pub(super) fn ask(
                 body,
             })
         } else {
-            fetch(&address, &request, limit, BYTES_MAX)
+            tls::fetch(&address, tls.as_ref(), &[], &request, limit, BYTES_MAX)
         })
     });
     while !stop.load(Ordering::Relaxed) {

@@ -137,6 +137,8 @@ pub struct AwaitServer {
     pub status: Option<u16>,
     /// What the body must contain.
     pub contains: Option<String>,
+    /// How it is asked where it speaks TLS.
+    pub tls: Option<tls::ClientSettings>,
     /// How long it may take, ms.
     pub timeout_ms: u64,
 }

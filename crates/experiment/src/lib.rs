@@ -20,5 +20,5 @@ pub use spec::{
     Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment,
     Factor, Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate,
     ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectSpec,
-    Target, Upstream,
+    Target, TlsSpec, Upstream,
 };

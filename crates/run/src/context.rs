@@ -8,6 +8,7 @@ use load::{Arrivals, BodyRule, Job, Segment, StatusRule, Wait};
 use readings::CurveChoice;
 use serde_json::Value;
 
+use crate::authority::RunAuthority;
 use crate::copies::original;
 use crate::group::ReadySubject;
 use crate::measure::schedule;
@@ -33,6 +34,7 @@ pub(crate) struct Context<'a> {
     pub(crate) curve: Option<CurveChoice>,
     /// State of sequential measurement.
     pub(crate) sequential: &'a mut Sequential,
+    pub(crate) authority: &'a RunAuthority,
 }
 
 impl Context<'_> {
@@ -222,5 +224,8 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
         },
     };
     let request = request(&one.subject, load, &fields).into_bytes();
-    load::Target::new(one.address, request, expect).with_connections(load.connections)
+    load::Target {
+        tls: one.tls.clone(),
+        ..load::Target::new(one.address, request, expect).with_connections(load.connections)
+    }
 }

@@ -17,6 +17,7 @@ use agent::wire::{Answer, AnswerSummary, AwaitServer, Order, OtherServer};
 use agent::{AgentError, listening_at};
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{Experiment, ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
+use tls::ClientSettings;
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
@@ -102,6 +103,8 @@ pub(crate) struct ReadySubject {
     pub(crate) from: Option<String>,
     /// What answers, where it ran before on this machine.
     pub(crate) outside: Option<OtherServer>,
+    /// How it is spoken to, if its URL is an https URL.
+    pub(crate) tls: Option<ClientSettings>,
 }
 
 /// Measures the trials of a group with all its servers up at once. `rate` is the common rate, if
@@ -261,7 +264,14 @@ pub(crate) fn ready_subjects(
                 continue;
             }
         };
-        match ask(cx, resolved, &subject, address) {
+        let tls = match cx.authority.client(&resolved.load, &subject) {
+            Ok(tls) => tls,
+            Err(reason) => {
+                fail(result, planned, &reason, FailureCause::Other);
+                continue;
+            }
+        };
+        match ask(cx, resolved, &subject, address, &tls) {
             Ok(answer) => {
                 let planned = planned.clone();
                 let first = answer.map(|answer| FirstAnswer { planned, answer });
@@ -282,6 +292,7 @@ pub(crate) fn ready_subjects(
             address,
             from: resolved.load.host.clone(),
             outside,
+            tls,
         });
     }
     fail_those_that_differ(cx, resolved, &mut ready, result)?;
@@ -300,11 +311,12 @@ fn ask(
     resolved: &ResolvedCondition,
     subject: &SubjectSpec,
     address: SocketAddr,
+    tls: &Option<ClientSettings>,
 ) -> Result<Option<AnswerSummary>, AgentError> {
     let expect = &cx.options.experiment.expect;
     let fields = [resolved.load.headers.as_slice(), &connection_close()].concat();
     let request = match subject.scheme.as_str() {
-        "http" => request(subject, &resolved.load, &fields),
+        "http" | "https" => request(subject, &resolved.load, &fields),
         _ => String::new(),
     };
     let order = Order::Await(AwaitServer {
@@ -314,6 +326,7 @@ fn ask(
         raw: false,
         status: Some(expect.status),
         contains: expect.contains.clone(),
+        tls: tls.clone(),
         timeout_ms: SUBJECT_READY_MS,
     });
     let agent = cx.testbed.agent(resolved.load.host.as_deref())?;
@@ -340,7 +353,7 @@ fn fail_those_that_differ(
     let mut again = None;
     if let Some(one) = ready.iter().find(|one| one.planned.subject == *baseline) {
         std::thread::sleep(answers::ASK_AGAIN_AFTER);
-        again = match ask(cx, resolved, &one.subject, one.address) {
+        again = match ask(cx, resolved, &one.subject, one.address, &one.tls) {
             Ok(answer) => answer,
             Err(AgentError::Failed(_)) => None,
             Err(lost) => return Err(lost),

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod answers;
+mod authority;
 mod bottleneck;
 mod context;
 mod copies;

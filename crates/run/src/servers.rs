@@ -16,8 +16,9 @@ use crate::start_failures::GroupFailure;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
-use experiment::recipe::{Behind, RenderContext, Rendered};
+use experiment::recipe::{Behind, RenderContext, Rendered, TLS_FOLDER};
 use experiment::{ResolvedCondition, ServerSpec, Upstream};
+use tls::ClientSettings;
 
 /// Longer files are left out of a recorded configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
@@ -84,6 +85,15 @@ fn start_server(
         server.cpus.clone()
     };
     let upstreams = upstreams(cx, server, addresses, up)?;
+    let at_fault = |error| GroupFailure::of_server(error, &server.name);
+    let filled = recipe.fill(&server.params);
+    let key_type = filled.and_then(|params| recipe.tls(&params));
+    let key_type = key_type.map_err(|e| at_fault(failed(&e)))?;
+    let needs_certificates = key_type.is_some() || upstreams.iter().any(|one| one.tls);
+    let certificates = needs_certificates
+        .then(|| cx.authority.certificates(&server.name, address, key_type))
+        .transpose()
+        .map_err(|e| failed(&e))?;
     let context = RenderContext {
         name: original(&server.name).to_owned(),
         dir: folder.clone(),
@@ -93,8 +103,8 @@ fn start_server(
         programs,
         weigh: weigh.unwrap_or_else(|| cx.options.weigh.to_path_buf()),
         cpus: cpus.len().max(1),
+        certificates,
     };
-    let at_fault = |error| GroupFailure::of_server(error, &server.name);
     let rendered = recipe.render(&context).map_err(|e| at_fault(failed(&e)))?;
     if !is_copy(&server.name) {
         record_configuration(cx, server, address, &cpus, &rendered);
@@ -104,7 +114,11 @@ fn start_server(
         .iter()
         .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
         .collect();
-    let (start, ready) = orders(server, address, cpus, rendered);
+    let tls = key_type
+        .map(|_| cx.authority.client_of_server(&server.name))
+        .transpose()
+        .map_err(|e| failed(&e))?;
+    let (start, ready) = orders(server, address, cpus, rendered, tls);
     up.push(StartedServer {
         name: server.name.clone(),
         host: server.host.clone(),
@@ -137,6 +151,7 @@ fn upstreams(
             name: original(name).to_owned(),
             addr,
             dir: folder.map(|one| one.folder.clone()),
+            tls: folder.is_some_and(|one| one.ready.tls.is_some()),
         });
         behind.ok_or_else(|| failed(&format!("upstream `{name}` is not up")))
     };
@@ -146,6 +161,7 @@ fn upstreams(
             name: address.to_string(),
             addr: *address,
             dir: None,
+            tls: false,
         }),
     });
     upstreams.collect()
@@ -164,6 +180,7 @@ fn record_configuration(
         .map(|file| {
             // Content can be large, and its recipe can generate it again.
             let text = match file.bytes.len() {
+                _ if file.path.starts_with(TLS_FOLDER) => "(made for this run)".to_owned(),
                 ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
                 bytes => format!("({bytes} bytes)"),
             };
@@ -255,6 +272,7 @@ fn orders(
     address: SocketAddr,
     cpus: Vec<u32>,
     rendered: Rendered,
+    tls: Option<ClientSettings>,
 ) -> (StartServer, AwaitServer) {
     let files = rendered.files.iter().map(|file| FileToWrite {
         path: file.path.clone(),
@@ -289,6 +307,7 @@ fn orders(
         raw,
         status: ready.status,
         contains: ready.contains,
+        tls,
         timeout_ms: ready.timeout.as_millis() as u64,
     };
     (start, ready)

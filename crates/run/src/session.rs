@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use readings::{Condition, CurveChoice, FailureCause, JournalRow, Outcome, Placement, Trial};
 use serde_json::Value;
 
+use crate::authority::RunAuthority;
 use crate::context::Context;
 use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::deadline::Deadline;
@@ -40,6 +41,7 @@ pub(crate) struct Session<'a> {
     testbed: Option<Testbed>,
     driver_versions: BTreeMap<String, Option<String>>,
     sequential: Sequential,
+    authority: RunAuthority,
     settings: settings::ReportedSettings,
     inventory: Inventory<'a>,
     /// The placement that was recorded last.
@@ -116,6 +118,7 @@ impl<'a> Session<'a> {
             testbed: None,
             driver_versions: BTreeMap::new(),
             sequential: Sequential::default(),
+            authority: RunAuthority::default(),
             settings: settings::ReportedSettings::of(earlier.as_ref()),
             inventory: Inventory::of(options),
             cpus: None,
@@ -293,6 +296,7 @@ impl<'a> Session<'a> {
             configurations: BTreeMap::new(),
             driver_versions: &self.driver_versions,
             curve: None,
+            authority: &self.authority,
             sequential: &mut self.sequential,
         };
         work(&mut cx)

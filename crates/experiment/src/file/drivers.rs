@@ -181,7 +181,7 @@ pub(super) fn check(
         }
         let name = subject.driver.name.as_str();
         let driver = recipes.driver(name);
-        let schemes = driver.map_or(vec!["http"], |driver| {
+        let schemes = driver.map_or(vec!["http", "https"], |driver| {
             driver.schemes.iter().map(String::as_str).collect()
         });
         if !schemes.contains(&subject.scheme.as_str()) {

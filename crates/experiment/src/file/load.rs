@@ -6,6 +6,7 @@ use super::names::{LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use super::{curve, drivers};
 use crate::recipes::Recipes;
 use crate::spec::{LoadChange, LoadSpec, Rate};
+use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Tree};
@@ -75,6 +76,12 @@ pub(super) fn load_change(
         }
         "rate" => LoadChange::Rate(rate(reader, node, path)?),
         "driver" => LoadChange::Driver(drivers::named(reader, node, path, recipes)?),
+        "tls_version" => LoadChange::TlsVersion(tls_version(reader, node, path)?),
+        "tls_suites" => LoadChange::TlsSuites(tls_names(reader, node, path, &tls::suite_names())?),
+        "tls_groups" => LoadChange::TlsGroups(tls_names(reader, node, path, &tls::group_names())?),
+        "tls_resumption" => LoadChange::TlsResumption(reader.boolean(node, path)?),
+        "tls_ca" => LoadChange::TlsCa(reader.text(node, path)?),
+        "tls_insecure" => LoadChange::TlsInsecure(reader.boolean(node, path)?),
         LOAD_HOST_FACTOR => LoadChange::Host(reader.text(node, path)?),
         _ => return None,
     })
@@ -91,6 +98,50 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
         "expected capital letters, such as \"GET\" or \"POST\"",
     ));
     None
+}
+
+fn tls_version(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tls::Version>> {
+    let text = reader.text(node, path)?;
+    if text == "any" {
+        return Some(None);
+    }
+    match text.parse() {
+        Ok(version) => Some(Some(version)),
+        Err(_) => {
+            reader.report(Problem::at(
+                node.place,
+                format!("`{path}` is not a version of TLS: `{}`", shown(&text)),
+                "expected \"1.2\", \"1.3\" or \"any\"",
+            ));
+            None
+        }
+    }
+}
+
+/// One name or a list of names, each of which is known.
+fn tls_names(
+    reader: &mut Reader,
+    node: &Node,
+    path: &str,
+    known: &[&'static str],
+) -> Option<Vec<String>> {
+    let names = match &node.tree {
+        Tree::Text(name) => vec![(name.clone(), node.place)],
+        _ => reader.texts(node, path)?,
+    };
+    for (name, place) in &names {
+        if !known.iter().any(|one| one.eq_ignore_ascii_case(name)) {
+            reader.report(
+                Problem::at(
+                    *place,
+                    format!("`{path}` has an unknown name: `{}`", shown(name)),
+                    "unknown",
+                )
+                .help(suggestion(name, "names", known.iter().copied())),
+            );
+        }
+    }
+    Some(names.into_iter().map(|(name, _)| name).collect())
 }
 
 fn rate(reader: &mut Reader, node: &Node, path: &str) -> Option<Rate> {

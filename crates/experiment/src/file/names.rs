@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
+pub(super) const VARIED_LOAD_KEYS: [&str; 15] = [
     "connections",
     "threads",
     "keepalive",
@@ -24,6 +24,12 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 9] = [
     "timeout",
     "rate",
     "driver",
+    "tls_version",
+    "tls_suites",
+    "tls_groups",
+    "tls_resumption",
+    "tls_ca",
+    "tls_insecure",
 ];
 
 /// The keys of `[design]` that `[quick]` may give.

@@ -6,7 +6,7 @@ use super::subjects::path_problem;
 use super::{drivers, events, hosts, machines};
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
-use crate::spec::{Effect, Experiment, LoadChange, Server, Upstream};
+use crate::spec::{Effect, Experiment, LoadChange, ResolvedCondition, Server, Target, Upstream};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -205,6 +205,7 @@ pub(super) fn check_conditions(
                 ));
             }
         }
+        check_schemes(reader, top, &resolved, recipes);
         for subject in &resolved.subjects {
             if let Some(problem) = path_problem(&subject.path, false) {
                 let place = top.place_of(&["subjects", &subject.name]);
@@ -226,5 +227,49 @@ pub(super) fn check_conditions(
                 .help("these exclude each other: vary one of the two"),
             );
         }
+    }
+}
+/// Checks that a subject's URL begins with what its first server speaks.
+fn check_schemes(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    resolved: &ResolvedCondition,
+    recipes: &Recipes,
+) {
+    for subject in &resolved.subjects {
+        let Target::Server(name) = &subject.target else {
+            continue;
+        };
+        let server = resolved.servers.iter().find(|one| one.name == *name);
+        let Some((server, recipe)) = server.and_then(|one| Some((one, recipes.get(&one.recipe)?)))
+        else {
+            continue;
+        };
+        let tls = recipe
+            .fill(&server.params)
+            .and_then(|params| recipe.tls(&params));
+        let (speaks_tls, wanted) = match (tls, subject.scheme.as_str()) {
+            (Ok(tls), "https") if tls.is_none() => (false, "http"),
+            (Ok(tls), "http") if tls.is_some() => (true, "https"),
+            _ => continue,
+        };
+        let does = if speaks_tls {
+            "speaks TLS"
+        } else {
+            "speaks no TLS"
+        };
+        let problem = Problem::at(
+            top.place_of(&["subjects", &subject.name])
+                .unwrap_or_default(),
+            format!("subject `{}`: `{name}` {does}", shown(&subject.name)),
+            format!("expected {wanted}://"),
+        );
+        reader.report(match recipe.param("tls") {
+            Some(_) => problem.help(format!("`servers.{name}.with.tls` says whether it does")),
+            None => problem.help(format!(
+                "the recipe `{}` has no parameter `tls`; put a server that ends TLS in front of it",
+                server.recipe
+            )),
+        });
     }
 }

@@ -115,19 +115,14 @@ fn target(
         )
     };
     let known = |scheme: &str| {
-        scheme == "http"
+        matches!(scheme, "http" | "https")
             || recipes
                 .drivers()
                 .iter()
                 .any(|driver| driver.schemes.iter().any(|one| one == scheme))
     };
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
-        reader.report(if url.starts_with("https://") {
-            wrong("https is not supported", "expected http://")
-                .help("measure the server's http port; the result then excludes encryption")
-        } else {
-            wrong("this is not a URL", "expected http://…").help(FORM)
-        });
+        reader.report(wrong("this is not a URL", "expected http://…").help(FORM));
         return None;
     };
     let end = rest.find(['/', '?', '#', '{']).unwrap_or(rest.len());

@@ -6,7 +6,7 @@ use toml::{Table, Value as Toml};
 
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, EventFault, Experiment, LoadSpec, ParamValue, Rate,
-    SameAnswers, Server, SliceLength, Target, Upstream,
+    SameAnswers, Server, SliceLength, Target, TlsSpec, Upstream,
 };
 use config::units;
 use readings::{Access, HostSpec};
@@ -201,6 +201,28 @@ fn put_driver(table: &mut Table, driver: &Choice) {
     put_table(table, "with", with.collect());
 }
 
+fn put_tls(table: &mut Table, tls: &TlsSpec) {
+    let names = |names: &[String]| Toml::Array(names.iter().map(|name| text(name)).collect());
+    if let Some(version) = tls.version {
+        put(table, "tls_version", text(version.name()));
+    }
+    if !tls.suites.is_empty() {
+        put(table, "tls_suites", names(&tls.suites));
+    }
+    if !tls.groups.is_empty() {
+        put(table, "tls_groups", names(&tls.groups));
+    }
+    if tls.resumption {
+        put(table, "tls_resumption", true.into());
+    }
+    if let Some(path) = &tls.ca {
+        put(table, "tls_ca", text(path));
+    }
+    if tls.insecure {
+        put(table, "tls_insecure", true.into());
+    }
+}
+
 fn load(load: &LoadSpec) -> Table {
     let mut table = Table::new();
     put_driver(&mut table, &load.driver);
@@ -250,6 +272,7 @@ fn load(load: &LoadSpec) -> Table {
         let bounds = bounds.map(Toml::String).collect();
         put(&mut table, "bounds", Toml::Array(bounds));
     }
+    put_tls(&mut table, &load.tls);
     let headers = load
         .headers
         .iter()

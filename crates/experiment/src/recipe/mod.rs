@@ -16,11 +16,13 @@ use std::time::Duration;
 
 use installed::{Availability, Need};
 
+use tls::KeyType;
+
 use crate::manifest::{Param, Value, Version, fill};
 
 pub use error::RecipeError;
 pub(crate) use load::recipes;
-pub use render::{Behind, Ready, RenderContext, Rendered, RenderedFile};
+pub use render::{Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, TLS_FOLDER};
 
 /// One kind of server.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,11 +60,22 @@ pub struct Recipe {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) stop: Vec<(String, Duration)>,
     pub(crate) ready: Ready,
+    /// When it speaks TLS on its port; never, without it.
+    pub(crate) tls: Option<RecipeTls>,
     pub(crate) version: Option<Version>,
     /// Its settings in terms common to all servers: names and templates.
     pub(crate) settings: Vec<(String, String)>,
     /// Every file of the recipe's folder, by its path inside it.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+}
+
+/// When a server speaks TLS, as templates over its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecipeTls {
+    /// `true` or `false`.
+    pub enabled: String,
+    /// A key type; the default without it.
+    pub key: Option<String>,
 }
 
 /// How many upstreams a server takes.
@@ -126,6 +139,15 @@ pub(crate) struct RecipeFile {
 }
 
 impl Recipe {
+    /// Whether a server with these parameters speaks TLS on its port, and the key type of its
+    /// certificate. `params` are complete ([`Recipe::fill`]).
+    ///
+    /// # Errors
+    /// When a template of `[tls]` fails, or yields no key type.
+    pub fn tls(&self, params: &BTreeMap<String, Value>) -> Result<Option<KeyType>, RecipeError> {
+        render::tls(self, params)
+    }
+
     /// The parameter of that name.
     pub fn param(&self, name: &str) -> Option<&Param> {
         self.params.iter().find(|param| param.name == name)

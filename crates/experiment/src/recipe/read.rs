@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::render::stays_inside;
 use super::settings::settings;
-use super::{Need, Ready, Recipe, RecipeError, RecipeFile, Upstreams};
+use super::{Need, Ready, Recipe, RecipeError, RecipeFile, RecipeTls, Upstreams};
 use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
@@ -13,7 +13,7 @@ use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "summary",
     "homepage",
     "packages",
@@ -31,6 +31,7 @@ const KEYS: [&str; 19] = [
     "start",
     "stop",
     "ready",
+    "tls",
     "version",
     "settings",
 ];
@@ -108,6 +109,7 @@ fn whole(
         env,
         stop: stop(reader, top),
         ready: ready(reader, top),
+        tls: tls(reader, top),
         version: version(reader, top, "\"Server/\""),
         settings: settings(reader, top),
         files,
@@ -307,6 +309,20 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     let timeout = section.duration(reader, "timeout", Duration::from_millis(100)..=LONGEST_WAIT);
     ready.timeout = timeout.unwrap_or(ready.timeout);
     ready
+}
+
+fn tls(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeTls> {
+    let section = top.section(reader, "tls")?;
+    section.only(reader, &["enabled", "key"]);
+    for key in ["enabled", "key"] {
+        if let Some(text) = section.text(reader, key) {
+            template(reader, section.value_place(key), "the value", &text);
+        }
+    }
+    Some(RecipeTls {
+        enabled: section.required_text(reader, "enabled", "\"{{ params.tls }}\"")?,
+        key: section.text(reader, "key"),
+    })
 }
 
 /// The tables in an array.

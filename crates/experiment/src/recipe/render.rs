@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use minijinja::{Environment, context};
+use tls::KeyType;
 
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
@@ -30,7 +31,24 @@ pub struct RenderContext {
     pub weigh: PathBuf,
     /// How many CPUs it may use.
     pub cpus: usize,
+    /// Its certificate and that of the run's authority; `None` where neither it nor any of its
+    /// upstreams speaks TLS.
+    pub certificates: Option<Certificates>,
 }
+
+/// The certificates that a server needs, in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    /// That of the run's authority.
+    pub authority: String,
+    /// Its own, and its private key, where it speaks TLS.
+    pub own: Option<tls::Identity>,
+}
+
+/// The folder of the certificates inside the server's folder.
+pub const TLS_FOLDER: &str = "tls";
+/// A private key is for its server only.
+const KEY_MODE: u32 = 0o600;
 
 /// A server that another passes requests on to.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +59,8 @@ pub struct Behind {
     pub addr: SocketAddr,
     /// Its folder, where the run has started it.
     pub dir: Option<PathBuf>,
+    /// Whether it speaks TLS.
+    pub tls: bool,
 }
 
 /// A server's files, command and probes.
@@ -134,6 +154,7 @@ impl Recipe {
                 });
             }
         }
+        files.extend(ctx.certificates.iter().flat_map(certificate_files));
         let env = self
             .env
             .iter()
@@ -172,6 +193,61 @@ impl Recipe {
                 .transpose()?,
             settings,
         })
+    }
+}
+
+/// The files that the names under `tls` in templates stand for.
+fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
+    let file = |name: &str, text: &str, mode| RenderedFile {
+        path: format!("{TLS_FOLDER}/{name}"),
+        bytes: text.as_bytes().to_vec(),
+        mode,
+    };
+    let mut files = vec![file("authority.pem", &certificates.authority, 0o644)];
+    if let Some(own) = &certificates.own {
+        files.push(file("chain.pem", &own.chain, 0o644));
+        files.push(file("key.pem", &own.key, KEY_MODE));
+        let both = format!("{}{}", own.chain, own.key);
+        files.push(file("both.pem", &both, KEY_MODE));
+    }
+    files
+}
+
+/// [`Recipe::tls`].
+pub(super) fn tls(
+    recipe: &Recipe,
+    params: &BTreeMap<String, Value>,
+) -> Result<Option<KeyType>, RecipeError> {
+    let Some(tls) = &recipe.tls else {
+        return Ok(None);
+    };
+    let seen: BTreeMap<&str, minijinja::Value> = params
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_template()))
+        .collect();
+    let environment = environment();
+    let filled = |place: &str, text: &str| {
+        let names = context! { params => seen };
+        let result = environment.render_named_str(place, text, names);
+        result.map_err(|error| template_error(recipe, place, complaint(&error)))
+    };
+    if setting_value(&filled("tls.enabled", &tls.enabled)?).as_deref() != Some("on") {
+        return Ok(None);
+    }
+    let Some(key) = &tls.key else {
+        return Ok(Some(KeyType::default()));
+    };
+    let key = filled("tls.key", key)?;
+    let key = key.parse();
+    key.map(Some)
+        .map_err(|why| template_error(recipe, "tls.key", why))
+}
+
+fn template_error(recipe: &Recipe, place: &str, why: String) -> RecipeError {
+    RecipeError::Template {
+        recipe: recipe.name.clone(),
+        place: place.to_owned(),
+        why,
     }
 }
 
@@ -217,6 +293,7 @@ impl<'r> Filler<'r> {
                     ip => behind.addr.ip().to_string(),
                     port => behind.addr.port(),
                     dir => behind.dir.as_ref().map(|dir| dir.to_string_lossy()),
+                    tls => behind.tls,
                 }
             })
             .collect();
@@ -225,9 +302,18 @@ impl<'r> Filler<'r> {
             ip => ctx.listen_addr.ip().to_string(),
             port => ctx.listen_addr.port(),
         };
+        let own = ctx.certificates.as_ref().filter(|one| one.own.is_some());
+        let tls = context! {
+            enabled => own.is_some(),
+            chain => format!("{dir}/{TLS_FOLDER}/chain.pem"),
+            key => format!("{dir}/{TLS_FOLDER}/key.pem"),
+            both => format!("{dir}/{TLS_FOLDER}/both.pem"),
+            authority => format!("{dir}/{TLS_FOLDER}/authority.pem"),
+        };
         let names = context! {
             name => ctx.name,
             dir => dir,
+            tls => tls,
             listen => listen,
             upstreams => upstreams,
             params => params_seen,

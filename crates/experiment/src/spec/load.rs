@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tls::Version;
+
 use crate::manifest::Value;
 
 /// What load is put on each subject.
@@ -32,6 +34,26 @@ pub struct LoadSpec {
     pub curve: Option<CurveSpec>,
     /// What makes the load of subjects that name no driver.
     pub driver: Choice,
+    /// How it speaks TLS to subjects with an https URL.
+    pub tls: TlsSpec,
+}
+
+/// How a load speaks TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsSpec {
+    /// The only version to offer; `None` offers 1.3 and 1.2.
+    pub version: Option<Version>,
+    /// Cipher suites by their IANA names, in order of preference; empty for the default.
+    pub suites: Vec<String>,
+    /// Key exchange groups, in order of preference; empty for the default.
+    pub groups: Vec<String>,
+    /// Whether connections that are opened again resume an earlier session.
+    pub resumption: bool,
+    /// A file with the certificates of the authorities to trust, for servers that already run;
+    /// those of the experiment are trusted by the run's own authority.
+    pub ca: Option<String>,
+    /// Whether servers that already run may have any certificate.
+    pub insecure: bool,
 }
 
 impl Default for LoadSpec {
@@ -49,6 +71,7 @@ impl Default for LoadSpec {
             rate: Rate::Auto,
             curve: None,
             driver: Choice::engine(),
+            tls: TlsSpec::default(),
         }
     }
 }
@@ -119,6 +142,18 @@ pub enum LoadChange {
     Driver(Choice),
     /// `from`: the host it is made on.
     Host(String),
+    /// `tls_version`
+    TlsVersion(Option<Version>),
+    /// `tls_suites`
+    TlsSuites(Vec<String>),
+    /// `tls_groups`
+    TlsGroups(Vec<String>),
+    /// `tls_resumption`
+    TlsResumption(bool),
+    /// `tls_ca`
+    TlsCa(String),
+    /// `tls_insecure`
+    TlsInsecure(bool),
 }
 
 impl LoadChange {
@@ -134,6 +169,12 @@ impl LoadChange {
             Self::Rate(rate) => load.rate = *rate,
             Self::Driver(driver) => load.driver.clone_from(driver),
             Self::Host(host) => load.host = Some(host.clone()),
+            Self::TlsVersion(version) => load.tls.version = *version,
+            Self::TlsSuites(names) => load.tls.suites.clone_from(names),
+            Self::TlsGroups(names) => load.tls.groups.clone_from(names),
+            Self::TlsResumption(value) => load.tls.resumption = *value,
+            Self::TlsCa(path) => load.tls.ca = Some(path.clone()),
+            Self::TlsInsecure(value) => load.tls.insecure = *value,
         }
     }
 }

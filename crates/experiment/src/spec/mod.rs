@@ -9,5 +9,5 @@ pub use experiment::{
     LoadPart, ParamValue, Published, Role, SameAnswers, Server, SliceLength, Subject, Target,
     Upstream,
 };
-pub use load::{Choice, CurveSpec, ENGINE, LoadChange, LoadSpec, Rate};
+pub use load::{Choice, CurveSpec, ENGINE, LoadChange, LoadSpec, Rate, TlsSpec};
 pub use resolved_condition::{EventSpec, ResolvedCondition, ServerSpec, SubjectSpec};

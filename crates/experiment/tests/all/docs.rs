@@ -78,6 +78,7 @@ fn the_example_of_a_recipe_can_be_loaded() {
         programs: Default::default(),
         weigh: "weigh".into(),
         cpus: 1,
+        certificates: None,
     };
     let out = recipes.get("tiny").unwrap().render(&context).unwrap();
     let config = String::from_utf8_lossy(&out.files[0].bytes).into_owned();

@@ -26,6 +26,7 @@ fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderConte
         programs: BTreeMap::new(),
         weigh: PathBuf::from("/usr/bin/weigh"),
         cpus: 2,
+        certificates: None,
     }
 }
 
@@ -34,6 +35,7 @@ fn behind(name: &str, addr: &str) -> Behind {
         name: name.to_owned(),
         addr: addr.parse().unwrap(),
         dir: Some(PathBuf::from("/behind")),
+        tls: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
             name: "backend".to_owned(),
             addr: "127.0.0.1:8081".parse().unwrap(),
             dir: Some(PathBuf::from("/behind")),
+            tls: false,
         }]
     } else {
         Vec::new()
@@ -56,6 +57,7 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
             programs: available.programs.clone(),
             weigh: PathBuf::from("weigh"),
             cpus: 1,
+            certificates: None,
         })
         .unwrap();
     for folder in &out.dirs {

@@ -312,6 +312,7 @@ fn logs_are_files_of_the_servers_own_or_are_not_read() {
             raw: true,
             status: None,
             contains: None,
+            tls: None,
             timeout_ms: 50,
         });
         let begin = Instant::now();

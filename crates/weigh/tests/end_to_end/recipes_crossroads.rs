@@ -51,6 +51,7 @@ fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &[(&str, Val
         name: "behind".to_owned(),
         addr,
         dir: None,
+        tls: false,
     });
     let rendered = recipes
         .get("crossroads")
@@ -67,6 +68,7 @@ fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &[(&str, Val
             programs: BTreeMap::new(),
             weigh: PathBuf::from("weigh"),
             cpus: 1,
+            certificates: None,
         })
         .unwrap();
     let file = rendered

@@ -152,6 +152,7 @@ impl Started {
             name: "behind".to_owned(),
             addr: upstream.address,
             dir: None,
+            tls: false,
         });
         Self::over(name, params, upstreams.collect())
     }
@@ -162,6 +163,7 @@ impl Started {
             name: "behind".to_owned(),
             addr: self.address,
             dir: Some(self.folder.clone()),
+            tls: false,
         }
     }
 
@@ -215,6 +217,7 @@ impl Started {
                 programs: available.programs,
                 weigh,
                 cpus: 1,
+                certificates: None,
             })
             .unwrap();
         let before = elsewhere(&words);
@@ -249,6 +252,7 @@ impl Started {
             raw,
             status: ready.status,
             contains: ready.contains,
+            tls: None,
             timeout_ms: ready.timeout.as_millis() as u64,
         });
         if let Err(why) = agent.ask(&wait) {
