@@ -107,9 +107,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         events: Sender<Message>,
     ) -> Self {
         let conns_of = own_connections(&job, thread);
-        let pickers = job
-            .targets
-            .iter()
+        let pickers = (0..job.targets.len())
             .map(|target| RequestPicker::new(target, &job, thread, &mut io))
             .collect();
         let mut recorders: Vec<Recorder> = (0..=job.readings()).map(|_| Recorder::new()).collect();

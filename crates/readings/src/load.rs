@@ -123,6 +123,15 @@ impl LoadReading {
         }
     }
 
+    /// The typical time that opening a connection takes, TLS handshake included, us.
+    pub fn opening_us_p50(&self) -> f64 {
+        let handshake = self.tls.as_ref().map(|tls| match tls.handshake.count() {
+            0 => tls.resumed_handshake.quantile_us(0.5),
+            _ => tls.handshake.quantile_us(0.5),
+        });
+        self.connect.quantile_us(0.5) + handshake.unwrap_or(0.0)
+    }
+
     /// How many occasions stand behind the response latencies from a threshold on, of which a pause
     /// of the machine is one; `None` where that was not recorded.
     pub fn exceedances(&self, threshold_us: f64) -> Option<usize> {

@@ -27,6 +27,15 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "latency_us_unresolved": unresolved(&response),
         "service_us": reading.service.quantiles(),
         "connect_us": reading.connect.quantiles(),
+        "tls": reading.tls.as_ref().map(|tls| object!({
+            "handshakes": tls.handshakes,
+            "resumed": tls.resumed,
+            "handshake_us": tls.handshake.quantiles(),
+            "resumed_handshake_us": tls.resumed_handshake.quantiles(),
+            "negotiated": tls.negotiated,
+            "wire_bytes_read": tls.wire_bytes_read,
+            "wire_bytes_sent": tls.wire_bytes_sent,
+        })),
         "first_byte_us": reading.first_byte.quantiles(),
         "transfer_us": reading.transfer.quantiles(),
         "schedule_lag_us": match reading.pacing {

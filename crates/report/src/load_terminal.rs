@@ -37,6 +37,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
     if reading.errors.total() > 0 {
         out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
     }
+    out.push_str(&parts::tls(reading));
     out.push_str(&unusual_statuses(reading));
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));
@@ -106,6 +107,10 @@ fn latencies(reading: &LoadReading) -> String {
     rows.push(("Client's lag, to read", &reading.receive_lag));
     rows.push(("First byte", &reading.first_byte));
     rows.push(("Connect", &reading.connect));
+    if let Some(tls) = &reading.tls {
+        rows.push(("TLS handshake", &tls.handshake));
+        rows.push(("TLS handshake, resumed", &tls.resumed_handshake));
+    }
     rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
     let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!("  {:wide$}", "");

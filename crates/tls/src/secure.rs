@@ -27,8 +27,11 @@ const LINGER_NS: u64 = 1_000_000_000;
 /// have been cut off.
 pub struct Secure<I: Io> {
     inner: I,
-    /// By number of the target and of the listener, in the order in which they are registered.
+    /// By the number that [`Io::add_tls_target`] gets.
     clients: Vec<Option<ClientTls>>,
+    /// The number of each target's client settings.
+    targets: Vec<Option<u32>>,
+    /// By number of the listener.
     servers: Vec<Option<ServerTls>>,
     payloads: Vec<Arc<[u8]>>,
     /// By slot.
@@ -49,6 +52,7 @@ impl<I: Io> Secure<I> {
         Self {
             inner,
             clients: Vec::new(),
+            targets: Vec::new(),
             servers: Vec::new(),
             payloads: Vec::new(),
             sessions: (0..options.slots()).map(|_| None).collect(),
@@ -61,7 +65,7 @@ impl<I: Io> Secure<I> {
         }
     }
 
-    /// The TLS of each target, in the order in which they will be registered.
+    /// The settings that [`Io::add_tls_target`] refers to by number.
     #[must_use]
     pub fn with_clients(mut self, clients: Vec<Option<ClientTls>>) -> Self {
         self.clients = clients;
@@ -73,14 +77,6 @@ impl<I: Io> Secure<I> {
     pub fn with_servers(mut self, servers: Vec<Option<ServerTls>>) -> Self {
         self.servers = servers;
         self
-    }
-
-    /// Replaces the TLS of a listener for the connections to come.
-    pub fn replace_server(&mut self, listener: usize, server: Option<ServerTls>) {
-        if listener >= self.servers.len() {
-            self.servers.resize(listener + 1, None);
-        }
-        self.servers[listener] = server;
     }
 
     #[inline]
@@ -348,7 +344,19 @@ impl<I: Io> Io for Secure<I> {
     }
 
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
-        self.inner.add_target(address, sources)
+        self.add_tls_target(address, sources, None)
+    }
+
+    fn add_tls_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        let id = self.inner.add_target(address, sources);
+        debug_assert_eq!(id.number(), self.targets.len());
+        self.targets.push(tls);
+        id
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
@@ -359,7 +367,9 @@ impl<I: Io> Io for Secure<I> {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let Some(Some(client)) = self.clients.get(target.number()) else {
+        let settings = self.targets.get(target.number()).copied().flatten();
+        let Some(Some(client)) = settings.and_then(|number| self.clients.get(number as usize))
+        else {
             return self.inner.connect(target, first);
         };
         let mut tls = client.open().map_err(io::Error::other)?;

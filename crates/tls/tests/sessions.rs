@@ -126,7 +126,7 @@ fn client<I: Io>(settings: &ClientSettings, to: SocketAddr) -> (Secure<I>, net::
     let tls = ClientTls::new(settings).unwrap();
     let mut io =
         Secure::over(I::open(options()).unwrap(), &options()).with_clients(vec![Some(tls)]);
-    let target = io.add_target(&to.into(), &[]);
+    let target = io.add_tls_target(&to.into(), &[], Some(0));
     (io, target)
 }
 

@@ -27,6 +27,7 @@ pub mod shared;
 mod simulated;
 pub mod state;
 mod threads;
+mod tls_setup;
 pub mod waker;
 mod worker;
 
@@ -48,6 +49,7 @@ use health_checker::HealthChecker;
 pub use restarts::WorkerGivenUp;
 use shared::{ListeningCount, Shared};
 use threads::{Copies, WorkerSpec};
+use tls_setup::WorkerTls;
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +81,13 @@ pub enum BalancerError {
         service: String,
         /// The errors, with their locations.
         source: Box<ConfigError>,
+    },
+    /// The TLS of a service or of a back end cannot be set up.
+    #[error("service `{service}`: {source}")]
+    Tls {
+        service: String,
+        #[source]
+        source: tls::TlsError,
     },
     /// The threads that run external choosers cannot be started.
     #[error("cannot start the threads of external choosers: {0}")]
@@ -177,6 +186,7 @@ impl Balancer {
                 })?,
             );
         }
+        let tls = Arc::new(WorkerTls::open(config)?);
         let listeners = match earlier {
             None => threads::listen(config, &[], &[])?,
             Some(earlier) => {
@@ -216,6 +226,7 @@ impl Balancer {
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
+                tls: tls.clone(),
                 listeners: Some(listeners),
                 copies: balancer.listeners.clone(),
                 external_chooser: balancer

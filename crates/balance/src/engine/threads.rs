@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
+use tls::Secure;
 
 use super::BalancerError;
 use super::counters::set_worker_shard;
@@ -17,6 +18,7 @@ use super::http::{HttpServiceWorker, IDLE_MAX};
 use super::restarts::{PAUSE, Restarts, WorkerError, WorkerGivenUp};
 use super::service_worker::ServiceWorker;
 use super::shared::{ListeningCount, Shared};
+use super::tls_setup::WorkerTls;
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Config, ServiceKind};
@@ -185,6 +187,7 @@ pub(super) struct WorkerSpec {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
+    pub tls: Arc<WorkerTls>,
     /// Its listening sockets, until it has begun to listen.
     pub listeners: Option<Vec<Listener>>,
     pub copies: Arc<Copies>,
@@ -269,8 +272,11 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
             .of_worker(spec.number)
             .map_err(WorkerError::Open)?,
     };
-    let listener_services = listeners.iter().map(|one| one.service).collect();
-    let opened = I::open(options).and_then(|mut io| {
+    let listener_services: Vec<usize> = listeners.iter().map(|one| one.service).collect();
+    let servers = spec.tls.of_listeners(&listener_services);
+    let opened = I::open(options).and_then(|io| {
+        let io = Secure::over(io, &options).with_servers(servers);
+        let mut io = io.with_clients(spec.tls.of_backends());
         for listener in listeners {
             io.listen(listener.socket)?;
         }
@@ -288,6 +294,7 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
         }
         (Err(error), None) => return Err(WorkerError::Open(error)),
     };
+    let mut first_profile = 0;
     let services = spec
         .config
         .services
@@ -296,7 +303,9 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
         .zip(&spec.shared.services)
         .map(|((service, rules), state)| {
             let http = HttpServiceWorker::new(service, state, backends);
-            ServiceWorker::new(service, state, rules, http, &mut io)
+            let worker = ServiceWorker::new(service, state, rules, http, first_profile, &mut io);
+            first_profile += service.backends.len() as u32;
+            worker
         })
         .collect();
     let worker_parts = WorkerParts {

@@ -22,7 +22,8 @@ pub(super) struct RequestPicker {
 }
 
 impl RequestPicker {
-    pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
+    pub(super) fn new<I: Io>(number: usize, job: &Job, thread: usize, io: &mut I) -> Self {
+        let target = &job.targets[number];
         let payloads = target
             .requests
             .iter()
@@ -34,7 +35,11 @@ impl RequestPicker {
             Choice::Weighted => (cumulative_weights(target), 0),
         };
         Self {
-            id: io.add_target(&target.address, &sources(job, thread)),
+            id: io.add_tls_target(
+                &target.address,
+                &sources(job, thread),
+                target.tls.as_ref().map(|_| number as u32),
+            ),
             payloads,
             has_head: target.requests.iter().any(|request| request.is_head()),
             sums,

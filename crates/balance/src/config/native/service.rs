@@ -9,7 +9,7 @@ use ::config::tree::{Place, Tree};
 use ::config::units::shown;
 
 use super::fields;
-use super::{NAMES_MAX, backend};
+use super::{NAMES_MAX, backend, tls};
 use crate::access::Prefix;
 use crate::config::model::{
     Access, Check, Dispatch, Ejection, HashKey, Inspect, LogFormat, PEAK_EWMA_DECAY, Probing,
@@ -17,7 +17,7 @@ use crate::config::model::{
 };
 use crate::config::validate::{self, LocatedService};
 
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "listen",
     "kind",
     "inspect",
@@ -34,6 +34,7 @@ const KEYS: [&str; 26] = [
     "access",
     "trusted_proxies",
     "timeouts",
+    "tls",
     "proxy_protocol_in",
     "resends",
     "half_close",
@@ -98,6 +99,7 @@ pub(super) fn service(
     service.access = access(reader, section);
     service.trusted_proxies = prefixes(reader, section, "trusted_proxies");
     timeouts(reader, section, &mut service);
+    service.tls = tls::of_service(reader, section);
     fields::count(reader, section, "resends", 0..=100, &mut service.resends);
     fields::boolean(reader, section, "half_close", &mut service.half_close);
     fields::count(

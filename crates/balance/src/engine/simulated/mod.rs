@@ -104,7 +104,7 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
         .map(|(service, state)| {
             let rules = access_rules(&service.access).unwrap();
             let http = HttpServiceWorker::new(service, state, backends);
-            ServiceWorker::new(service, state, rules, http, &mut io)
+            ServiceWorker::new(service, state, rules, http, 0, &mut io)
         })
         .collect();
     let parts = WorkerParts {
