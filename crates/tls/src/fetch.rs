@@ -1,6 +1,7 @@
 //! One request over TLS, blocking.
 
 use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use net::Address;
@@ -27,6 +28,20 @@ pub fn fetch(
         Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
     };
     fetch_over(address, greeting, &encrypt, request, limit, body_bytes_max)
+}
+
+impl ClientTls {
+    /// A blocking session over a new connection, for tests and tools; the handshake happens with
+    /// the first byte that is written or read.
+    ///
+    /// # Errors
+    /// When the connection cannot be opened.
+    pub fn connect(&self, to: SocketAddr) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let stream = TcpStream::connect(to)?;
+        stream.set_nodelay(true)?;
+        let session = self.open().map_err(io::Error::other)?;
+        Ok(StreamOwned::new(session, stream))
+    }
 }
 
 struct Encrypted(StreamOwned<ClientConnection, Box<dyn Channel>>);
