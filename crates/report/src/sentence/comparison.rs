@@ -78,7 +78,7 @@ pub(crate) fn placement_clause(placement: Option<&str>) -> String {
 fn how_sure(c: &Comparison) -> Option<String> {
     let differs = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     if c.surely {
-        return Some(format!("surely {}", c.verdict.word()));
+        return Some(format!("surely {}", direction(c)));
     }
     if !differs && !c.notes.contains(&Note::MayMatter) {
         return None;
@@ -91,6 +91,17 @@ fn how_sure(c: &Comparison) -> Option<String> {
     Some(format!(
         "by more than {matters} with a probability of {probability}"
     ))
+}
+
+/// The direction of a difference. CPU time and memory are not faster or slower: there is more or
+/// less of them.
+fn direction(c: &Comparison) -> &'static str {
+    let is_amount = c.metric.is_cost() || c.metric.is_of_driver();
+    match c.verdict {
+        Verdict::Faster if is_amount => "less",
+        Verdict::Slower if is_amount => "more",
+        verdict => verdict.word(),
+    }
 }
 
 /// The robust estimate, if it differs from the mean and no note has said so.
@@ -428,6 +439,36 @@ pub(super) mod tests {
         c.p_beyond_matters = Some(0.912);
         let expected = ", over 10 blocks; by more than 3% with a probability of 91%.";
         assert!(said(&c).ends_with(expected), "{}", said(&c));
+    }
+
+    #[test]
+    fn cpu_time_and_memory_are_surely_more_or_less() {
+        let said = |metric, verdict, figures, values: Option<(f64, f64)>| {
+            let mut c = comparison(metric, verdict, figures);
+            c.surely = true;
+            (c.baseline_value, c.subject_value) = values.unzip();
+            said(&c)
+        };
+        let dearer = [1.8, 1.7, 1.9];
+        let cpu = said(
+            Metric::ServerCpuUsPerRequest,
+            Verdict::Slower,
+            dearer,
+            Some((23.0, 41.0)),
+        );
+        assert!(cpu.contains(" from 23 to 41 us "), "{cpu}");
+        assert!(cpu.ends_with("over 10 blocks; surely more."), "{cpu}");
+        let cheaper = [0.87, 0.86, 0.88];
+        let memory = said(Metric::ServerRssBytesMax, Verdict::Faster, cheaper, None);
+        assert!(
+            memory.contains(" off the servers' peak memory "),
+            "{memory}"
+        );
+        assert!(memory.ends_with("over 10 blocks; surely less."), "{memory}");
+        let driver = said(Metric::DriverMaxRssBytes, Verdict::Slower, dearer, None);
+        assert!(driver.ends_with("; surely more."), "{driver}");
+        let latency = said(Metric::LatencyUsP50, Verdict::Faster, cheaper, None);
+        assert!(latency.ends_with("; surely faster."), "{latency}");
     }
 
     #[test]
