@@ -182,13 +182,6 @@ impl Network {
         }
     }
 
-    /// Whether the next poll has nothing to report so far.
-    pub fn is_quiet(&self) -> bool {
-        let mut open = self.connections.iter().filter(|one| one.is_open);
-        let is_told = |ended| matches!(ended, Ended::No | Ended::EofTold | Ended::Told);
-        self.ready.is_empty() && open.all(|one| one.inbox.is_empty() && is_told(one.ended))
-    }
-
     /// Whether a connection has data, its end or a failure that the program does not know yet.
     pub fn has_unread(&self, conn: ConnId) -> bool {
         let is_of = |ready: &Ready| match ready {
