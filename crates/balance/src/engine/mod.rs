@@ -45,7 +45,7 @@ use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-pub use restarts::WorkerGivenUp;
+pub use restarts::WorkerFailed;
 use shared::{ListeningCount, Shared};
 use threads::{Copies, WorkerSpec};
 
@@ -297,9 +297,9 @@ impl Balancer {
         self.io
     }
 
-    /// The first worker that was given up because it failed too often, if any. Only the other
+    /// The first worker that failed too often and is not restarted, if any. Only the other
     /// workers serve clients then.
-    pub fn failure(&self) -> Option<WorkerGivenUp> {
+    pub fn failure(&self) -> Option<WorkerFailed> {
         self.shared.failure()
     }
 

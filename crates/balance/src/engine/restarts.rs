@@ -19,7 +19,7 @@ pub(super) enum WorkerError {
     Open(#[source] io::Error),
     #[error("the event loop failed: {0}")]
     Loop(#[source] io::Error),
-    #[error("a panic, which is a defect of the program: {0}")]
+    #[error("it panicked, which is a bug in weigh: {0}")]
     Panic(String),
 }
 
@@ -38,11 +38,11 @@ impl WorkerError {
 /// A worker failed too often and is not started again. Its listening sockets are closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "worker {worker} was given up after {} failures within {} s, the last: {last}",
+    "worker {worker} failed {} times within {} s and is not restarted; the last failure: {last}",
     RESTARTS_MAX + 1,
     WINDOW.as_secs()
 )]
-pub struct WorkerGivenUp {
+pub struct WorkerFailed {
     /// Number of the worker, from 1.
     pub worker: usize,
     /// The last failure.

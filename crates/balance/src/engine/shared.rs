@@ -11,7 +11,7 @@ use net::os;
 use super::counters::Counter;
 use super::events::{EVENTS_MAX, Event, LINE_BYTES_MAX, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
-use super::restarts::WorkerGivenUp;
+use super::restarts::WorkerFailed;
 use super::state::ServiceState;
 use super::waker::Waker;
 use crate::config::model::Config;
@@ -36,8 +36,8 @@ pub struct Shared {
     pub process: Arc<ProcessState>,
     /// Wakes the health checker.
     pub waker: Arc<Waker>,
-    /// Set when a worker was given up.
-    failure: Mutex<Option<WorkerGivenUp>>,
+    /// Set when a worker failed too often and is not restarted.
+    failure: Mutex<Option<WorkerFailed>>,
     sender: SyncSender<Event>,
     receiver: Mutex<Option<Receiver<Event>>>,
     /// Failures to inject into the next turns of workers.
@@ -113,12 +113,12 @@ impl ProcessState {
         }
         self.accept_noticed_ns.store(now_ns, Ordering::Relaxed);
         self.notices.push(match errno {
-            net::SLOTS_FULL => "a worker has no place for another client; those beyond are closed \
-                                (`connections`)"
+            net::SLOTS_FULL => "a worker has reached its limit of connections (`connections`); \
+                                further clients are closed"
                 .to_owned(),
             errno => format!(
-                "clients wait, as none can be accepted: {}; they go on when a connection closes; \
-                 the limit of open files is {} (ulimit -n)",
+                "cannot accept clients: {}; they wait until a connection closes; the limit of open \
+                 files is {} (ulimit -n)",
                 std::io::Error::from_raw_os_error(errno),
                 os::open_files()
             ),
@@ -203,13 +203,13 @@ impl Shared {
         self.is_draining() || self.stop.load(Ordering::Relaxed)
     }
 
-    /// The first worker that was given up, if any.
-    pub(super) fn failure(&self) -> Option<WorkerGivenUp> {
+    /// The first worker that failed too often, if any.
+    pub(super) fn failure(&self) -> Option<WorkerFailed> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.clone()
     }
 
-    pub(super) fn set_failure(&self, worker: WorkerGivenUp) {
+    pub(super) fn set_failure(&self, worker: WorkerFailed) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(worker);
     }

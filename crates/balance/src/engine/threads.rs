@@ -14,7 +14,7 @@ use super::BalancerError;
 use super::counters::set_worker_shard;
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
-use super::restarts::{PAUSE, Restarts, WorkerError, WorkerGivenUp};
+use super::restarts::{PAUSE, Restarts, WorkerError, WorkerFailed};
 use super::service_worker::ServiceWorker;
 use super::shared::{ListeningCount, Shared};
 use super::worker::{Worker, WorkerParts};
@@ -231,12 +231,12 @@ fn keep_running<I: Io>(mut spec: WorkerSpec) {
             if let Some(opened) = spec.opened.take() {
                 let _ = opened.send(Err(io::Error::other(last.clone())));
             }
-            shared.set_failure(WorkerGivenUp { worker, last });
+            shared.set_failure(WorkerFailed { worker, last });
             break;
         }
         shared.worker_restarts.add(1);
         shared.notices.push(format!(
-            "worker {worker} failed and is started again, its clients were cut off: {failure}"
+            "worker {worker} failed and is restarted; its clients' connections are closed: {failure}"
         ));
         std::thread::sleep(PAUSE);
     }

@@ -94,7 +94,7 @@ fn a_worker_that_fails_is_started_again() {
         for (fault, words) in [
             (
                 Fault::Panic,
-                "a panic, which is a defect of the program: injected",
+                "it panicked, which is a bug in weigh: injected",
             ),
             (Fault::Loop, "the event loop failed: "),
         ] {
@@ -152,15 +152,15 @@ fn requests_under_way_release_their_back_end_when_a_worker_fails() {
 }
 
 #[test]
-fn a_worker_that_fails_again_and_again_is_given_up_and_nothing_listens_any_more() {
+fn a_worker_that_fails_too_often_is_not_restarted_and_nothing_listens_any_more() {
     on_both(|io| {
         let balancer = start(io, service());
         inject(&balancer, Fault::Loop, RESTARTS_MAX + 1);
-        until("it is given up", || balancer.failure().is_some());
+        until("it is not restarted", || balancer.failure().is_some());
         let failure = balancer.failure().unwrap();
         assert_eq!(failure.worker, 1);
         let message = failure.to_string();
-        assert!(message.starts_with("worker 1 was given up after 6 failures within 60 s"));
+        assert!(message.starts_with("worker 1 failed 6 times within 60 s and is not restarted"));
         until("the thread has ended", || balancer.is_done());
         until("clients are refused", || {
             let refused = TcpStream::connect(balancer.address()).err();
