@@ -45,7 +45,8 @@ use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-pub use restarts::WorkerFailed;
+pub use restarts::ThreadFailed;
+pub(crate) use restarts::restart_on_panic;
 use shared::{ListeningCount, Shared};
 use threads::{Copies, WorkerSpec};
 
@@ -297,9 +298,9 @@ impl Balancer {
         self.io
     }
 
-    /// The first worker that failed too often and is not restarted, if any. Only the other
-    /// workers serve clients then.
-    pub fn failure(&self) -> Option<WorkerFailed> {
+    /// The first thread that failed too often and is not restarted, if any. If it is
+    /// a worker, only the others serve clients then.
+    pub fn failure(&self) -> Option<ThreadFailed> {
         self.shared.failure()
     }
 
