@@ -8,6 +8,7 @@
 
 mod connection;
 mod io;
+mod random;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub use connection::Fate;
 use connection::{Ended, SimConnection};
+pub use random::try_random;
 
 use crate::io::{Buf, ConnId, Event, IoOptions};
 
