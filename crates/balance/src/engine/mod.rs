@@ -46,7 +46,8 @@ use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-pub use restarts::WorkerGivenUp;
+pub use restarts::ThreadFailed;
+pub(crate) use restarts::restart_on_panic;
 use shared::{ListeningCount, Shared};
 use threads::{Copies, WorkerSpec};
 use tls_setup::WorkerTls;
@@ -308,9 +309,9 @@ impl Balancer {
         self.io
     }
 
-    /// The first worker that was given up because it failed too often, if any. Only the other
-    /// workers serve clients then.
-    pub fn failure(&self) -> Option<WorkerGivenUp> {
+    /// The first thread that failed too often and is not restarted, if any. If it is
+    /// a worker, only the others serve clients then.
+    pub fn failure(&self) -> Option<ThreadFailed> {
         self.shared.failure()
     }
 

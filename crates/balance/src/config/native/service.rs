@@ -444,7 +444,7 @@ fn prefixes(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<Prefix
             Err(error) => reader.report(
                 Problem::at(
                     place,
-                    format!("`{}` is no address prefix: {error}", shown(&text)),
+                    format!("`{}` is not an address prefix: {error}", shown(&text)),
                     "expected a prefix",
                 )
                 .help("a prefix is such as \"10.0.0.0/8\", \"192.168.1.7\" or \"2001:db8::/32\""),
