@@ -169,10 +169,11 @@ fn a_tcp_service_ends_tls_and_passes_bytes_on() {
 fn a_reload_takes_a_new_certificate_and_keeps_connections() {
     use std::io::{Read, Write};
     let certificates = Certificates::new();
-    let file = certificates.file("old");
     let back = BackEnd::named("one");
     on_both(|io| {
-        std::fs::write(&file, std::fs::read(certificates.file("old")).unwrap()).unwrap();
+        let old = certificates.issue("old");
+        let both = format!("{}{}", old.chain, old.key);
+        let file = certificates.folder.write(&format!("{io}.pem"), &both);
         let running = start(
             &format!(
                 "[services.web]\nlisten = \"127.0.0.1:0\"\nkind = \"http\"\n\
