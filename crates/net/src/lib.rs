@@ -12,6 +12,7 @@ mod choose;
 mod epoll;
 pub mod fetch;
 pub mod folder;
+pub mod h2;
 pub mod http;
 mod io;
 pub mod namespace;
