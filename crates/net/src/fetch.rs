@@ -229,6 +229,47 @@ pub fn fetch_after(
 /// What makes the socket of a [`fetch_over`] into the channel that requests pass through.
 pub type Encrypt<'a> = &'a dyn Fn(Box<dyn Channel>) -> io::Result<Box<dyn Channel>>;
 
+/// A connection that is asked and heard, with a time limit for all of it.
+pub struct Conversation {
+    channel: Box<dyn Channel>,
+    limit: Duration,
+}
+
+impl Conversation {
+    /// Connects and sends the greeting; what follows passes through what `encrypt` makes of the
+    /// socket.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub fn begin(
+        address: &Address,
+        greeting: &[u8],
+        encrypt: Encrypt<'_>,
+        limit: Duration,
+    ) -> Result<Self, FetchError> {
+        let mut socket = Talk::begin(address, limit)?;
+        say(&mut socket, greeting, limit)?;
+        let channel = encrypt(Box::new(socket))?;
+        Ok(Self { channel, limit })
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    /// When the connection fails, or the time is over.
+    pub fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        say(&mut *self.channel, bytes, self.limit)
+    }
+
+    /// Receives bytes; 0 where the peer has closed.
+    ///
+    /// # Errors
+    /// As [`Conversation::say`].
+    pub fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        hear(&mut *self.channel, buffer, self.limit)
+    }
+}
+
 /// As [`fetch_after`], through what `encrypt` makes of the socket after the greeting.
 ///
 /// # Errors
@@ -241,17 +282,15 @@ pub fn fetch_over(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let mut socket = Talk::begin(address, limit)?;
-    say(&mut socket, greeting, limit)?;
-    let mut channel = encrypt(Box::new(socket))?;
-    say(&mut *channel, request, limit)?;
+    let mut channel = Conversation::begin(address, greeting, encrypt, limit)?;
+    channel.say(request)?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     // What has come up to the end of the head, and some of the body behind it.
     let mut head = Vec::new();
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = hear(&mut *channel, &mut buffer, limit)?;
+        let n = channel.hear(&mut buffer)?;
         if n == 0 {
             if parser.end() {
                 break;

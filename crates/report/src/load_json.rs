@@ -22,6 +22,8 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "connections": reading.connections,
         "connections_open_min": reading.connections_open_min,
         "connects": reading.connects,
+        "streams": reading.streams,
+        "resent": reading.resent,
         "pacing": reading.pacing,
         "latency_us": response,
         "latency_us_unresolved": unresolved(&response),

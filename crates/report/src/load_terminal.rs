@@ -38,6 +38,12 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
         out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
     }
     out.push_str(&parts::tls(reading));
+    if reading.resent > 0 {
+        out.push_str(&format!(
+            "  {} sent again, as the server had not processed them\n",
+            counted(reading.resent as usize, "request")
+        ));
+    }
     out.push_str(&unusual_statuses(reading));
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));
@@ -75,7 +81,11 @@ fn seconds(s: f64) -> String {
 
 fn how(reading: &LoadReading) -> String {
     let threads = counted(reading.client.threads.len(), "thread");
-    let connections = counted(reading.connections as usize, "connection");
+    let mut connections = counted(reading.connections as usize, "connection");
+    if let Some(streams) = reading.streams {
+        let streams = counted(streams as usize, "HTTP/2 stream");
+        connections.push_str(&format!(" of {streams}"));
+    }
     let pacing = match reading.pacing {
         Pacing::Closed => "closed loop".to_owned(),
         Pacing::Open { rate_per_s } if reading.stages.is_empty() => {

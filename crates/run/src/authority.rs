@@ -98,6 +98,7 @@ impl RunAuthority {
             suites: spec.suites.clone(),
             groups: spec.groups.clone(),
             resumption: spec.resumption,
+            alpn: vec![if load.http2 { "h2" } else { "http/1.1" }.into()],
             ..settings
         }))
     }

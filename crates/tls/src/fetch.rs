@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use net::Address;
-use net::fetch::{Answer, Channel, FetchError, fetch_over};
+use net::fetch::{Answer, Channel, Conversation, FetchError, fetch_over};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::client::ClientTls;
@@ -22,12 +22,28 @@ pub fn fetch(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let encrypt = |channel: Box<dyn Channel>| -> io::Result<Box<dyn Channel>> {
-        let Some(tls) = tls else { return Ok(channel) };
-        let session = tls.open().map_err(io::Error::other)?;
-        Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
-    };
+    let encrypt = |channel| encrypted(tls, channel);
     fetch_over(address, greeting, &encrypt, request, limit, body_bytes_max)
+}
+
+/// A connection for other exchanges than one HTTP/1.1 request.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn open(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    greeting: &[u8],
+    limit: Duration,
+) -> Result<Conversation, FetchError> {
+    let encrypt = |channel| encrypted(tls, channel);
+    Conversation::begin(address, greeting, &encrypt, limit)
+}
+
+fn encrypted(tls: Option<&ClientTls>, channel: Box<dyn Channel>) -> io::Result<Box<dyn Channel>> {
+    let Some(tls) = tls else { return Ok(channel) };
+    let session = tls.open().map_err(io::Error::other)?;
+    Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
 }
 
 impl ClientTls {

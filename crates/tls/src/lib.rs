@@ -17,7 +17,7 @@ mod settings;
 pub use authority::{Authority, Issued, KeyType};
 pub use client::ClientTls;
 pub use error::TlsError;
-pub use fetch::fetch;
+pub use fetch::{fetch, open};
 pub use provider::{group_names, suite_names};
 pub use secure::Secure;
 pub use server::ServerTls;

@@ -18,7 +18,7 @@ mod tls;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
-pub use load::{Arrivals, LoadArgs, ProxyProtocol, TimestampSource, Wait};
+pub use load::{Arrivals, HttpVersion, LoadArgs, ProxyProtocol, TimestampSource, Wait};
 pub use plan::{PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
 pub use tls::{OriginTlsArgs, TlsArgs};

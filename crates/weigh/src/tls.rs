@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tls::{Authority, ClientSettings, Identity, ServerSettings, ServerTls, Trust};
 
-use crate::cli::{OriginTlsArgs, TlsArgs};
+use crate::cli::{HttpVersion, OriginTlsArgs, TlsArgs};
 use crate::failure::Failure;
 
 fn read(option: &str, path: &Path) -> Result<String, Failure> {
@@ -23,7 +23,7 @@ fn identity(chain: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>
 }
 
 /// The client's settings for a server of this host, which may have a port.
-pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
+pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSettings, Failure> {
     let name = match &args.tls_name {
         Some(name) => name.clone(),
         None => without_port(host).to_string(),
@@ -32,7 +32,10 @@ pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
         version: args.tls_version,
         suites: args.tls_suites.clone(),
         groups: args.tls_groups.clone(),
-        alpn: vec!["http/1.1".into()],
+        alpn: vec![match http {
+            HttpVersion::Http1 => "http/1.1".into(),
+            HttpVersion::Http2 => "h2".into(),
+        }],
         resumption: args.tls_resume,
         trust: match &args.ca {
             _ if args.insecure => Trust::Anything,
@@ -88,7 +91,7 @@ pub fn server(args: &OriginTlsArgs, ip: std::net::IpAddr) -> Result<Option<Serve
         version: args.tls_version,
         suites: args.tls_suites.clone(),
         groups: args.tls_groups.clone(),
-        alpn: vec!["http/1.1".into()],
+        alpn: vec!["h2".into(), "http/1.1".into()],
         ..ServerSettings::new(identity)
     };
     ServerTls::new(&settings, &place)

@@ -219,6 +219,17 @@ pub(super) fn check_conditions(
         drivers::check(reader, top, experiment, &resolved, recipes);
         events::check_load(reader, top, &resolved);
         let load = &resolved.load;
+        if load.streams > 1 && !load.http2 {
+            let place = top.place_of(&["load", "streams"]);
+            reader.report(
+                Problem::at(
+                    place.unwrap_or_default(),
+                    "`load.streams` needs HTTP/2",
+                    "under one of the conditions the load is HTTP/1.1",
+                )
+                .help("add http = \"2\" to [load]"),
+            );
+        }
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
             reader.report(
                 Problem::of_the_file(

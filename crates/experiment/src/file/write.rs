@@ -272,6 +272,10 @@ fn load(load: &LoadSpec) -> Table {
         let bounds = bounds.map(Toml::String).collect();
         put(&mut table, "bounds", Toml::Array(bounds));
     }
+    if load.http2 {
+        put(&mut table, "http", text("2"));
+        put(&mut table, "streams", i64::from(load.streams).into());
+    }
     put_tls(&mut table, &load.tls);
     let headers = load
         .headers

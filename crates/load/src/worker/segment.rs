@@ -225,6 +225,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 return Ok(());
             }
             let wait = self.wait_ns(is_over);
+            self.worker.flush_links();
             self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
             was_empty_poll = wait == 0 && !issued;
             self.presence.polled(wait, self.busy);
@@ -281,8 +282,10 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         }
         if self.closed.is_none() && self.now >= self.window.end {
             self.closed = Some(edge(self));
+            let links = self.open_links();
             let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
             self.open = match S::COUNTS {
+                _ if let Some(links) = links => links,
                 // After the last of a number of requests connections are no longer needed.
                 true => conns.len() as u64,
                 false => conns

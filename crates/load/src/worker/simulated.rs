@@ -387,7 +387,14 @@ fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     let mut recorders = worker.into_recorders();
     let mut good = 0;
     for (segment, recorder) in job.segments.iter().zip(recorders.drain(..)) {
-        let reading = merge(vec![recorder], Default::default(), connections, "sim", &[]);
+        let reading = merge(
+            vec![recorder],
+            Default::default(),
+            connections,
+            None,
+            "sim",
+            &[],
+        );
         let Some(reading) = reading else { continue };
         good += reading.requests_all;
         let ended = reading.requests + reading.errors.total();

@@ -4,12 +4,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use load::{
-    BodyRule, Choice, Expect, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
+    BodyRule, Choice, Expect, Http2, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
     Request, StatusRule, Target,
 };
 use net::{Address, UnixPath};
 
-use crate::cli::{LoadArgs, ProxyProtocol};
+use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -108,8 +108,27 @@ pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
 /// The TLS settings for a URL.
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
-        true => crate::tls::client(&args.tls, &to.host).map(Some),
+        true => crate::tls::client(&args.tls, &to.host, args.http).map(Some),
         false => Ok(None),
+    }
+}
+
+/// The streams, with HTTP/2.
+fn http2(args: &LoadArgs) -> Result<Option<Http2>, Failure> {
+    let streams = args.streams;
+    match args.http {
+        HttpVersion::Http2 if args.crawl => Err(Failure::words("--crawl is for HTTP/1.1")),
+        HttpVersion::Http2 if args.proxy.is_some() => {
+            Err(Failure::words("--proxy is for HTTP/1.1"))
+        }
+        HttpVersion::Http2 if args.each_connection.is_some() => {
+            Err(Failure::words("--each-connection is for HTTP/1.1"))
+        }
+        HttpVersion::Http2 => Ok(Some(Http2 { streams })),
+        HttpVersion::Http1 if streams > 1 => {
+            Err(Failure::words("--streams is for HTTP/2: add --http 2"))
+        }
+        HttpVersion::Http1 => Ok(None),
     }
 }
 
@@ -265,6 +284,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
     let target = Target {
         address: address(args, first)?,
         tls: tls(args, first)?,
+        http2: http2(args)?,
         connections: args.connections,
         requests: wanted
             .iter()
