@@ -219,6 +219,7 @@ fn whole_frames_are_not_copied() {
     };
     reader.feed(&input, each).unwrap();
     assert_eq!(blocks, 1);
+    assert_eq!(reader.bytes_held(), 0);
 }
 
 #[test]
