@@ -8,6 +8,8 @@ pub mod frame;
 mod head;
 pub mod hpack;
 mod reader;
+#[cfg(test)]
+mod tests;
 
 pub use error::{ErrorCode, H2Error};
 pub use reader::{Event, FrameReader, SettingsIter};

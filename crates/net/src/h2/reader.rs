@@ -1,6 +1,7 @@
 //! Splitting a connection's bytes into frames, RFC 9113 sections 4 and 6.
 
 mod checks;
+mod content;
 mod event;
 
 use super::head::{Head, LOW_31, flag, kind};
@@ -123,6 +124,11 @@ impl FrameReader {
     /// floods.
     pub fn take_overhead(&mut self) -> u32 {
         std::mem::take(&mut self.overhead)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes_held(&self) -> usize {
+        self.payload.capacity() + self.block.capacity()
     }
 
     fn take<F>(&mut self, mut input: &[u8], each: &mut F) -> Result<(), H2Error>
@@ -338,90 +344,6 @@ impl FrameReader {
         }
         self.block.extend_from_slice(fragment);
         Ok(())
-    }
-
-    fn begin_padded<F>(&mut self, head: Head, padding: u8, each: &mut F) -> Result<(), H2Error>
-    where
-        F: FnMut(Event<'_>) -> Result<(), H2Error>,
-    {
-        let padding = u32::from(padding);
-        if padding >= head.length {
-            return Err(PADDING_TOO_LONG);
-        }
-        self.begin_content(&head, padding, padding + 1, each)
-    }
-
-    /// Begins the content of a DATA frame. `flow` counts against windows beside it.
-    #[inline]
-    fn begin_content<F>(
-        &mut self,
-        head: &Head,
-        padding: u32,
-        flow: u32,
-        each: &mut F,
-    ) -> Result<(), H2Error>
-    where
-        F: FnMut(Event<'_>) -> Result<(), H2Error>,
-    {
-        let end_stream = head.has(flag::END_STREAM);
-        let stream = head.stream;
-        if head.length > flow {
-            self.next = Next::Content {
-                stream,
-                left: head.length - flow,
-                padding,
-                flow,
-                end_stream,
-            };
-            return Ok(());
-        }
-        if !end_stream {
-            self.count_overhead();
-        }
-        self.skip(padding);
-        each(Event::Data {
-            stream,
-            bytes: &[],
-            flow,
-            end_stream,
-        })
-    }
-
-    #[inline]
-    fn take_content<'i, F>(&mut self, input: &'i [u8], each: &mut F) -> Result<&'i [u8], H2Error>
-    where
-        F: FnMut(Event<'_>) -> Result<(), H2Error>,
-    {
-        let Next::Content {
-            stream,
-            left,
-            padding,
-            flow,
-            end_stream,
-        } = self.next
-        else {
-            return Ok(input);
-        };
-        let (bytes, rest) = input.split_at(input.len().min(left as usize));
-        let taken = bytes.len() as u32;
-        if taken == left {
-            self.skip(padding);
-        } else {
-            self.next = Next::Content {
-                stream,
-                left: left - taken,
-                padding,
-                flow: 0,
-                end_stream,
-            };
-        }
-        each(Event::Data {
-            stream,
-            bytes,
-            flow: flow + taken,
-            end_stream: end_stream && taken == left,
-        })?;
-        Ok(rest)
     }
 
     #[inline]

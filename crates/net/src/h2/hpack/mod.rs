@@ -6,6 +6,8 @@ mod encoder;
 mod huffman;
 mod integer;
 mod static_table;
+#[cfg(test)]
+mod tests;
 
 pub use decoder::Decoder;
 pub use encoder::encode;
