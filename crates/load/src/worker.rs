@@ -48,6 +48,9 @@ const PAUSE_NS: u64 = 1_000_000;
 /// The most that sending a request or handling an event takes, and the end of a row.
 const WORK_NS: u64 = 20_000;
 const ROW_WORK_NS: u64 = 2_000_000;
+/// A TLS connection that ended is open again after this time, unless the server takes no more: many
+/// that end together, as after the same number of requests, wait for each other's handshakes.
+const REOPENING_NS: u64 = 900_000_000;
 /// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 

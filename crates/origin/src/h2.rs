@@ -219,6 +219,9 @@ impl H2Server {
                 self.streams.remove(&stream);
                 Ok(())
             }
+            Event::StreamError { stream, code } if stream > self.last => {
+                Err(error(code, "a fault on an idle stream"))
+            }
             Event::StreamError { stream, code } => self.reset(stream, code),
             Event::Settings { ack: true, .. } | Event::Ping { ack: true, .. } => Ok(()),
             Event::Settings { values, .. } => {

@@ -12,7 +12,7 @@ use net::{Buf, ConnId, Io};
 use readings::WrongKind;
 
 use super::segment::SegmentRun;
-use super::{SCAN_NS, Worker};
+use super::{REOPENING_NS, Worker};
 use crate::clock::Clock;
 use crate::conn::State;
 use crate::h2::{Answer, Refusal, Session};
@@ -445,11 +445,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             .links
             .iter()
             .filter(|link| link.target == self.target);
-        let open = own.filter(|link| match self.worker.job.requests_per_connection {
-            _ if link.state == LinkState::Open => true,
-            // It is being opened anew.
-            Some(_) => link.since + SCAN_NS > self.now,
-            None => false,
+        let open = own.filter(|link| match link.state {
+            LinkState::Open => true,
+            LinkState::Connecting => link.since + REOPENING_NS > self.now,
+            LinkState::Closed => false,
         });
         Some(open.count() as u64)
     }

@@ -226,6 +226,7 @@ impl FrameReader {
                 })?;
                 return Ok(input);
             }
+            kind::PRIORITY => head.length,
             _ => {
                 self.skip(head.length);
                 return Ok(input);
@@ -334,6 +335,12 @@ impl FrameReader {
                 }),
                 (stream, increment) => each(Event::WindowUpdate { stream, increment }),
             },
+            // Priorities mean nothing any more (RFC 9113 5.3.2), except that a stream that depends on
+            // itself is a mistake to older peers (RFC 7540 5.3.1).
+            kind::PRIORITY if number(payload, 0)? & LOW_31 == stream => each(Event::StreamError {
+                stream,
+                code: ErrorCode::ProtocolError,
+            }),
             _ => Ok(()),
         }
     }
@@ -371,6 +378,9 @@ fn fragment<'p>(head: &Head, payload: &'p [u8]) -> Result<&'p [u8], H2Error> {
         false => (0, payload),
     };
     let rest = match head.has(flag::PRIORITY) {
+        true if number(rest, 0)? & LOW_31 == head.stream => {
+            return Err(H2Error::protocol("a stream that depends on itself"));
+        }
         true => rest.get(5..).ok_or(TOO_SHORT)?,
         false => rest,
     };
