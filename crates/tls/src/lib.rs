@@ -7,6 +7,7 @@ mod authority;
 mod client;
 mod error;
 mod fetch;
+mod kept_sessions;
 mod plaintext;
 mod provider;
 mod secure;

@@ -1,12 +1,14 @@
 //! Sessions over the real event loops, client and server in one thread each.
 #![allow(clippy::unwrap_used)]
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use net::{Epoll, Event, Handshake, Io, IoOptions, TLS_FAILED, Uring, os};
+use rustls::{ClientConnection, HandshakeKind, StreamOwned};
 use tls::{
     Authority, ClientSettings, ClientTls, KeyType, Secure, ServerSettings, ServerTls, Trust,
     Version,
@@ -191,6 +193,30 @@ fn sessions_are_resumed_only_where_that_was_asked_for() {
             assert_eq!(resumed, [false, resumption, resumption], "{version:?}");
         }
     }
+}
+
+/// As when a load turns to another subject and back: all connections are opened again at once.
+#[test]
+fn connections_that_open_at_the_same_time_are_all_resumed() {
+    const CONNECTIONS: usize = 12;
+    let mut pair = pair();
+    pair.settings.resumption = true;
+    let to = echo::<Epoll>(&pair.server);
+    let client = ClientTls::new(&pair.settings).unwrap();
+    let ask = |stream: &mut StreamOwned<ClientConnection, TcpStream>| {
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    };
+    for number in 0..CONNECTIONS {
+        let mut stream = client.connect(to).unwrap();
+        assert_eq!(ask(&mut stream), number > 0);
+    }
+    let mut streams: Vec<_> = (0..CONNECTIONS)
+        .map(|_| client.connect(to).unwrap())
+        .collect();
+    let resumed = streams.iter_mut().filter_map(|one| ask(one).then_some(()));
+    assert_eq!(resumed.count(), CONNECTIONS);
 }
 
 #[test]
