@@ -14,6 +14,7 @@ mod secure;
 mod server;
 mod session;
 mod settings;
+mod words;
 
 pub use authority::{Authority, Issued, KeyType};
 pub use client::ClientTls;
@@ -23,3 +24,4 @@ pub use provider::{group_names, suite_names};
 pub use secure::Secure;
 pub use server::ServerTls;
 pub use settings::{ClientSettings, Identity, ServerSettings, Trust, Version};
+pub use words::is_untrusted;
