@@ -147,6 +147,39 @@ fn wrong_words_for_tls_are_shown_before_anything_is_measured() {
 }
 
 #[test]
+fn running_servers_are_compared_with_the_authorities_that_were_named() {
+    let place = Place::new();
+    let origin = Encrypted::start(&place, "");
+    let (one, two) = (format!("a={}", origin.url), format!("b={}", origin.url));
+    let compare = |more: &str| {
+        let line = "-c 2 --blocks 1 --window 200ms --latency=false --bottleneck=false --out r";
+        let all = [&["compare", &one, &two], &words(line)[..], &words(more)].concat();
+        place.run(&all)
+    };
+    let none = ["load.tls_ca (--ca) none.pem", "No such file"];
+    compare("--ca none.pem").expect(2).says(&none);
+    assert!(!place.path("r").exists());
+    let document = compare("--ca ca.pem --format json").result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    assert_eq!(array(&document["tls"]).len(), 2);
+}
+
+#[test]
+fn an_outside_driver_without_tls_is_refused_with_one_that_has_it() {
+    let place = Place::new();
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
+         [subjects]\na = \"https://o/\"\n[load]\ndriver = \"wrk\"\n",
+    );
+    let done = place.run(&["run", "x.toml", "--dry-run"]).expect(2);
+    done.says(&[
+        "does not support https://",
+        "drivers that support it: engine",
+    ]);
+}
+
+#[test]
 fn the_wrong_scheme_is_named() {
     let place = Place::new();
     let encrypted = Encrypted::start(&place, "");
