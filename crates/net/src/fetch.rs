@@ -37,6 +37,9 @@ pub enum FetchError {
     /// The answer is not HTTP/1.1.
     #[error("the answer is {0}")]
     Http(#[from] HttpError),
+    /// The answer is a record of TLS.
+    #[error("the answer is a TLS record: this server speaks TLS, which takes an https URL")]
+    Tls,
     /// The connection ended early.
     #[error("the connection ended before the answer was complete")]
     Short,
@@ -304,7 +307,11 @@ pub fn fetch_over(
             if body.len() <= body_bytes_max {
                 body.extend_from_slice(bytes);
             }
-        })?;
+        });
+        let progress = match progress {
+            Err(_) if is_tls_record(&head) => return Err(FetchError::Tls),
+            other => other?,
+        };
         if body.len() > body_bytes_max {
             return Err(FetchError::Large(body_bytes_max));
         }
@@ -319,11 +326,32 @@ pub fn fetch_over(
     })
 }
 
+/// Whether bytes begin with an alert or a handshake message of TLS (RFC 8446, 5.1).
+fn is_tls_record(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 0x03, ..])
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_server_that_speaks_tls_is_recognised_by_its_alert() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            // A fatal alert: unexpected message.
+            client.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
+            let _ = client.read_to_end(&mut Vec::new());
+        });
+        let bytes = request("GET", "x", "/", &[]);
+        let found = fetch(&address.into(), &bytes, Duration::from_secs(5), 100);
+        assert!(matches!(found, Err(FetchError::Tls)), "{found:?}");
+        server.join().unwrap();
+    }
 
     #[test]
     fn the_fields_are_those_of_the_final_answer() {

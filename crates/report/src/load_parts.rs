@@ -173,6 +173,9 @@ pub(crate) fn tls(reading: &LoadReading) -> String {
             one.words()
         ));
     }
+    if tls.handshakes == 0 {
+        return out;
+    }
     out.push_str(&format!(
         "  {} of {} resumed; {} read and {} sent over the network, TLS included\n",
         grouped(tls.resumed),

@@ -9,11 +9,12 @@ use net::fetch::{Answer, Channel, Conversation, FetchError, fetch_over};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::client::ClientTls;
+use crate::words::in_words;
 
 /// As [`net::fetch::fetch_after`], with a TLS session after the greeting if there is `tls`.
 ///
 /// # Errors
-/// As there; a failed handshake is an I/O error with rustls' words.
+/// As there; a failed handshake is an I/O error that says what was found.
 pub fn fetch(
     address: &Address,
     tls: Option<&ClientTls>,
@@ -64,17 +65,17 @@ struct Encrypted(StreamOwned<ClientConnection, Box<dyn Channel>>);
 
 impl Read for Encrypted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        self.0.read(buffer).map_err(in_words)
     }
 }
 
 impl Write for Encrypted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.0.write(bytes).map_err(in_words)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.0.flush().map_err(in_words)
     }
 }
 

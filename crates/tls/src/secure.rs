@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::{
     Address, Buf, ConnId, Event, Handshake, Io, IoOptions, LoopId, PayloadId, TLS_FAILED, TargetId,
@@ -18,6 +19,9 @@ use crate::session::Session;
 
 /// How long a closed session may take to send its last bytes.
 const LINGER_NS: u64 = 1_000_000_000;
+/// How long a client may take for its handshake: one that never ends would hold a connection for
+/// nothing.
+const HANDSHAKE_NS: u64 = 10_000_000_000;
 
 /// An event loop over another one. Connections to targets and from listeners for which TLS was
 /// asked are TLS sessions: [`Event::Connected`] comes after the handshake, data are plaintext, and
@@ -43,6 +47,9 @@ pub struct Secure<I: Io> {
     ciphertext: Vec<u8>,
     /// Closed sessions with unsent bytes, and when each is closed in any case.
     lingering: VecDeque<(u64, ConnId)>,
+    /// Accepted sessions, and until when each handshake has to be complete.
+    handshaking: VecDeque<(u64, ConnId)>,
+    handshake_ns: u64,
     wire: WireBytes,
 }
 
@@ -61,6 +68,8 @@ impl<I: Io> Secure<I> {
             plaintext: PlaintextBuffers::new(LoopId::next()),
             ciphertext: Vec::new(),
             lingering: VecDeque::new(),
+            handshaking: VecDeque::new(),
+            handshake_ns: HANDSHAKE_NS,
             wire: WireBytes::default(),
         }
     }
@@ -76,6 +85,13 @@ impl<I: Io> Secure<I> {
     #[must_use]
     pub fn with_servers(mut self, servers: Vec<Option<ServerTls>>) -> Self {
         self.servers = servers;
+        self
+    }
+
+    /// With another time limit for the handshakes of clients.
+    #[must_use]
+    pub fn with_handshake_limit(mut self, limit: Duration) -> Self {
+        self.handshake_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
         self
     }
 
@@ -195,7 +211,12 @@ impl<I: Io> Secure<I> {
             Event::Accepted { conn, listener } => {
                 if let Some(Some(server)) = self.servers.get(listener as usize) {
                     match server.accept() {
-                        Ok(tls) => self.begin(conn, tls.into(), self.inner.now_ns()),
+                        Ok(tls) => {
+                            let now_ns = self.inner.now_ns();
+                            self.begin(conn, tls.into(), now_ns);
+                            self.handshaking
+                                .push_back((now_ns + self.handshake_ns, conn));
+                        }
                         Err(_) => {
                             self.inner.close(conn);
                             return None;
@@ -300,6 +321,23 @@ impl<I: Io> Secure<I> {
                 ) if other == conn => {}
                 Some(event) => self.ready.push_back(event),
                 None => return,
+            }
+        }
+    }
+
+    /// Fails the sessions whose handshakes take too long.
+    fn limit_handshakes(&mut self) {
+        let now_ns = match self.handshaking.is_empty() {
+            true => return,
+            false => self.inner.coarse_now_ns(),
+        };
+        while let Some(&(until, conn)) = self.handshaking.front()
+            && now_ns >= until
+        {
+            self.handshaking.pop_front();
+            let is_late = |session: &Session| !session.is_established() && !session.is_lingering;
+            if self.session(conn).is_some_and(is_late) {
+                self.fail(conn, "the TLS handshake took too long".into());
             }
         }
     }
@@ -534,6 +572,7 @@ impl<I: Io> Io for Secure<I> {
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         self.flush_unsent();
         self.close_lingering();
+        self.limit_handshakes();
         let wait_ns = match self.ready.is_empty() {
             true => wait_ns,
             false => Some(0),

@@ -15,9 +15,10 @@ pub struct TlsSummary {
     pub negotiated: Negotiated,
     /// Sessions that agreed on something else.
     pub others: u64,
-    /// Full handshakes inside the measured windows, us.
+    /// Full handshakes inside the measured windows, us: of the open loop if it opened connections,
+    /// else of the closed loop, where they wait for each other.
     pub handshake_us: Quantiles,
-    /// Handshakes inside the measured windows that resumed an earlier session, us.
+    /// As above, of handshakes that resumed an earlier session, us.
     pub resumed_handshake_us: Quantiles,
     /// Handshakes, ramp-ups included.
     pub handshakes: u64,
@@ -45,13 +46,26 @@ fn summary<'c, 'j: 'c>(
     at: Place,
     trials: impl Iterator<Item = &'c Cell<'j>>,
 ) -> Option<TlsSummary> {
-    let loads = trials.flat_map(|cell| [cell.throughput(), cell.latency()]);
-    let readings: Vec<&TlsReading> = loads.flatten().filter_map(|l| l.tls.as_ref()).collect();
+    let (mut closed, mut open) = (Vec::new(), Vec::new());
+    for cell in trials {
+        closed.extend(cell.throughput().and_then(|load| load.tls.as_ref()));
+        open.extend(cell.latency().and_then(|load| load.tls.as_ref()));
+    }
+    let shakes_hands =
+        |one: &&TlsReading| one.handshake.count() + one.resumed_handshake.count() > 0;
+    // In a closed loop a handshake waits for the others: its time is that of a queue.
+    let timed = match open.iter().any(shakes_hands) {
+        true => &open,
+        false => &closed,
+    };
     let (mut full, mut resumed) = (Histogram::new(), Histogram::new());
     let mut agreed: Vec<Negotiated> = Vec::new();
-    for reading in &readings {
+    for reading in timed {
         full.merge(&reading.handshake);
         resumed.merge(&reading.resumed_handshake);
+    }
+    let readings: Vec<&TlsReading> = closed.iter().chain(&open).copied().collect();
+    for reading in &readings {
         for one in &reading.negotiated {
             match agreed.iter_mut().find(|known| known.is_like(one)) {
                 Some(known) => known.sessions += one.sessions,

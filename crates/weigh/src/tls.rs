@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use experiment::Experiment;
 use tls::{Authority, ClientSettings, Identity, ServerSettings, ServerTls, Trust};
 
 use crate::cli::{HttpVersion, OriginTlsArgs, TlsArgs};
@@ -48,6 +49,25 @@ pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSet
     // Wrong names and certificates are shown before anything is measured.
     tls::ClientTls::new(&settings).map_err(Failure::words)?;
     Ok(settings)
+}
+
+/// Reads the files of authorities that an experiment's loads trust, before anything is measured.
+pub fn check_authorities(experiment: &Experiment) -> Result<(), Failure> {
+    let loads = experiment.conditions().into_iter();
+    let mut files: Vec<String> = loads
+        .filter_map(|condition| experiment.under(&condition).load.tls.ca)
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    for file in files {
+        let settings = ClientSettings {
+            trust: Trust::Authorities(read("load.tls_ca (--ca)", Path::new(&file))?),
+            ..ClientSettings::new("localhost")
+        };
+        tls::ClientTls::new(&settings)
+            .map_err(|e| Failure::words(format!("load.tls_ca (--ca) {file}: {e}")))?;
+    }
+    Ok(())
 }
 
 fn without_port(host: &str) -> &str {

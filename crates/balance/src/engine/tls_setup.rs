@@ -14,6 +14,16 @@ pub(super) struct WorkerTls {
     clients: Vec<Option<ClientTls>>,
 }
 
+impl Config {
+    /// Reads the certificates and keys of all services and back ends.
+    ///
+    /// # Errors
+    /// [`BalancerError::Tls`] for the first that cannot be used.
+    pub fn check_tls(&self) -> Result<(), BalancerError> {
+        WorkerTls::open(self).map(drop)
+    }
+}
+
 impl WorkerTls {
     /// Reads certificates and keys.
     pub fn open(config: &Config) -> Result<WorkerTls, BalancerError> {

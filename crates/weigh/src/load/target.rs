@@ -7,6 +7,7 @@ use load::{
     BodyRule, Choice, Expect, Http2, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
     Request, StatusRule, Target,
 };
+use net::fetch::FetchError;
 use net::{Address, UnixPath};
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
@@ -109,7 +110,13 @@ pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
         true => crate::tls::client(&args.tls, &to.host, args.http).map(Some),
-        false => Ok(None),
+        false => match args.tls.given() {
+            Some(option) => Err(Failure::words(format!(
+                "{option}: the URL has no TLS; expected https://{}{}",
+                to.host, to.path
+            ))),
+            None => Ok(None),
+        },
     }
 }
 
@@ -332,7 +339,12 @@ pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure>
             "{address}: {request} answers with status {status}; give --expect-status {status} if \
              that is intended"
         ))),
-        Err(e) => Err(Failure::failed(e)),
+        Err(e) => Err(Failure::failed(match &e.cause {
+            ReferenceError::Fetch(FetchError::Io(cause)) if tls::is_untrusted(cause) => {
+                format!("{e}; name its authority with --ca FILE, or use --insecure")
+            }
+            _ => e.to_string(),
+        })),
     }
 }
 
