@@ -14,6 +14,7 @@ mod foreign_words;
 mod hostile_servers;
 mod hosts;
 mod hosts_run;
+mod http2;
 mod kill;
 mod links;
 mod load;
