@@ -20,7 +20,7 @@ const BLOCK_MAX: usize = 32 * 1024;
 /// floods of resets, pings and settings.
 const OVERHEAD_MAX: u64 = 10_000;
 /// How much of the answers is encoded while the socket still has unsent bytes.
-const OUT_MAX: usize = 256 * 1024;
+const OUT_MAX: usize = 64 * 1024;
 
 /// An answer as HTTP/2 sends it.
 #[derive(Clone, Debug)]

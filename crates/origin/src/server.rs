@@ -250,7 +250,8 @@ struct Worker<I: Io> {
     io: I,
     clients: Vec<Client>,
     pages: HashMap<Vec<u8>, PayloadId>,
-    h2_pages: HashMap<Vec<u8>, H2Page>,
+    /// By method and target.
+    h2_pages: HashMap<String, H2Page>,
     /// Requests of the bytes that are being read.
     h2_requests: Vec<H2Request>,
     number: usize,

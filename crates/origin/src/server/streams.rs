@@ -59,18 +59,22 @@ impl<I: Io> Worker<I> {
                 persist,
             ))
         };
+        let key = format!("{} {}", request.method, request.target);
+        if let Some(known) = self.h2_pages.get(&key) {
+            if let Some(h2) = &mut self.clients[conn.slot()].h2 {
+                h2.answer(one.stream, known);
+            }
+            return;
+        }
         let page = match page(request) {
             Page::Own(bytes) => H2Page::of(&bytes),
-            Page::Fixed(bytes) => match self.h2_pages.get(&bytes) {
-                Some(page) => page.clone(),
-                None => {
-                    let page = H2Page::of(&bytes);
-                    if self.h2_pages.len() < PAGES_MAX {
-                        self.h2_pages.insert(bytes, page.clone());
-                    }
-                    page
+            Page::Fixed(bytes) => {
+                let page = H2Page::of(&bytes);
+                if self.h2_pages.len() < PAGES_MAX {
+                    self.h2_pages.insert(key, page.clone());
                 }
-            },
+                page
+            }
             Page::Delayed(delay) => {
                 let now = os::now_ns();
                 let came = arrived_ns.map_or(now, |at| at.min(now));
