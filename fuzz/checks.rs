@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 
+use net::h2::{Event, FrameReader, H2Error, hpack};
 use net::http::{HttpError, Progress, Request, RequestParser, ResponseParser};
 use net::proxy_protocol::{self, Header, Parsed};
 
@@ -20,11 +21,12 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 4] = [
+pub const CHECKS: [(&str, Check); 5] = [
     ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
     ("chunked", chunked),
+    ("http2", http2),
 ];
 
 /// The bytes are the start of a client's connection on which a PROXY protocol header is expected.
@@ -131,6 +133,103 @@ pub fn chunked(data: &[u8], cuts: Cuts) {
         (Decoded::Partial { .. }, Ok((_, false))) | (Decoded::Malformed, Err(_)) => {}
         _ => panic!("expected {expected:?}, found {found:?}"),
     }
+}
+
+/// The bytes are what a peer sends on an HTTP/2 connection.
+pub fn http2(data: &[u8], cuts: Cuts) {
+    for is_server in [false, true] {
+        let read = |pieces: &[&[u8]]| read_frames(pieces, is_server);
+        let (frames, _) = same_in_any_pieces(data, cuts, read);
+        let content: usize = frames.iter().map(String::len).sum();
+        assert!(content <= 64 * (data.len() + 1), "frames grew");
+    }
+}
+
+/// The events of a connection in words, content of the same stream joined, and the error that ended
+/// it.
+fn read_frames(pieces: &[&[u8]], is_server: bool) -> (Vec<String>, Option<H2Error>) {
+    const FRAME_MAX: u32 = 16_384;
+    const BLOCK_MAX: usize = 4_096;
+    let mut reader = match is_server {
+        true => FrameReader::of_server(FRAME_MAX, BLOCK_MAX),
+        false => FrameReader::new(FRAME_MAX, BLOCK_MAX),
+    };
+    let mut decoder = hpack::Decoder::new(4_096, BLOCK_MAX);
+    let mut seen: Vec<String> = Vec::new();
+    // The stream whose content is being read, its bytes and their weight.
+    let mut content: Option<(u32, usize, u64)> = None;
+    for piece in pieces {
+        let fed = reader.feed(piece, |event| {
+            if let Event::Data {
+                stream,
+                bytes,
+                flow,
+                end_stream: false,
+            } = event
+            {
+                let (same, len, weight) = content.take().unwrap_or((stream, 0, 0));
+                if same == stream {
+                    content = Some((stream, len + bytes.len(), weight + u64::from(flow)));
+                    return Ok(());
+                }
+                seen.push(format!("data {same} {len} {weight}"));
+                content = Some((stream, bytes.len(), u64::from(flow)));
+                return Ok(());
+            }
+            if let Some((stream, len, weight)) = content.take() {
+                match &event {
+                    Event::Data {
+                        stream: same,
+                        bytes,
+                        flow,
+                        ..
+                    } if *same == stream => {
+                        let (len, weight) = (len + bytes.len(), weight + u64::from(*flow));
+                        seen.push(format!("data {stream} {len} {weight} end"));
+                        return Ok(());
+                    }
+                    _ => seen.push(format!("data {stream} {len} {weight}")),
+                }
+            }
+            seen.push(match event {
+                Event::Data {
+                    stream,
+                    bytes,
+                    flow,
+                    ..
+                } => format!("data {stream} {} {flow} end", bytes.len()),
+                Event::Headers {
+                    stream,
+                    end_stream,
+                    block,
+                } => {
+                    let (mut fields, mut size) = (0, 0);
+                    decoder.decode(block, |name, value| {
+                        (fields, size) = (fields + 1, size + name.len() + value.len());
+                        Ok(())
+                    })?;
+                    assert!(size <= BLOCK_MAX);
+                    format!("headers {stream} {end_stream} {fields} {size}")
+                }
+                Event::Settings { ack, values } => format!("settings {ack} {}", values.count()),
+                Event::Reset { stream, code } => format!("reset {stream} {code}"),
+                Event::GoAway { last_stream, code } => format!("go away {last_stream} {code}"),
+                Event::Ping { ack, data } => format!("ping {ack} {data:?}"),
+                Event::WindowUpdate { stream, increment } => format!("window {stream} {increment}"),
+                Event::StreamError { stream, code } => format!("fault {stream} {code:?}"),
+            });
+            Ok(())
+        });
+        if let Err(error) = fed {
+            assert!(!error.to_string().is_empty());
+            seen.extend(
+                content.map(|(stream, len, weight)| format!("data {stream} {len} {weight}")),
+            );
+            return (seen, Some(error));
+        }
+    }
+    seen.extend(content.map(|(stream, len, weight)| format!("data {stream} {len} {weight}")));
+    (seen, None)
 }
 
 #[derive(Debug, PartialEq)]
