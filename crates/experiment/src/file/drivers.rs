@@ -236,7 +236,7 @@ fn others(recipes: &Recipes, scheme: &str) -> String {
         .filter(|driver| driver.schemes.iter().any(|one| one == scheme))
         .map(|driver| driver.name.as_str())
         .collect();
-    if scheme == "http" {
+    if matches!(scheme, "http" | "https") {
         names.push(ENGINE);
     }
     format!("drivers that support it: {}", names.join(", "))
