@@ -142,8 +142,8 @@ fn how_tls_is_spoken_is_refused_where_a_driver_cannot_choose_it() {
     let load = LoadSpec {
         tls: TlsSpec {
             version: Some(tls::Version::Tls13),
-            suites: vec!["TLS13_AES_128_GCM_SHA256".into()],
-            groups: vec!["X25519".into()],
+            suites: vec!["TLS_AES_128_GCM_SHA256".into()],
+            groups: vec!["x25519".into()],
             resumption: true,
             ca: Some("ca.pem".into()),
             insecure: true,
